@@ -1,0 +1,118 @@
+# DeerFlow. `make run` installs, starts and says where the page is; `make test` installs what tests need and runs them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+UV_VERSION := 0.13.9
+export VIRTUAL_ENV := $(abspath $(VENV))
+export UV_LINK_MODE ?= copy
+
+.DEFAULT_GOAL := help
+.PHONY: help run dev chat install install-dev page node-modules test test-python test-page lint-python lint-page types-page e2e screenshots budget lint fmt types bench doctor lock \
+	tool-image clean
+NODE := scripts/with-node
+PAGE := packages/app/deerflow_app/gateway/web
+PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.test.*') frontend/next.config.ts frontend/postcss.config.mjs \
+	frontend/scripts/publish.mjs
+
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: install tool-image page ## Install everything and serve DeerFlow at http://localhost:2026
+	@$(BIN)/deerflow serve
+
+dev: install tool-image node-modules ## Serve the API on 8001 and the page, as you edit it, on http://localhost:3000
+	@trap 'kill 0' EXIT; DEER_FLOW_TRUSTED_ORIGINS=http://localhost:3000 $(BIN)/deerflow serve --no-ui & cd frontend && NEXT_TELEMETRY_DISABLED=1 ../$(NODE) npx next dev
+
+chat: install tool-image ## Install everything and open DeerFlow in the terminal
+	@$(BIN)/deerflow
+
+install: $(VENV)/.run
+
+install-dev: $(VENV)/.dev
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "DeerFlow needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Set PYTHON=python3.12, for example."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Could not create a virtual environment. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
+
+$(VENV)/.run: $(UV) requirements/run.txt packages/harness/pyproject.toml packages/app/pyproject.toml
+	@if [ ! -f $(VENV)/.dev ]; then echo "Installing DeerFlow ..."; $(UV) pip sync --quiet --require-hashes requirements/run.txt; fi
+	@$(UV) pip install --quiet --no-deps --no-build-isolation -e packages/harness -e packages/app
+	@touch $@
+
+$(VENV)/.dev: $(UV) requirements/dev.txt packages/harness/pyproject.toml packages/app/pyproject.toml
+	@echo "Installing DeerFlow and its development tools ..."
+	@$(UV) pip sync --quiet --require-hashes requirements/dev.txt
+	@$(UV) pip install --quiet --no-deps --no-build-isolation -e packages/harness -e packages/app
+	@touch $@ $(VENV)/.run
+
+tool-image: install
+	@$(BIN)/deerflow setup --quiet
+
+page: $(PAGE)/index.html ## Build the page
+
+node-modules: frontend/node_modules/.installed
+
+frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json | install
+	@echo "Installing what the page is built with ..."
+	@cd frontend && ../$(NODE) npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(PAGE)/index.html: frontend/node_modules/.installed $(PAGE_SOURCES)
+	@echo "Building the page (a minute or two, once) ..."
+	@cd frontend && NEXT_TELEMETRY_DISABLED=1 NEXT_OUTPUT=export ../$(NODE) npx next build > .next-build.log 2>&1 || { cat .next-build.log; exit 1; }
+	@cd frontend && ../$(NODE) node scripts/publish.mjs ../$(PAGE)
+
+test-page: node-modules
+	@cd frontend && ../$(NODE) npx vitest run
+
+e2e: install-dev page ## Try the page in a real browser (Chromium), against a real gateway
+	@cd frontend && ../$(NODE) npx playwright test
+
+screenshots: install-dev page ## Photograph each page and state into frontend/screenshots
+	@cd frontend && ../$(NODE) npx playwright test --config playwright.screenshots.config.ts
+
+budget: install-dev page ## Measure the page: sizes and frame times against their budgets
+	@cd frontend && ../$(NODE) npx playwright test --config playwright.budget.config.ts
+
+types-page: install-dev node-modules ## Write the API's types for the page anew
+	@$(BIN)/python -m deerflow_app.gateway.openapi | (cd frontend && ../$(NODE) node scripts/generate-types.mjs)
+
+test: test-python test-page ## Run all tests but those in a browser
+
+test-python: install-dev
+	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --timeout=300
+
+lint: lint-python lint-page ## Check style, types and floors, of Python and of the page
+
+lint-python: install-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/pyright
+
+lint-page: install-dev node-modules
+	@cd frontend && ../$(NODE) npx next typegen >/dev/null && ../$(NODE) npx tsc --noEmit
+	@cd frontend && ../$(NODE) npx eslint --max-warnings 0 . && ../$(NODE) npx prettier --check --log-level warn .
+	@$(BIN)/python -m deerflow_app.gateway.openapi | (cd frontend && ../$(NODE) node scripts/generate-types.mjs --check)
+
+fmt: install-dev node-modules ## Format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+	@cd frontend && ../$(NODE) npx prettier --write --log-level warn .
+
+bench: install-dev ## Print the benchmark figures
+	@$(BIN)/python -m bench
+
+doctor: install ## Say what works on this machine and what does not
+	@$(BIN)/deerflow doctor
+
+lock: install-dev ## Lock the requirements anew
+	@for name in run dev tools node; do \
+		$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+			--python-version 3.11 requirements/$$name.in --output-file requirements/$$name.txt; done
+
+clean: ## Remove what was installed and built
+	rm -rf $(VENV) $(PAGE) frontend/node_modules frontend/.next frontend/out .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,159 @@
+"""The lead agent: the one a person talks to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Checkpointer
+
+from deerflow.agents.chain import AnyMiddleware, in_order, with_replacements
+from deerflow.agents.factory import Agent, assemble
+from deerflow.agents.features import RuntimeFeatures
+from deerflow.agents.lead_agent.prompt import apply_prompt_template
+from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
+from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
+from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
+from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
+from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
+from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
+from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
+from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
+from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
+from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
+from deerflow.agents.middlewares.tool_ledger_middleware import ToolLedgerMiddleware
+from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
+from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
+from deerflow.agents.placement import insert_extras
+from deerflow.agents.run_options import run_options
+from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
+from deerflow.harness import Harness, RunOptions
+from deerflow.identity import check_agent_name
+from deerflow.sandbox.interface import Mount
+from deerflow.sandbox.policy import mount_problem
+from deerflow.tools.assembly import get_available_tools
+
+logger = logging.getLogger(__name__)
+
+
+def build_lead_agent(
+    harness: Harness,
+    options: RunOptions,
+    *,
+    features: RuntimeFeatures | None = None,
+    extra_middleware: Sequence[AnyMiddleware] = (),
+    checkpointer: Checkpointer = None,
+) -> Agent:
+    """The lead agent's graph for these options. Costs tens of milliseconds: callers keep it per (configuration, options).
+
+    Args:
+        harness: what runs share; its configuration names models and tools.
+        options: what the caller chose.
+        features: replaces built-in middlewares by yours; ``sandbox=False`` also leaves out what works in a sandbox.
+        extra_middleware: yours, placed by ``@Next``/``@Prev`` or before Clarification.
+        checkpointer: makes threads persistent.
+
+    Raises:
+        ValueError: no model is configured, or an agent name is not one.
+        ImportError: a model's or tool's package is not installed; the message says how to install it.
+    """
+    if options.agent_name is not None:
+        check_agent_name(options.agent_name)
+    config = harness.config
+    entry = resolve_model(config, options.model_name)
+    model = _model(harness, entry, options)
+    network = config.sandbox.network.mode
+    sandbox = features is None or features.sandbox is not False
+    chain = in_order(with_replacements(_slots(harness, entry, options), features))
+    return assemble(
+        model,
+        get_available_tools(app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox),
+        insert_extras(chain, extra_middleware),
+        system_prompt=apply_prompt_template(
+            agent_name=options.agent_name,
+            plan_mode=options.is_plan_mode,
+            sandbox=sandbox,
+            network=network,
+            mounts=_extra_mounts(config),
+        ),
+        checkpointer=checkpointer,
+    )
+
+
+def make_lead_agent(config: RunnableConfig, app_config: AppConfig | None = None) -> Agent:
+    """Graph factory for LangGraph's own tools (``langgraph.json``). Reads options from ``configurable``, overlaid by ``context``."""
+    given = {**(config.get("configurable") or {}), **_context(config)}
+    snapshot = app_config or ConfigSource().current()
+    return build_lead_agent(Harness.build(snapshot, Paths()), run_options(given))
+
+
+def resolve_model(config: AppConfig, name: str | None) -> ModelConfig:
+    """The model of that name; the first one, with a warning, if there is none of that name.
+
+    Raises:
+        ValueError: no models are configured.
+    """
+    if not config.models:
+        raise ValueError(
+            "No chat models are configured. Set a provider key such as OPENAI_API_KEY, or add a model to config.yaml."
+        )
+    found = next((model for model in config.models if model.name == name), None)
+    if name is not None and found is None:
+        logger.warning("Model %r is not configured; using %r.", name, config.models[0].name)
+    return found or config.models[0]
+
+
+def _model(harness: Harness, entry: ModelConfig, options: RunOptions) -> BaseChatModel:
+    thinking = options.thinking_enabled and entry.supports_thinking
+    # Retries are the error handling middleware's; the provider's own would multiply them.
+    return harness.models.get(
+        harness.config, entry.name, thinking, reasoning_effort=options.reasoning_effort, provider_retries=False
+    )
+
+
+def _fallbacks(harness: Harness, entry: ModelConfig, options: RunOptions) -> list[BaseChatModel]:
+    return [_model(harness, harness.config.get_model(name), options) for name in entry.fallbacks]
+
+
+def _slots(harness: Harness, entry: ModelConfig, options: RunOptions) -> dict[str, AnyMiddleware]:
+    config = harness.config
+    slots: dict[str, AnyMiddleware] = {
+        "thread_data": ThreadDataMiddleware(harness.paths),
+        "uploads": UploadsMiddleware(),
+        "sandbox": SandboxMiddleware(harness.sandbox_provider, harness.paths, config),
+        "steering": SteeringMiddleware(),
+        "dangling_tool_call": DanglingToolCallMiddleware(),
+        "llm_error_handling": LLMErrorHandlingMiddleware(
+            breakers=harness.breakers, fallbacks=_fallbacks(harness, entry, options)
+        ),
+        "sandbox_audit": SandboxAuditMiddleware(),
+        "tool_ledger": ToolLedgerMiddleware(),
+        "tool_error_handling": ToolErrorHandlingMiddleware(),
+        "loop_detection": LoopDetectionMiddleware(),
+        "clarification": ClarificationMiddleware(),
+    }
+    if options.is_plan_mode:
+        slots["todo"] = TodoMiddleware()
+    if config.token_usage.enabled:
+        slots["token_usage"] = TokenUsageMiddleware()
+    if entry.supports_vision:
+        slots["vision"] = ViewImageMiddleware()
+    return slots
+
+
+def _extra_mounts(config: AppConfig) -> list[Mount]:
+    return [
+        Mount(Path(mount.host_path), mount.container_path, mount.read_only)
+        for mount in config.sandbox.mounts
+        if not mount_problem(config, mount)
+    ]
+
+
+def _context(config: RunnableConfig) -> Mapping[str, Any]:
+    context = config.get("context")  # type: ignore[typeddict-item]
+    return context if isinstance(context, Mapping) else {}

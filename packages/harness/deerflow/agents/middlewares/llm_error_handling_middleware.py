@@ -1,0 +1,226 @@
+"""Retries, circuit breaker, fallback models, and an honest message when nothing helped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+from langchain.agents.middleware import ModelRequest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langgraph.errors import GraphBubbleUp
+
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
+from deerflow.agents.middlewares.events import emit
+from deerflow.agents.middlewares.llm_errors import ErrorKind, Failure, classify, explain
+from deerflow.agents.middlewares.model_result import ERROR, finish_reason, is_empty, is_error, last_ai, reminder
+from deerflow.agents.transcript import Transcript
+from deerflow.context import RunContext
+from deerflow.models.circuit_breaker import Attempt, CircuitBreakers
+
+logger = logging.getLogger(__name__)
+
+EMPTY_ANSWER_REMINDER = "Your last answer was empty. If the work is done, tell the user the result in a few sentences; otherwise continue with it."
+
+
+class LLMErrorHandlingMiddleware(Middleware):
+    """Never lets a provider's failure escape as an exception: the run ends with a message marked as an error.
+
+    That message has ``additional_kwargs["error"] = {"kind", "message"}`` and ``finish_reason`` "error". It is no answer:
+    runs that end with it have failed, memory does not learn from it, later requests leave it out.
+
+    Args:
+        breakers: shared by all runs; None = one of its own.
+        fallbacks: models to try, in order, when the first one fails for good.
+        retry_max_attempts: calls per model, the first one included.
+        retry_base_delay_ms: before the second attempt; doubles with each further one.
+        retry_cap_delay_ms: the longest wait of our own.
+        retry_after_cap_ms: the longest wait that a provider may ask for with ``Retry-After``.
+        sleep: waits seconds.
+        jitter: between 0 and 1: how much of a quarter of the wait is added, so that runs do not come back together.
+    """
+
+    def __init__(
+        self,
+        *,
+        breakers: CircuitBreakers | None = None,
+        fallbacks: Sequence[BaseChatModel] = (),
+        retry_max_attempts: int = 3,
+        retry_base_delay_ms: int = 1000,
+        retry_cap_delay_ms: int = 8000,
+        retry_after_cap_ms: int = 60_000,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        super().__init__()
+        self.breakers = breakers or CircuitBreakers()
+        self.fallbacks = tuple(fallbacks)
+        self.retry_max_attempts = retry_max_attempts
+        self.retry_base_delay_ms = retry_base_delay_ms
+        self.retry_cap_delay_ms = retry_cap_delay_ms
+        self.retry_after_cap_ms = retry_after_cap_ms
+        self._sleep = sleep
+        self._jitter = jitter
+
+    def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
+        """Earlier failures are not part of the conversation."""
+        if not any(is_error(message) for message in transcript.messages):
+            return transcript
+        return transcript.with_messages(message for message in transcript.messages if not is_error(message))
+
+    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+        failures: list[tuple[BaseChatModel, Failure]] = []
+        for model in (request.model, *self.fallbacks):
+            if failures:
+                _announce_fallback(request, failures[-1][1], model)
+            outcome = await self._ask(request if model is request.model else request.override(model=model), handler)
+            if not isinstance(outcome, Failure):
+                return outcome
+            failures.append((model, outcome))
+        return _error_message(failures)
+
+    async def _ask(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
+        """One model, as often as it makes sense."""
+        breaker = self.breakers.breaker(_breaker_key(request.model))
+        attempt = breaker.attempt()
+        if attempt is None:
+            return Failure(ErrorKind.CIRCUIT_OPEN)
+        try:
+            return await self._retry(request, handler, attempt)
+        finally:
+            attempt.release()
+
+    async def _retry(
+        self, request: ModelRequest[RunContext], handler: ModelHandler, attempt: Attempt
+    ) -> ModelResult | Failure:
+        number = 1
+        while True:
+            try:
+                result = await _ask_for_words(request, handler)
+            except GraphBubbleUp:
+                raise
+            except Exception as error:
+                failure = classify(error)
+                _log(failure, number, error)
+            else:
+                attempt.succeeded()
+                return result
+            if not failure.retriable:
+                return failure
+            if number >= self.retry_max_attempts:
+                attempt.failed()
+                return failure
+            await self._wait(request, failure, number)
+            number += 1
+
+    async def _wait(self, request: ModelRequest[RunContext], failure: Failure, number: int) -> None:
+        wait_ms = self._delay_ms(failure, number)
+        emit(
+            request.runtime,
+            {
+                "type": "llm_retry",
+                "attempt": number + 1,
+                "max_attempts": self.retry_max_attempts,
+                "wait_ms": wait_ms,
+                "reason": failure.kind.value,
+                "message": f"{_model_name(request.model)} did not answer ({failure.detail}). Trying again.",
+            },
+        )
+        await self._sleep(wait_ms / 1000)
+
+    def _delay_ms(self, failure: Failure, number: int) -> int:
+        if failure.retry_after is not None:
+            return round(min(failure.retry_after * 1000, self.retry_after_cap_ms))
+        backoff = self.retry_base_delay_ms * 2 ** (number - 1)
+        return round(min(backoff * (1 + self._jitter() / 4), self.retry_cap_delay_ms))
+
+
+def _log(failure: Failure, number: int, error: Exception) -> None:
+    """With a traceback only where the error may be ours."""
+    unexpected = failure.kind is ErrorKind.GENERIC and failure.status is None
+    logger.warning(
+        "Model call failed (%s, attempt %d): %s",
+        failure.kind,
+        number,
+        failure.detail,
+        exc_info=error if unexpected else None,
+    )
+
+
+async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
+    """Ask, and once more when the answer is empty."""
+    result = await handler(request)
+    message = last_ai(result)
+    if message is None or not is_empty(message):
+        return result
+    if (failure := _refusal(message)) is not None:
+        return failure
+    again = request.override(messages=[*request.messages, reminder("empty_answer_reminder", EMPTY_ANSWER_REMINDER)])
+    result = await handler(again)
+    message = last_ai(result)
+    if message is None or not is_empty(message):
+        return result
+    return _refusal(message) or Failure(ErrorKind.EMPTY_ANSWER, _why_empty(message))
+
+
+def _refusal(message: AIMessage) -> Failure | None:
+    """Why the provider kept silent on purpose, if it did."""
+    refusal = message.additional_kwargs.get("refusal")
+    if refusal or finish_reason(message) in ("content_filter", "safety", "refusal", "prohibited_content", "blocklist"):
+        return Failure(ErrorKind.CONTENT_FILTER, str(refusal or ""))
+    return None
+
+
+def _why_empty(message: AIMessage) -> str:
+    if finish_reason(message) in ("length", "max_tokens"):
+        return "the output limit was used up before the answer began: raise models[].max_tokens."
+    return ""
+
+
+def _announce_fallback(request: ModelRequest[RunContext], failure: Failure, model: BaseChatModel) -> None:
+    emit(
+        request.runtime,
+        {
+            "type": "llm_retry",
+            "attempt": 1,
+            "max_attempts": 1,
+            "wait_ms": 0,
+            "reason": failure.kind.value,
+            "message": f"Switching to the fallback model {_model_name(model)}.",
+        },
+    )
+
+
+def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]]) -> AIMessage:
+    """The first failure is the one to explain; fallbacks are named with their own."""
+    model, failure = failures[0]
+    text = explain(failure, model=_model_name(model), provider=_provider(model))
+    for fallback, other in failures[1:]:
+        text += f"\nThe fallback model {_model_name(fallback)} failed as well ({other.kind.value}{': ' + other.detail if other.detail else ''})."
+    return AIMessage(
+        content=text,
+        additional_kwargs={ERROR: {"kind": failure.kind.value, "message": text}},
+        response_metadata={"finish_reason": "error"},
+    )
+
+
+def _model_name(model: BaseChatModel) -> str:
+    return str(getattr(model, "model_name", None) or getattr(model, "model", None) or model.get_name())
+
+
+def _provider(model: BaseChatModel) -> str:
+    return str(model._get_ls_params().get("ls_provider") or model._llm_type)
+
+
+def _breaker_key(model: BaseChatModel) -> str:
+    address = next(
+        (
+            str(value)
+            for name in ("openai_api_base", "anthropic_api_url", "base_url", "api_base")
+            if (value := getattr(model, name, None))
+        ),
+        "",
+    )
+    return f"{_provider(model)}|{address}|{_model_name(model)}"

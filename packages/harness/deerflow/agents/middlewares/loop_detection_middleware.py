@@ -1,0 +1,261 @@
+"""Repetition without progress: first a warning, then a last answer without tools."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from langchain.agents.middleware import ModelRequest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
+from deerflow.agents.middlewares.llm_errors import status_of
+from deerflow.agents.middlewares.model_result import (
+    LOOP_STOP,
+    continued,
+    ends_turn,
+    last_ai,
+    messages_of,
+    pending_calls,
+    reminder,
+    with_messages,
+)
+from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABLE
+from deerflow.agents.middlewares.tool_results import content_text, error_result
+from deerflow.agents.transcript import Transcript, current_turn
+from deerflow.context import RunContext
+
+logger = logging.getLogger(__name__)
+
+WARN_THRESHOLD = 3
+HARD_LIMIT = 5
+WINDOW_SIZE = 20
+TOOL_FREQ_WARN = 30
+TOOL_FREQ_HARD_LIMIT = 50
+READ_BUCKET = 200
+"""Lines: reading nearby ranges of a file is the same call."""
+
+FORCED_STOP = "[FORCED STOP] The work was stopped because it repeated itself."
+
+_FULL_ARGS = frozenset({"write_file", "str_replace"})
+_TELLING_ARGS = ("path", "url", "query", "command", "pattern", "glob", "cmd")
+
+
+class LoopDetectionMiddleware(Middleware):
+    """Counts within the current turn, from its messages alone.
+
+    A repetition is the same set of calls with the same result: polling, or editing and testing again, is progress. A
+    second layer counts calls per tool. At a hard limit the calls are answered "not executed" and the model is asked for
+    its final answer; if it calls tools even then, the calls are removed from that answer.
+
+    Args:
+        warn_threshold: equal calls from which on a warning stands at the end of the request.
+        hard_limit: the equal call that is no longer executed.
+        window_size: messages with calls that are looked at.
+        tool_freq_warn: calls of one tool at which the model is warned.
+        tool_freq_hard_limit: the call of one tool that is no longer executed.
+    """
+
+    def __init__(
+        self,
+        *,
+        warn_threshold: int = WARN_THRESHOLD,
+        hard_limit: int = HARD_LIMIT,
+        window_size: int = WINDOW_SIZE,
+        tool_freq_warn: int = TOOL_FREQ_WARN,
+        tool_freq_hard_limit: int = TOOL_FREQ_HARD_LIMIT,
+    ) -> None:
+        super().__init__()
+        self.warn_threshold = warn_threshold
+        self.hard_limit = hard_limit
+        self.window_size = window_size
+        self.tool_freq_warn = tool_freq_warn
+        self.tool_freq_hard_limit = tool_freq_hard_limit
+
+    def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
+        warning = self._warning(current_turn(transcript.messages))
+        return transcript.with_reminder(warning, name="loop_warning") if warning else transcript
+
+    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+        result = await handler(request)
+        pending = pending_calls(result)
+        if not pending or ends_turn(result):
+            return result
+        why = self._why_stop(current_turn(request.state["messages"]), pending)
+        if not why:
+            return result
+        logger.warning("Loop detected: %s", why)
+        return await _final_answer(request, handler, result, pending, why)
+
+    def _warning(self, turn: Sequence[Any]) -> str:
+        steps = _steps(turn, self.window_size)
+        if not steps:
+            return ""
+        same = sum(step == steps[-1] for step in steps)
+        if same >= self.warn_threshold:
+            return (
+                f"[LOOP DETECTED] You made the same tool calls {same} times with the same result. Do something else, "
+                "or give the user your answer with what you have."
+            )
+        counts, last = _tool_counts(turn), _last_calls(turn)
+        for name in last:
+            if counts[name] >= self.tool_freq_warn > counts[name] - last[name]:
+                return (
+                    f"[LOOP DETECTED] You called {name} {counts[name]} times in this turn. If you are not getting closer, change the "
+                    "approach, or give the user your answer with what you have."
+                )
+        return ""
+
+    def _why_stop(self, turn: Sequence[Any], pending: Sequence[Any]) -> str:
+        calls = hash_tool_calls(pending)
+        outcomes = [step.outcome for step in _steps(turn, self.window_size - 1) if step.calls == calls]
+        same = outcomes.count(outcomes[-1]) + 1 if outcomes else 1
+        if same >= self.hard_limit:
+            return f"the same tool calls were repeated {same} times with the same result"
+        counts = _tool_counts(turn)
+        for call in pending:
+            counts[call["name"] or ""] += 1
+            if counts[call["name"] or ""] >= self.tool_freq_hard_limit:
+                return f"{call['name']} was called {counts[call['name'] or '']} times in one turn"
+        return ""
+
+
+async def _final_answer(
+    request: ModelRequest[RunContext], handler: ModelHandler, result: ModelResult, pending: Sequence[Any], why: str
+) -> ModelResult:
+    """Answer the calls, ask once more, and end the turn whatever comes."""
+    refused = [error_result(call, f"Error: not executed: {why}. Give your final answer now.") for call in pending]
+    so_far: list[BaseMessage] = [*messages_of(result), *refused]
+    note = reminder(
+        "loop_warning",
+        f"[LOOP DETECTED] Tools are closed for this turn: {why}. Tell the user what you found, what is missing and why.",
+    )
+    final = await _without_tools(continued(request, *so_far, note), handler)
+    answer = last_ai(final)
+    if answer is None:
+        return with_messages(result, [*so_far, AIMessage(content=FORCED_STOP, additional_kwargs={LOOP_STOP: True})])
+    return with_messages(final, [*so_far, _stripped(answer)])
+
+
+async def _without_tools(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    """Ask with tools forbidden; where a provider refuses that setting, trust the reminder."""
+    forbidden: Any = {"type": "none"} if request.model._llm_type.startswith("anthropic") else "none"
+    try:
+        return await handler(request.override(tool_choice=forbidden))
+    except Exception as error:
+        if status_of(error) not in (400, 404, 422):
+            raise
+        logger.warning("The provider refused tool_choice none: %s", error)
+        return await handler(request)
+
+
+def _stripped(message: AIMessage) -> AIMessage:
+    """A final answer: no calls left in any form, some text in any case."""
+    kwargs = {
+        key: value for key, value in message.additional_kwargs.items() if key not in ("tool_calls", "function_call")
+    }
+    kwargs[LOOP_STOP] = True
+    if not message.tool_calls and not message.invalid_tool_calls and message.text.strip():
+        return message.model_copy(update={"additional_kwargs": kwargs})
+    metadata = dict(message.response_metadata)
+    if metadata.get("finish_reason") == "tool_calls":
+        metadata["finish_reason"] = "stop"
+    update = {
+        "tool_calls": [],
+        "invalid_tool_calls": [],
+        "additional_kwargs": kwargs,
+        "response_metadata": metadata,
+        "content": _stopped(message.content),
+    }
+    return message.model_copy(update=update)
+
+
+def _stopped(content: Any) -> Any:
+    """The content with the stop notice behind it and without blocks that are calls. A new object."""
+    if isinstance(content, list):
+        kept = [block for block in content if not (isinstance(block, dict) and block.get("type") in _CALL_BLOCKS)]
+        return [*kept, {"type": "text", "text": FORCED_STOP}]
+    text = content if isinstance(content, str) else str(content or "")
+    return f"{text}\n\n{FORCED_STOP}" if text.strip() else FORCED_STOP
+
+
+_CALL_BLOCKS = frozenset(
+    {"tool_use", "tool_call", "function_call", "input_json_delta", "invalid_tool_call", "tool_call_chunk"}
+)
+
+
+# counting -------------------------------------------------------------------------------------------------------------
+
+
+def hash_tool_calls(calls: Sequence[Any]) -> str:
+    """A short hash of a message's calls, whatever their order. Calls with equal hashes do the same."""
+    keys = sorted(f"{call.get('name') or ''}:{_key(call.get('name') or '', call.get('args'))}" for call in calls)
+    return hashlib.md5(json.dumps(keys).encode(), usedforsecurity=False).hexdigest()[:12]
+
+
+def _key(name: str, args: Any) -> str:
+    if isinstance(args, str):
+        try:
+            args = json.loads(args)
+        except ValueError:
+            return "unreadable"
+    if not isinstance(args, dict):
+        return json.dumps(args, default=str)
+    if name == "read_file":
+        start, end = sorted((_line(args.get("start_line")), _line(args.get("end_line"))))
+        return f"{args.get('path')}:{(start - 1) // READ_BUCKET}-{(end - 1) // READ_BUCKET}"
+    telling = {key: args[key] for key in _TELLING_ARGS if key in args} if name not in _FULL_ARGS else {}
+    return json.dumps(telling or args, sort_keys=True, default=str)
+
+
+def _line(value: Any) -> int:
+    try:
+        return max(1, int(value))
+    except (TypeError, ValueError):
+        return 1
+
+
+class _Step(NamedTuple):
+    calls: str
+    outcome: tuple[str, ...]
+
+
+def _steps(turn: Sequence[Any], limit: int) -> list[_Step]:
+    """The last messages with calls: what was called and what came back."""
+    steps: list[_Step] = []
+    results: list[ToolMessage] = []
+    for message in reversed(turn):
+        if len(steps) == limit:
+            break
+        if isinstance(message, ToolMessage):
+            results.append(message)
+        elif isinstance(message, AIMessage):
+            if message.tool_calls:
+                steps.append(_Step(_hash_of_step(message, results), tuple(sorted(map(_outcome, results)))))
+            results = []
+    return steps[::-1]
+
+
+def _hash_of_step(message: AIMessage, results: Sequence[ToolMessage]) -> str:
+    """As the calls came from the model: those with unreadable arguments are equal."""
+    unreadable = {result.tool_call_id for result in results if UNREADABLE in result.additional_kwargs}
+    return hash_tool_calls(
+        [{"name": c["name"], "args": "?" if c["id"] in unreadable else c["args"]} for c in message.tool_calls]
+    )
+
+
+def _outcome(result: ToolMessage) -> str:
+    return UNREADABLE if UNREADABLE in result.additional_kwargs else content_text(result.content)
+
+
+def _tool_counts(turn: Sequence[Any]) -> Counter[str]:
+    return Counter(call["name"] for message in turn if isinstance(message, AIMessage) for call in message.tool_calls)
+
+
+def _last_calls(turn: Sequence[Any]) -> Counter[str]:
+    last = next((m for m in reversed(turn) if isinstance(m, AIMessage) and m.tool_calls), None)
+    return Counter(call["name"] for call in last.tool_calls) if last else Counter()

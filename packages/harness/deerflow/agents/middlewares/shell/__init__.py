@@ -1,0 +1,1 @@
+"""Judging shell commands: what a command line would do, without running it."""

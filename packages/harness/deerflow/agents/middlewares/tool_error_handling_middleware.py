@@ -1,0 +1,186 @@
+"""Whatever goes wrong with a tool call becomes a result that the model can act on."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+import re
+
+from langchain.agents.middleware import ModelRequest
+from langchain_core.messages import ToolMessage
+from langchain_core.messages.tool import tool_call
+from langgraph.errors import GraphBubbleUp, is_invalid_resume
+from langgraph.prebuilt.tool_node import ToolCallRequest
+
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, ToolHandler, ToolResult
+from deerflow.agents.middlewares.model_result import finish_reason, last_ai, messages_of, with_messages, with_own_ids
+from deerflow.agents.middlewares.oversized_output import shortened
+from deerflow.agents.middlewares.tool_results import content_text, error_result, tool_messages, with_replaced
+from deerflow.context import RunContext
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE
+
+logger = logging.getLogger(__name__)
+
+DETAIL_LIMIT = 500
+EXCERPT = 200
+MAX_OUTPUT_CHARS = 60_000
+KEPT_CHARS = 8_000
+UNREADABLE = "unreadable_arguments"
+"""Key in a result's ``additional_kwargs``: the call's arguments were no JSON."""
+
+_INVOCATION_ERROR = re.compile(
+    r"Error invoking tool '(?P<name>[^']*)' with kwargs .* with error:\n(?P<error>.*)", re.DOTALL
+)
+
+
+class ToolErrorHandlingMiddleware(Middleware):
+    """Exceptions, unreadable arguments, unknown tools and oversized output, each answered so that the run goes on.
+
+    Args:
+        max_output_chars: a longer result is written to a file in the workspace.
+        kept_chars: what stays of it in the conversation.
+    """
+
+    def __init__(self, *, max_output_chars: int = MAX_OUTPUT_CHARS, kept_chars: int = KEPT_CHARS) -> None:
+        super().__init__()
+        self.max_output_chars = max_output_chars
+        self.kept_chars = min(kept_chars, max_output_chars)
+
+    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+        return _with_readable_calls(with_own_ids(await handler(request)))
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        context = request.runtime.context if request.runtime is not None else None
+        try:
+            result = await handler(request)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            if is_invalid_resume(error):
+                raise
+            logger.warning("Tool %s failed", request.tool_call["name"], exc_info=error)
+            return error_result(request.tool_call, _failure_text(request.tool_call["name"], error, context))
+        result = with_replaced(result, lambda message: _clearer(message, request))
+        return await self._shortened(result, context)
+
+    async def _shortened(self, result: ToolResult, context: RunContext | None) -> ToolResult:
+        short = {
+            id(message): await shortened(message, context, limit=self.max_output_chars, kept=self.kept_chars)
+            for message in tool_messages(result)
+        }
+        return with_replaced(result, lambda message: short[id(message)])
+
+
+# exceptions -----------------------------------------------------------------------------------------------------------
+
+
+def _failure_text(name: str, error: Exception, context: RunContext | None) -> str:
+    detail = _without_host_paths(" ".join(str(error).split()) or type(error).__name__, context)
+    return (
+        f"Error: Tool '{name or 'unknown_tool'}' failed with {type(error).__name__}: {detail[:DETAIL_LIMIT]}\n"
+        "Continue with what you have, correct the arguments, or use another tool."
+    )
+
+
+def _without_host_paths(text: str, context: RunContext | None) -> str:
+    """The thread's directories by the names under which the model knows them."""
+    workspace = context.workspace if context else None
+    if workspace is None:
+        return text
+    virtual = {
+        workspace.workspace: WORKSPACE,
+        workspace.uploads: UPLOADS,
+        workspace.outputs: OUTPUTS,
+        workspace.root: "/mnt/user-data",
+    }
+    for host, seen in virtual.items():
+        text = re.sub(rf"{re.escape(str(host))}(?![\w.-])", seen, text)
+    return text
+
+
+# results --------------------------------------------------------------------------------------------------------------
+
+
+def _clearer(message: ToolMessage, request: ToolCallRequest) -> ToolMessage:
+    """Say better what LangGraph's tool node says about a call that it could not make."""
+    if message.status != "error":
+        return message
+    name = request.tool_call["name"]
+    text = content_text(message.content)
+    if request.tool is None and text.startswith(f"Error: {name} is not a valid tool"):
+        return message.model_copy(update={"content": _unknown_tool_text(name, request)})
+    if match := _INVOCATION_ERROR.fullmatch(text):
+        problem = match["error"].removesuffix(" Please fix the error and try again.").strip()
+        return message.model_copy(
+            update={
+                "content": f"Error: the arguments of '{match['name']}' are not valid: {problem[:DETAIL_LIMIT]}\nCorrect them and call the tool again."
+            }
+        )
+    return message
+
+
+def _unknown_tool_text(name: str, request: ToolCallRequest) -> str:
+    names = sorted(tool.name for tool in getattr(request.runtime, "tools", None) or ())
+    close = difflib.get_close_matches(name, names, n=3)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    return f"Error: there is no tool '{name}'.{hint} Available tools: {', '.join(names) or 'none'}."
+
+
+# unreadable calls -----------------------------------------------------------------------------------------------------
+
+
+def _with_readable_calls(result: ModelResult) -> ModelResult:
+    """Calls whose arguments are no JSON would end the run without a word: they get a result that says why.
+
+    The same for a call that the output limit cut off, which LangChain completes by guessing.
+    """
+    message = last_ai(result)
+    if message is None or not (message.tool_calls or message.invalid_tool_calls):
+        return result
+    cut = finish_reason(message) in ("length", "max_tokens")
+    if not message.invalid_tool_calls and not cut:
+        return result
+    unreadable = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
+    texts = {
+        call["id"]: _unreadable_text(call["name"] or "", call["args"] or "", call["error"])
+        for call in message.invalid_tool_calls
+    }
+    if cut:
+        last = (unreadable or message.tool_calls)[-1]
+        texts[last["id"]] = _cut_text(last["name"])
+    calls = [*message.tool_calls, *unreadable]
+    answered = {m.tool_call_id for m in messages_of(result) if isinstance(m, ToolMessage)}
+    errors = [
+        error_result(call, texts[call["id"]], **{UNREADABLE: True})
+        for call in calls
+        if call["id"] in texts and call["id"] not in answered
+    ]
+    kwargs = {
+        key: value for key, value in message.additional_kwargs.items() if key not in ("tool_calls", "function_call")
+    }
+    changed = message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": kwargs})
+    return with_messages(result, [*(changed if m is message else m for m in messages_of(result)), *errors])
+
+
+def _cut_text(name: str) -> str:
+    return (
+        f"Error: the call of '{name}' was not executed: your answer reached the output limit in the middle of its arguments. "
+        "Do it in smaller steps, e.g. write a long file in several parts."
+    )
+
+
+def _unreadable_text(name: str, raw: str, error: str | None) -> str:
+    excerpt = raw if len(raw) <= 2 * EXCERPT else f"{raw[:EXCERPT]} ... {raw[-EXCERPT:]}"
+    return (
+        f"Error: the call of '{name}' was not executed: its arguments are not a valid JSON object ({_json_problem(raw, error)})."
+        f"\nYou wrote:\n{excerpt}\nCall the tool again with valid JSON: escape quotes and line breaks in strings."
+    )
+
+
+def _json_problem(raw: str, error: str | None) -> str:
+    try:
+        json.loads(raw)
+    except ValueError as problem:
+        return str(problem)
+    return " ".join((error or "not an object").split())[:EXCERPT]

@@ -1,0 +1,39 @@
+"""Tells the model when a message was sent and which files came with it."""
+
+from __future__ import annotations
+
+from langchain_core.messages import AnyMessage, HumanMessage
+
+from deerflow.agents.middlewares.base import Middleware
+from deerflow.agents.transcript import MessageMemo, Transcript
+from deerflow.agents.turn import FACTS, render_facts
+from deerflow.context import RunContext
+
+
+class UploadsMiddleware(Middleware):
+    """Puts the facts recorded with each human message before its text, in the request only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._render = MessageMemo(_with_facts)
+
+    def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
+        changed = False
+        messages = list(transcript.messages)
+        for index, message in enumerate(messages):
+            if _has_facts(message):
+                messages[index], changed = self._render(message), True
+        return transcript.with_messages(messages) if changed else transcript
+
+
+def _has_facts(message: AnyMessage) -> bool:
+    return type(message) is HumanMessage and FACTS in message.additional_kwargs
+
+
+def _with_facts(message: AnyMessage) -> AnyMessage:
+    text = render_facts(message.additional_kwargs[FACTS])
+    if isinstance(message.content, str):
+        content: str | list[str | dict[str, object]] = f"{text}\n\n{message.content}"
+    else:
+        content = [{"type": "text", "text": text}, *message.content]  # type: ignore[list-item]
+    return message.model_copy(update={"content": content, "additional_kwargs": {}})

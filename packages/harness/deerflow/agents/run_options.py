@@ -1,0 +1,50 @@
+"""What callers choose per run, as clients and graph configurations name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deerflow.errors import InvalidRequestError
+from deerflow.harness import RunOptions
+from deerflow.identity import check_agent_name
+
+
+def run_options(given: Mapping[str, Any], *, agent_name: str | None = None) -> RunOptions:
+    """The options of a run out of what a client sent as ``configurable`` and ``context``.
+
+    ``mode`` (flash, thinking, pro, ultra) is the reference's short hand: what is given singly counts more.
+
+    Raises:
+        InvalidRequestError: a value of the wrong kind; names it.
+    """
+    mode = given.get("mode")
+    if mode is not None and mode not in ("flash", "thinking", "pro", "ultra"):
+        raise InvalidRequestError(f"context.mode is {mode!r}: use flash, thinking, pro or ultra.")
+    name = given.get("agent_name") or agent_name
+    try:
+        return RunOptions(
+            model_name=_text(given, "model_name") or _text(given, "model"),
+            thinking_enabled=_flag(given, "thinking_enabled", default=mode != "flash"),
+            reasoning_effort=_text(given, "reasoning_effort"),
+            is_plan_mode=_flag(given, "is_plan_mode", default=mode in ("pro", "ultra")),
+            subagent_enabled=_flag(given, "subagent_enabled", default=mode == "ultra"),
+            max_concurrent_subagents=int(given.get("max_concurrent_subagents") or 3),
+            agent_name=check_agent_name(name) if name else None,
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidRequestError(str(error)) from error
+
+
+def _text(given: Mapping[str, Any], key: str) -> str | None:
+    value = given.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{key} must be text.")
+    return value or None
+
+
+def _flag(given: Mapping[str, Any], key: str, *, default: bool) -> bool:
+    value = given.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{key} must be true or false.")
+    return default if value is None else value

@@ -1,0 +1,113 @@
+"""The beginning of a turn: a human message that carries, once and for all, what was true when it was sent.
+
+What a model must know about a turn (its date, the files that came with it) is recorded in the message's
+``additional_kwargs`` and rendered by :func:`render_facts` when a request is compiled: the same bytes in every request.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+
+from deerflow.security.text import inline
+from deerflow.uploads.outline import extract_outline
+from deerflow.uploads.store import Upload, list_uploads
+
+FACTS = "facts"
+MAX_EARLIER_FILES = 20
+
+
+def human_message(
+    text: str | list[str | dict[Any, Any]],
+    *,
+    now: datetime,
+    run_id: str = "",
+    files: Sequence[Upload] = (),
+    uploads_dir: Path | None = None,
+) -> HumanMessage:
+    """A person's message with the facts of its turn.
+
+    Args:
+        text: what the person said; text, or content blocks.
+        now: when, with a time zone: the person's date is stated to the model.
+        files: uploads that came with this message.
+        uploads_dir: the thread's uploads on the host; other files in it are named as earlier ones.
+    """
+    facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A")}
+    new = [_described(upload, uploads_dir) for upload in files]
+    names = {upload.filename for upload in files}
+    earlier = [upload for upload in (list_uploads(uploads_dir) if uploads_dir else []) if upload.filename not in names]
+    if new:
+        facts["files"] = new
+    if earlier:
+        facts["earlier_files"] = [
+            {"filename": _utf8(upload.filename), "size": upload.size} for upload in earlier[:MAX_EARLIER_FILES]
+        ]
+        facts["earlier_count"] = len(earlier)
+    kwargs: dict[str, Any] = {"timestamp": now.isoformat(), FACTS: facts}
+    if run_id:
+        kwargs["run_id"] = run_id
+    if files:
+        kwargs["files"] = [
+            {
+                "filename": _utf8(upload.filename),
+                "size": upload.size,
+                "path": _utf8(upload.path),
+                "status": "uploaded",
+            }
+            for upload in files
+        ]
+    return HumanMessage(content=text, id=str(uuid.uuid4()), name="user-input", additional_kwargs=kwargs)
+
+
+def render_facts(facts: dict[str, Any]) -> str:
+    """The text that stands before a human message in a request. A pure function of what was recorded."""
+    parts = []
+    if "files" in facts or "earlier_files" in facts:
+        parts.append(_render_files(facts))
+    if date := facts.get("date"):
+        parts.append(f"<current_date>{date}</current_date>")
+    return "\n".join(parts)
+
+
+def _described(upload: Upload, uploads_dir: Path | None) -> dict[str, Any]:
+    described: dict[str, Any] = {"filename": _utf8(upload.filename), "size": upload.size}
+    if uploads_dir is not None and upload.filename.lower().endswith((".md", ".markdown")):
+        outline = extract_outline(uploads_dir / upload.filename)
+        described["outline"] = [{"title": inline(title), "line": line} for title, line in outline.entries]
+        described["outline_truncated"] = outline.truncated
+    return described
+
+
+def _utf8(name: str) -> str:
+    """A name that is no UTF-8 comes back from a checkpoint like this: the prompt must not change by it."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _render_files(facts: dict[str, Any]) -> str:
+    lines = ["<uploaded_files>", "Uploaded with this message:"]
+    lines += [line for file in facts.get("files", ()) for line in _render_file(file)] or ["(empty)"]
+    if earlier := facts.get("earlier_files"):
+        lines.append("Uploaded earlier:")
+        lines += [line for file in earlier for line in _render_file(file)]
+        if facts["earlier_count"] > len(earlier):
+            lines.append(f"... and {facts['earlier_count'] - len(earlier)} more: use ls")
+    return "\n".join([*lines, "</uploaded_files>"])
+
+
+def _render_file(file: dict[str, Any]) -> list[str]:
+    name = inline(file["filename"])
+    lines = [f"- {name} ({_size(file['size'])})", f"  Path: /mnt/user-data/uploads/{name}"]
+    lines += [f"  L{entry['line']}: {entry['title']}" for entry in file.get("outline", ())]
+    if file.get("outline_truncated"):
+        lines.append("  ... more headings: use grep to find them")
+    return lines
+
+
+def _size(size: int) -> str:
+    return f"{size / 1024:.1f} KB" if size < 1024 * 1024 else f"{size / 1024 / 1024:.1f} MB"

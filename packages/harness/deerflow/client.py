@@ -1,0 +1,416 @@
+"""``DeerFlowClient``: the whole product in one process, without a server."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deerflow.config import AppConfig, ConfigSource, Paths
+from deerflow.context import RunContext
+from deerflow.harness import Harness, RunOptions
+from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
+from deerflow.persistence.checkpointers import checkpointer_for
+from deerflow.persistence.database import Database
+from deerflow.persistence.threads import Thread, ThreadRepository
+from deerflow.runtime.events import StreamEvent, message_dict
+from deerflow.runtime.files import ThreadFiles, list_artifacts, read_artifact, upload_entry
+from deerflow.runtime.local_turns import LocalTurns
+from deerflow.runtime.loop_thread import LoopThread
+from deerflow.runtime.run_request import RunRequest
+from deerflow.runtime.thread_lock import ThreadBusyError
+from deerflow.runtime.threads import compact, config_of, read_state
+from deerflow.runtime.workshop import Workshop
+from deerflow.tools.builtins.clarification_tool import NAME as ASK_CLARIFICATION
+from deerflow.uploads.store import Upload
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from deerflow.agents.features import RuntimeFeatures
+
+
+class DeerFlowClient:
+    """Threads, runs, files and settings of DeerFlow from Python. Threads survive the process.
+
+    Every method has an asynchronous twin with an ``a`` in front: ``chat`` and ``achat``, ``stream`` and ``astream``.
+    They may be used from any event loop; the synchronous methods run on a loop of their own.
+
+    Args:
+        config_path: a configuration file; default: the usual places, or none at all.
+        checkpointer: where threads are kept; default: SQLite under the data directory.
+        config: merged deeply over the file: yours wins, then the file, then the defaults.
+        base_dir: the data directory; default: ``DEER_FLOW_HOME``, else ``.deer-flow``.
+        model_name, thinking_enabled, subagent_enabled, plan_mode, agent_name: defaults of every turn.
+        available_skills: names of the skills that agents may use; None means all.
+        features: replaces built-in parts of the agent by your own middlewares.
+        extra_middleware: yours, placed by ``@Next``/``@Prev`` or before Clarification. ``middlewares`` is its old name.
+
+    Raises:
+        ConfigError: the configuration is not valid; the message says where and what to do.
+        ValueError: an invalid agent name.
+    """
+
+    def __init__(
+        self,
+        config_path: str | Path | None = None,
+        checkpointer: BaseCheckpointSaver[str] | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+        base_dir: str | Path | None = None,
+        model_name: str | None = None,
+        thinking_enabled: bool = True,
+        subagent_enabled: bool = False,
+        plan_mode: bool = False,
+        agent_name: str | None = None,
+        available_skills: set[str] | None = None,
+        features: RuntimeFeatures | None = None,
+        extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] | None = None,
+        middlewares: Sequence[AgentMiddleware[Any, Any, Any]] | None = None,
+    ) -> None:
+        if agent_name is not None:
+            check_agent_name(agent_name)
+        self.config_source = ConfigSource(config_path, overrides=dict(config or {}))
+        paths = Paths(Path(base_dir) if base_dir else None)
+        snapshot = self.config_source.current()
+        self._database = _database(snapshot, paths) if checkpointer is None else Database(":memory:")
+        saver = checkpointer or checkpointer_for(self._database)
+        harness = Harness.build(snapshot, paths, checkpointer=saver)
+        self._workshop = Workshop(
+            self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()
+        )
+        self._options = RunOptions(
+            model_name=model_name,
+            thinking_enabled=thinking_enabled,
+            is_plan_mode=plan_mode,
+            subagent_enabled=subagent_enabled,
+            agent_name=agent_name,
+        )
+        self._available_skills = available_skills
+        self._loop = LoopThread()
+        self._principal = LOCAL_PRINCIPAL
+        self._turns = LocalTurns(self._database, paths, self._workshop, self._principal)
+        self._threads = ThreadRepository(self._database)
+        self._files = ThreadFiles(paths, self._principal)
+
+    @property
+    def harness(self) -> Harness:
+        """What the last run used, or the first will use."""
+        return self._workshop.harness
+
+    # turns ----------------------------------------------------------------------------------------------------------
+
+    async def astream(
+        self,
+        message: str,
+        *,
+        thread_id: str | None = None,
+        files: Sequence[str | Path] = (),
+        model_name: str | None = None,
+        thinking_enabled: bool | None = None,
+        plan_mode: bool | None = None,
+        subagent_enabled: bool | None = None,
+        reasoning_effort: str | None = None,
+        recursion_limit: int | None = None,
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """One turn: say ``message``, with files copied into the thread's uploads, and follow what happens.
+
+        Closing the iterator stops the turn; the thread keeps everything up to the last finished step.
+
+        Raises:
+            FileNotFoundError, ValueError: a file that cannot be uploaded; nothing was said yet.
+            ValueError: no model is configured, or an invalid thread id.
+            ThreadBusyError: another turn of the thread is running; nothing was said yet.
+        """
+        thread_id = check_id(thread_id or str(uuid.uuid4()), "thread id")
+        options = self._turn_options(model_name, thinking_enabled, plan_mode, subagent_enabled, reasoning_effort)
+        await self._workshop.agent(options)
+        uploads = await self._files.upload(thread_id, files) if files else []
+        said = {
+            "role": "user",
+            "content": message,
+            "additional_kwargs": {"files": [_told(upload) for upload in uploads]},
+        }
+        turn = self._turns.start(thread_id, _request(options, recursion_limit, {"messages": [said]}))
+        async with aclosing(turn) as events:
+            async for event in events:
+                yield event
+
+    async def aresume(
+        self, thread_id: str, *, model_name: str | None = None, recursion_limit: int | None = None
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Continue a turn that was cut off, from its last finished step. Ends at once if there is nothing to do.
+
+        Raises:
+            ValueError: no model is configured, or an invalid thread id.
+            ThreadBusyError: the turn is not cut off, it is still running.
+        """
+        options = self._turn_options(model_name)
+        await self._workshop.agent(options)
+        turn = self._turns.resume(check_id(thread_id, "thread id"), _request(options, recursion_limit, None))
+        async with aclosing(turn) as events:
+            async for event in events:
+                yield event
+
+    async def achat(self, message: str, *, thread_id: str | None = None, **options: Any) -> str:
+        """One turn; the text of the last message of the agent, or its question if it asks for something.
+
+        Takes the options of ``astream`` and raises what it raises.
+        """
+        texts: dict[str, list[str]] = {}
+        last = ""
+        async for event in self.astream(message, thread_id=thread_id, **options):
+            if event.type == "messages-tuple" and event.data["type"] == "ai" and event.data["content"]:
+                last = event.data["id"] or ""
+                texts.setdefault(last, []).append(event.data["content"])
+            elif event.type == "messages-tuple" and event.data.get("name") == ASK_CLARIFICATION:
+                last = event.data["tool_call_id"]
+                texts[last] = [event.data["content"]]
+        return "".join(texts.get(last, ()))
+
+    def _turn_options(
+        self,
+        model_name: str | None = None,
+        thinking_enabled: bool | None = None,
+        plan_mode: bool | None = None,
+        subagent_enabled: bool | None = None,
+        reasoning_effort: str | None = None,
+    ) -> RunOptions:
+        given = {
+            "model_name": model_name,
+            "thinking_enabled": thinking_enabled,
+            "is_plan_mode": plan_mode,
+            "subagent_enabled": subagent_enabled,
+            "reasoning_effort": reasoning_effort,
+        }
+        return replace(self._options, **{key: value for key, value in given.items() if value is not None})
+
+    def reset_agent(self) -> None:
+        """Build agents anew at the next turn."""
+        self._workshop.forget_agents()
+
+    # threads --------------------------------------------------------------------------------------------------------
+
+    async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
+        """``{thread_list: [{thread_id, created_at, updated_at, latest_checkpoint_id, title}]}``, the last used first."""
+        found, _ = await self._threads.search(self._principal, limit=limit)
+        return {"thread_list": [await self._thread_entry(thread) for thread in found]}
+
+    async def _thread_entry(self, thread: Thread) -> dict[str, Any]:
+        saver: Any = self._workshop.harness.checkpointer
+        last = await saver.aget_tuple(config_of(thread.thread_id))
+        return {
+            "thread_id": thread.thread_id,
+            "created_at": thread.created_at.isoformat(),
+            "updated_at": thread.updated_at.isoformat(),
+            "latest_checkpoint_id": last.config["configurable"]["checkpoint_id"] if last else None,
+            "title": thread.title,
+        }
+
+    async def aget_thread(self, thread_id: str) -> dict[str, Any]:
+        """``{thread_id, checkpoints: [{checkpoint_id, parent_checkpoint_id, ts, metadata, values, pending_writes}]}``, oldest first."""
+        agent = await self._workshop.agent(self._options)
+        checkpoints = []
+        async for snapshot in agent.aget_state_history(config_of(thread_id)):
+            values = {
+                **snapshot.values,
+                "messages": [message_dict(message) for message in snapshot.values.get("messages", ())],
+            }
+            checkpoints.append(
+                {
+                    "checkpoint_id": snapshot.config["configurable"]["checkpoint_id"],
+                    "parent_checkpoint_id": (snapshot.parent_config or {}).get("configurable", {}).get("checkpoint_id"),
+                    "ts": snapshot.created_at,
+                    "metadata": snapshot.metadata,
+                    "values": values,
+                    "pending_writes": [
+                        {"task_id": task.id, "channel": task.name, "value": task.result} for task in snapshot.tasks
+                    ],
+                }
+            )
+        return {
+            "thread_id": thread_id,
+            "checkpoints": sorted(checkpoints, key=lambda checkpoint: checkpoint["ts"] or ""),
+        }
+
+    async def athread_state(self, thread_id: str) -> dict[str, Any]:
+        """``{values: {title, messages, todos, artifacts}, next, unfinished}`` after the last finished step."""
+        state = await read_state(await self._workshop.agent(self._options), thread_id)
+        values = {
+            "title": state.values.get("title"),
+            "messages": [message_dict(message) for message in state.messages],
+            "todos": state.values.get("todos") or [],
+            "artifacts": list(state.values.get("artifacts") or []),
+        }
+        unfinished = state.unfinished or await self._turns.is_unfinished(thread_id)
+        return {"values": values, "next": state.next, "unfinished": unfinished}
+
+    async def aget_messages(self, thread_id: str) -> list[dict[str, Any]]:
+        """The thread's messages, in the form of the ``values`` event."""
+        return (await self.athread_state(thread_id))["values"]["messages"]
+
+    async def acompact_thread(self, thread_id: str) -> bool:
+        """Shrink a finished thread to its present state; False if a turn of it is unfinished or running."""
+        try:
+            async with self._turns.hold(thread_id):
+                checkpointer: Any = self._workshop.harness.checkpointer
+                return await compact(await self._workshop.agent(self._options), checkpointer, thread_id)
+        except ThreadBusyError:
+            return False
+
+    # files ----------------------------------------------------------------------------------------------------------
+
+    async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> dict[str, Any]:
+        """Copy files into the thread's uploads: ``{success, files: [...], message}``. Checks all before it copies any.
+
+        Raises:
+            FileNotFoundError: a file does not exist.
+            ValueError: a directory, or an unusable name.
+        """
+        uploads = await self._files.upload(thread_id, files)
+        entries = [
+            upload_entry(thread_id, upload, Path(path).name) for upload, path in zip(uploads, files, strict=True)
+        ]
+        return {"success": True, "files": entries, "message": f"Uploaded {len(entries)} file(s)."}
+
+    async def alist_uploads(self, thread_id: str) -> dict[str, Any]:
+        """``{files, count}``; a thread without uploads has none."""
+        files = [upload_entry(thread_id, upload) for upload in await self._files.list(thread_id)]
+        return {"files": files, "count": len(files)}
+
+    async def adelete_upload(self, thread_id: str, filename: str) -> dict[str, Any]:
+        """Raises FileNotFoundError, or PathTraversalError for a name that leads elsewhere."""
+        await self._files.delete(thread_id, filename)
+        return {"success": True, "message": f"Deleted {filename}"}
+
+    async def aget_artifact(self, thread_id: str, path: str) -> tuple[bytes, str]:
+        """Content and MIME type of a file of the thread, by its virtual path.
+
+        Raises:
+            SandboxFileNotFoundError, SandboxPermissionError, SandboxFileError: no such file, outside, not a file.
+        """
+        return await read_artifact(await self._thread_context(thread_id), path)
+
+    async def alist_artifacts(self, thread_id: str) -> list[str]:
+        """Virtual paths of what was presented, then of everything else in the outputs directory."""
+        presented = (await self.athread_state(thread_id))["values"]["artifacts"]
+        return await list_artifacts(await self._thread_context(thread_id), presented)
+
+    async def _thread_context(self, thread_id: str) -> RunContext:
+        return await self._workshop.harness.run_context(
+            check_id(thread_id, "thread id"), self._options, principal=self._principal
+        )
+
+    # settings -------------------------------------------------------------------------------------------------------
+
+    def list_models(self) -> dict[str, Any]:
+        """``{models: [{name, model, display_name, description, supports_thinking, supports_reasoning_effort, ...}], token_usage}``."""
+        config: AppConfig = self._workshop.harness.config
+        return {
+            "models": [_model_entry(model) for model in config.models],
+            "token_usage": {"enabled": config.token_usage.enabled},
+        }
+
+    def get_model(self, name: str) -> dict[str, Any] | None:
+        return next((model for model in self.list_models()["models"] if model["name"] == name), None)
+
+    # life -----------------------------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """End sandboxes and close the database. Idempotent."""
+        await self._turns.aclose()
+        await self._workshop.aclose()
+        await self._database.aclose()
+
+    def close(self) -> None:
+        self._loop.run(self.aclose())
+        self._loop.close()
+
+    async def __aenter__(self) -> DeerFlowClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> DeerFlowClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # synchronous twins ----------------------------------------------------------------------------------------------
+
+    def stream(self, message: str, *, thread_id: str | None = None, **options: Any) -> Iterator[StreamEvent]:
+        """See ``astream``."""
+        return self._loop.iterate(self.astream(message, thread_id=thread_id, **options))
+
+    def chat(self, message: str, *, thread_id: str | None = None, **options: Any) -> str:
+        """See ``achat``."""
+        return self._loop.run(self.achat(message, thread_id=thread_id, **options))
+
+    def resume(self, thread_id: str, **options: Any) -> Iterator[StreamEvent]:
+        return self._loop.iterate(self.aresume(thread_id, **options))
+
+    def list_threads(self, limit: int = 10) -> dict[str, Any]:
+        return self._loop.run(self.alist_threads(limit))
+
+    def get_thread(self, thread_id: str) -> dict[str, Any]:
+        return self._loop.run(self.aget_thread(thread_id))
+
+    def thread_state(self, thread_id: str) -> dict[str, Any]:
+        return self._loop.run(self.athread_state(thread_id))
+
+    def get_messages(self, thread_id: str) -> list[dict[str, Any]]:
+        return self._loop.run(self.aget_messages(thread_id))
+
+    def compact_thread(self, thread_id: str) -> bool:
+        return self._loop.run(self.acompact_thread(thread_id))
+
+    def upload_files(self, thread_id: str, files: Sequence[str | Path]) -> dict[str, Any]:
+        return self._loop.run(self.aupload_files(thread_id, files))
+
+    def list_uploads(self, thread_id: str) -> dict[str, Any]:
+        return self._loop.run(self.alist_uploads(thread_id))
+
+    def delete_upload(self, thread_id: str, filename: str) -> dict[str, Any]:
+        return self._loop.run(self.adelete_upload(thread_id, filename))
+
+    def get_artifact(self, thread_id: str, path: str) -> tuple[bytes, str]:
+        return self._loop.run(self.aget_artifact(thread_id, path))
+
+    def list_artifacts(self, thread_id: str) -> list[str]:
+        return self._loop.run(self.alist_artifacts(thread_id))
+
+
+def _database(config: AppConfig, paths: Paths) -> Database:
+    return Database(config.database.location(paths.data_dir, config.origin.project_root))
+
+
+def _request(options: RunOptions, recursion_limit: int | None, given: dict[str, Any] | None) -> RunRequest:
+    return RunRequest(
+        input=given,
+        context={key: value for key, value in asdict(options).items() if value is not None},
+        config={"recursion_limit": recursion_limit} if recursion_limit else None,
+        stream_mode=["values", "updates", "messages-tuple", "custom"],
+    )
+
+
+def _told(upload: Upload) -> dict[str, Any]:
+    return {"filename": upload.filename, "size": upload.size, "path": upload.path, "status": "uploaded"}
+
+
+def _model_entry(model: Any) -> dict[str, Any]:
+    keys = (
+        "name",
+        "model",
+        "display_name",
+        "description",
+        "supports_thinking",
+        "supports_reasoning_effort",
+        "supports_vision",
+    )
+    return {key: getattr(model, key) for key in keys}

@@ -1,0 +1,238 @@
+"""Where things are kept on the host, and how virtual paths map to it.
+
+::
+
+    memory.json  USER.md  SOUL.md  acp-workspace/
+    data/                                            databases
+    tools/                                           the tool image of sandboxes
+    agents/{name}/{config.yaml,SOUL.md,memory.json}
+    users/{user}/{memory.json,agents/{name}/memory.json}
+    users/{user}/threads/{thread}/{user-data/{workspace,uploads,outputs},acp-workspace,home,tmp}
+    threads/{thread}/...                             the same, for calls without a user
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+
+from deerflow.config.locate import project_root
+from deerflow.identity import check_agent_name, check_id
+
+HOME_VAR, HOST_BASE_VAR = "DEER_FLOW_HOME", "DEER_FLOW_HOST_BASE_DIR"
+VIRTUAL_ROOT = "/mnt/user-data"
+
+# A sandbox runs under another user than we do: it must get through to its thread's directories, without being able to list
+# what lies on the way. The provider gives the directories themselves to that user.
+_PASSABLE, _READABLE, _PRIVATE = 0o711, 0o755, 0o700
+
+
+class Paths:
+    """The directories of one installation. Making an instance makes no directory.
+
+    Args:
+        base_dir: default ``DEER_FLOW_HOME``, else ``.deer-flow`` in the project root (see :func:`project_root`).
+        environ: default the process's environment.
+        cwd: what relative paths start from; default the current directory.
+    """
+
+    def __init__(
+        self,
+        base_dir: str | Path | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+    ) -> None:
+        environ = os.environ if environ is None else environ
+        named = base_dir or environ.get(HOME_VAR)
+        if named and (given := Path(named).expanduser()).is_absolute():
+            self.base_dir = given
+        else:
+            folder = Path(cwd or Path.cwd()).absolute()
+            self.base_dir = folder / Path(named).expanduser() if named else project_root(folder) / ".deer-flow"
+        self.host_base_dir = environ.get(HOST_BASE_VAR) or str(self.base_dir)
+        """The base directory as a container engine outside of our container sees it."""
+
+    def __repr__(self) -> str:
+        return f"Paths({str(self.base_dir)!r})"
+
+    # one per installation -------------------------------------------------------------------------------------------
+
+    @property
+    def data_dir(self) -> Path:
+        """Databases."""
+        return self.base_dir / "data"
+
+    @property
+    def tools_dir(self) -> Path:
+        """The tool image of sandboxes."""
+        return self.base_dir / "tools"
+
+    @property
+    def memory_file(self) -> Path:
+        """Memory of calls without a user."""
+        return self.base_dir / "memory.json"
+
+    @property
+    def user_md_file(self) -> Path:
+        """What all agents should know about the user."""
+        return self.base_dir / "USER.md"
+
+    @property
+    def soul_file(self) -> Path:
+        """The character of the default agent."""
+        return self.base_dir / "SOUL.md"
+
+    @property
+    def agents_dir(self) -> Path:
+        """Custom agents."""
+        return self.base_dir / "agents"
+
+    def ensure_base_dir(self) -> Path:
+        """Make the base directory, passable for sandbox users."""
+        return _make(self.base_dir, _PASSABLE)
+
+    # one per agent or user ------------------------------------------------------------------------------------------
+
+    def agent_dir(self, name: str) -> Path:
+        """A custom agent. Raises ValueError for a name that may not be a directory."""
+        return self.agents_dir / check_agent_name(name).lower()
+
+    def agent_memory_file(self, name: str, user_id: str | None = None) -> Path:
+        """Memory of a custom agent, of one user or of calls without one."""
+        return (
+            self.user_dir(user_id) / "agents" / check_agent_name(name).lower()
+            if user_id is not None
+            else self.agent_dir(name)
+        ) / "memory.json"
+
+    def user_dir(self, user_id: str) -> Path:
+        """Everything of one user. Raises ValueError for an id that may not be a directory."""
+        return self.base_dir / "users" / check_id(user_id, "user id")
+
+    def user_memory_file(self, user_id: str) -> Path:
+        """Memory of one user."""
+        return self.user_dir(user_id) / "memory.json"
+
+    # one per thread -------------------------------------------------------------------------------------------------
+
+    def threads_dir(self, user_id: str | None = None) -> Path:
+        """All threads of a user, or those of calls without one."""
+        return (self.base_dir if user_id is None else self.user_dir(user_id)) / "threads"
+
+    def thread_dir(self, thread_id: str, user_id: str | None = None) -> Path:
+        """Everything of one thread. Raises ValueError for an id that may not be a directory."""
+        return self.threads_dir(user_id) / check_id(thread_id, "thread id")
+
+    def user_data(self, thread_id: str, user_id: str | None = None) -> Path:
+        """What the model sees as ``/mnt/user-data``."""
+        return self.thread_dir(thread_id, user_id) / "user-data"
+
+    def workspace(self, thread_id: str, user_id: str | None = None) -> Path:
+        """``/mnt/user-data/workspace``."""
+        return self.user_data(thread_id, user_id) / "workspace"
+
+    def uploads(self, thread_id: str, user_id: str | None = None) -> Path:
+        """``/mnt/user-data/uploads``."""
+        return self.user_data(thread_id, user_id) / "uploads"
+
+    def outputs(self, thread_id: str, user_id: str | None = None) -> Path:
+        """``/mnt/user-data/outputs``."""
+        return self.user_data(thread_id, user_id) / "outputs"
+
+    def acp(self, thread_id: str | None = None, user_id: str | None = None) -> Path:
+        """``/mnt/acp-workspace``; without a thread the one for all."""
+        return (self.base_dir if thread_id is None else self.thread_dir(thread_id, user_id)) / "acp-workspace"
+
+    def home(self, thread_id: str, user_id: str | None = None) -> Path:
+        """The home directory of the thread's sandbox."""
+        return self.thread_dir(thread_id, user_id) / "home"
+
+    def tmp(self, thread_id: str, user_id: str | None = None) -> Path:
+        """``/tmp`` of the thread's sandbox."""
+        return self.thread_dir(thread_id, user_id) / "tmp"
+
+    def ensure_thread_dirs(self, thread_id: str, user_id: str | None = None) -> Path:
+        """Make all directories of a thread that are not there, and return the thread's own. Existing ones keep their modes."""
+        thread = self.thread_dir(thread_id, user_id)
+        for directory in (self.base_dir, *reversed(thread.relative_to(self.base_dir).parents[:-1])):
+            _make(self.base_dir / directory, _PASSABLE)
+        _make(thread, _PASSABLE)
+        _make(self.user_data(thread_id, user_id), _PASSABLE)
+        for directory in (self.workspace, self.uploads, self.outputs, self.home, self.tmp):
+            _make(directory(thread_id, user_id), _PRIVATE)
+        # The sandbox only reads it, and its owner is the program on the host that writes it.
+        _make(self.acp(thread_id, user_id), _READABLE)
+        return thread
+
+    def delete_thread_dir(self, thread_id: str, user_id: str | None = None) -> None:
+        """Delete everything of a thread, following no links. Nothing happens if there is nothing."""
+        try:
+            shutil.rmtree(self.thread_dir(thread_id, user_id))
+        except FileNotFoundError:
+            return
+
+    # virtual paths --------------------------------------------------------------------------------------------------
+
+    def resolve_virtual_path(self, thread_id: str, virtual_path: str, user_id: str | None = None) -> Path:
+        """The host path of ``/mnt/user-data/...``; leading slashes do not matter.
+
+        The result is free of links and inside of the thread's data. Whoever opens it must not rely on that for long: a
+        sandbox that runs meanwhile can put a link there.
+
+        Raises:
+            ValueError: the path does not start with ``/mnt/user-data``, or leads out of it.
+        """
+        relative = virtual_path.lstrip("/")
+        prefix = VIRTUAL_ROOT.lstrip("/")
+        if relative != prefix and not relative.startswith(prefix + "/"):
+            raise ValueError(f"Path must start with {VIRTUAL_ROOT}, got {virtual_path!r}.")
+        root = self.user_data(thread_id, user_id).resolve()
+        try:
+            resolved = (root / relative[len(prefix) :].lstrip("/")).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ValueError(f"Path {virtual_path!r} cannot be resolved: {error}.") from None
+        if not resolved.is_relative_to(root):
+            raise ValueError(f"Path {virtual_path!r} leads out of {VIRTUAL_ROOT} (path traversal).")
+        return resolved
+
+    # the host of our container --------------------------------------------------------------------------------------
+
+    def host_path(self, path: Path) -> str:
+        """A path below the base directory as the host of our container sees it, for bind mounts (``DEER_FLOW_HOST_BASE_DIR``)."""
+        return join_host_path(self.host_base_dir, *path.relative_to(self.base_dir).parts)
+
+    def host_thread_dir(self, thread_id: str, user_id: str | None = None) -> str:
+        return self.host_path(self.thread_dir(thread_id, user_id))
+
+    def host_workspace(self, thread_id: str, user_id: str | None = None) -> str:
+        return self.host_path(self.workspace(thread_id, user_id))
+
+    def host_uploads(self, thread_id: str, user_id: str | None = None) -> str:
+        return self.host_path(self.uploads(thread_id, user_id))
+
+    def host_outputs(self, thread_id: str, user_id: str | None = None) -> str:
+        return self.host_path(self.outputs(thread_id, user_id))
+
+    def host_acp(self, thread_id: str, user_id: str | None = None) -> str:
+        return self.host_path(self.acp(thread_id, user_id))
+
+
+def join_host_path(base: str, *parts: str) -> str:
+    """``base`` and ``parts`` joined in the style of ``base``: ``C:\\data`` stays a Windows path on any machine."""
+    if re.match(r"^([A-Za-z]:[\\/]|\\\\)", base):
+        return str(PureWindowsPath(base, *parts))
+    return str(Path(base, *parts))
+
+
+def _make(directory: Path, mode: int) -> Path:
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        return directory
+    # mkdir's own mode is cut by the umask.
+    directory.chmod(mode)
+    return directory

@@ -1,0 +1,77 @@
+"""The facts of one run, passed explicitly to middlewares and tools as LangGraph's runtime context."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from deerflow.config import AppConfig
+from deerflow.identity import LOCAL_PRINCIPAL, Principal
+from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A thread's directories on the host."""
+
+    root: Path
+    workspace: Path
+    uploads: Path
+    outputs: Path
+
+
+@runtime_checkable
+class ToolLedger(Protocol):
+    """Which tool calls of the run were begun, so that a run that goes on after a crash repeats none of them."""
+
+    async def begin(self, tool_call_id: str) -> bool:
+        """Record that a call begins, durably. False: it began before, and nothing in the thread tells how it ended."""
+        ...
+
+    async def forget(self, tool_call_id: str) -> None:
+        """The call did nothing: it may begin again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a run knows. ``context_schema`` of every agent graph."""
+
+    thread_id: str
+    run_id: str = ""
+    principal: Principal = LOCAL_PRINCIPAL
+    agent_name: str | None = None
+    model_name: str | None = None
+    thinking_enabled: bool = True
+    reasoning_effort: str | None = None
+    is_plan_mode: bool = False
+    subagent_enabled: bool = False
+    max_concurrent_subagents: int = 3
+    is_subagent: bool = False
+    config: AppConfig | None = None
+    """The configuration snapshot that the run began with."""
+    workspace: Workspace | None = None
+    sandbox_provider: SandboxProvider | None = None
+    sandbox_policy: Policy = Policy()
+    ledger: ToolLedger | None = None
+    arrivals: Callable[[], Awaitable[list[Any]]] | None = None
+    """The person's messages that came since the last model call, for the run to go on with."""
+
+    async def sandbox(self) -> Sandbox:
+        """The thread's sandbox.
+
+        Raises:
+            SandboxRuntimeError: the run has none (the ``sandbox`` feature is off).
+        """
+        if self.sandbox_provider is None:
+            raise SandboxRuntimeError("This agent runs without a sandbox: files and commands are not available.")
+        return await self.sandbox_provider.acquire(
+            self.thread_id, user_id=self.principal.user_id, policy=self.sandbox_policy
+        )
+
+    async def release_sandbox(self) -> None:
+        """Say that the run needs the thread's sandbox no longer. Files and background processes stay."""
+        if self.sandbox_provider is not None:
+            await self.sandbox_provider.release(sandbox_id(self.thread_id, self.principal.user_id))

@@ -1,0 +1,140 @@
+"""The harness: everything that runs need, built once from one configuration snapshot and handed down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deerflow.config import AppConfig, Paths
+from deerflow.context import RunContext, Workspace
+from deerflow.identity import LOCAL_PRINCIPAL, Principal
+from deerflow.models import ModelCache
+from deerflow.models.circuit_breaker import CircuitBreakers
+from deerflow.sandbox.interface import SandboxProvider
+from deerflow.sandbox.policy import thread_policy
+from deerflow.sandbox.registry import build_sandbox_provider
+from deerflow.sandbox.tool_image import ToolImage
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+
+READY_THREADS = 1000
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a caller may choose per run. None means: the default of the configuration or the agent."""
+
+    model_name: str | None = None
+    thinking_enabled: bool = True
+    reasoning_effort: str | None = None
+    is_plan_mode: bool = False
+    subagent_enabled: bool = False
+    max_concurrent_subagents: int = 3
+    agent_name: str | None = None
+
+
+@dataclass(frozen=True)
+class Harness:
+    """Immutable; a changed configuration makes a new one that shares what did not change."""
+
+    config: AppConfig
+    paths: Paths
+    sandbox_provider: SandboxProvider
+    tool_image: ToolImage
+    models: ModelCache
+    breakers: CircuitBreakers
+    checkpointer: BaseCheckpointSaver[str] | None = None
+    skills_dir: Path | None = None
+    _ready: OrderedDict[str, RunContext] = field(default_factory=OrderedDict, repr=False)
+    """Threads whose directories are made, the last used ones."""
+
+    @classmethod
+    def build(cls, config: AppConfig, paths: Paths, *, checkpointer: BaseCheckpointSaver[str] | None = None) -> Harness:
+        """Build from a snapshot. Touches no network and starts no process."""
+        return cls(
+            config=config,
+            paths=paths,
+            sandbox_provider=build_sandbox_provider(config, paths),
+            tool_image=_tool_image(config, paths),
+            models=ModelCache(),
+            breakers=CircuitBreakers(
+                failure_threshold=config.circuit_breaker.failure_threshold,
+                recovery_timeout=config.circuit_breaker.recovery_timeout_sec,
+            ),
+            checkpointer=checkpointer,
+        )
+
+    def with_config(self, config: AppConfig) -> Harness:
+        """For the next run after the configuration changed. The sandbox provider stays unless its section changed."""
+        same = config.sandbox == self.config.sandbox
+        return replace(
+            self,
+            config=config,
+            sandbox_provider=self.sandbox_provider if same else build_sandbox_provider(config, self.paths),
+            tool_image=self.tool_image if same else _tool_image(config, self.paths),
+            _ready=OrderedDict(),
+        )
+
+    async def run_context(
+        self, thread_id: str, options: RunOptions, *, run_id: str = "", principal: Principal = LOCAL_PRINCIPAL
+    ) -> RunContext:
+        """The context of one run: its thread's directories made, its sandbox policy settled."""
+        key = f"{principal.user_id}/{thread_id}"
+        if (base := self._ready.get(key)) is not None:
+            self._ready.move_to_end(key)
+        else:
+            base = await asyncio.to_thread(self._thread_context, thread_id, principal)
+            # Without the tool image the context is made anew, since the image may be there next time.
+            if base.sandbox_policy.tools_dir is not None or not self.config.sandbox.tool_image.enabled:
+                self._ready[key] = base
+                while len(self._ready) > READY_THREADS:
+                    self._ready.popitem(last=False)
+        return replace(
+            base,
+            principal=principal,
+            run_id=run_id,
+            agent_name=options.agent_name,
+            model_name=options.model_name,
+            thinking_enabled=options.thinking_enabled,
+            reasoning_effort=options.reasoning_effort,
+            is_plan_mode=options.is_plan_mode,
+            subagent_enabled=options.subagent_enabled,
+            max_concurrent_subagents=options.max_concurrent_subagents,
+        )
+
+    def _thread_context(self, thread_id: str, principal: Principal) -> RunContext:
+        user = principal.user_id
+        self.paths.ensure_thread_dirs(thread_id, user)
+        image = self.tool_image.status() if self.config.sandbox.tool_image.enabled else None
+        if image and image.ready:
+            self.tool_image.seed_home(self.paths.home(thread_id, user))
+        return RunContext(
+            thread_id=thread_id,
+            principal=principal,
+            config=self.config,
+            workspace=Workspace(
+                root=self.paths.thread_dir(thread_id, user),
+                workspace=self.paths.workspace(thread_id, user),
+                uploads=self.paths.uploads(thread_id, user),
+                outputs=self.paths.outputs(thread_id, user),
+            ),
+            sandbox_provider=self.sandbox_provider,
+            sandbox_policy=thread_policy(
+                self.config,
+                self.paths,
+                thread_id,
+                user,
+                skills_dir=self.skills_dir,
+                tools_dir=image.path if image and image.ready else None,
+            ),
+        )
+
+
+def _tool_image(config: AppConfig, paths: Paths) -> ToolImage:
+    requirements = config.sandbox.tool_image.requirements
+    return ToolImage(paths.tools_dir, Path(requirements) if requirements else None)

@@ -1,0 +1,72 @@
+"""vLLM's OpenAI-compatible server, with its reasoning kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import openai
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+from deerflow.models.openai_answers import annotate_chunk, annotate_result, answers_of, delta_of
+from deerflow.models.openai_wire import OpenAIWire
+
+
+class VllmChatModel(OpenAIWire, ChatOpenAI):
+    """``ChatOpenAI`` that keeps ``reasoning``: in results, in stream deltas, and in the requests that follow.
+
+    It is kept under its own name and as ``reasoning_content``, where the rest of the world looks for it. Servers before
+    0.12 say ``reasoning_content``, and get it back under that name.
+    """
+
+    @property
+    def _llm_type(self) -> str:
+        return "vllm-openai-compatible"
+
+    def _wire_message(self, message: BaseMessage, wire: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(message, AIMessage):
+            for name in ("reasoning", "reasoning_content"):
+                if (reasoning := message.additional_kwargs.get(name)) is not None:
+                    wire[name] = reasoning
+                    break
+        return wire
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+        if isinstance(extra_body := payload.get("extra_body"), dict):
+            payload["extra_body"] = _with_enable_thinking(extra_body)
+        return payload
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        return annotate_chunk(generation, _reasoning(delta_of(chunk)))
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        return annotate_result(result, [_reasoning(answer) for answer in answers_of(response)])
+
+
+def _reasoning(source: Mapping[str, Any]) -> dict[str, Any]:
+    if (reasoning := source.get("reasoning")) is not None:
+        return {"reasoning": reasoning, "reasoning_content": reasoning}
+    if (reasoning := source.get("reasoning_content")) is not None:
+        return {"reasoning_content": reasoning}
+    return {}
+
+
+def _with_enable_thinking(extra_body: dict[str, Any]) -> dict[str, Any]:
+    """Older configurations say ``thinking`` for what the chat templates call ``enable_thinking``."""
+    template = extra_body.get("chat_template_kwargs")
+    if not isinstance(template, dict) or "thinking" not in template:
+        return extra_body
+    rest = {name: value for name, value in template.items() if name != "thinking"}
+    return {**extra_body, "chat_template_kwargs": {"enable_thinking": template["thinking"], **rest}}

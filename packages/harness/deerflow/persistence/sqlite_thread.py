@@ -1,0 +1,204 @@
+"""One SQLite connection on a thread of its own, with group commit.
+
+Every job that waits when the thread gets to work goes into one transaction: a superstep of an agent, which stores
+several things at once, costs one commit and not one each.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+Job = Callable[[sqlite3.Connection], T]
+
+PRAGMAS = """
+PRAGMA page_size = 512;
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA busy_timeout = 10000;
+PRAGMA foreign_keys = ON;
+PRAGMA temp_store = MEMORY;
+"""
+"""Both the first two must come before the first table. Small pages, since a step changes little of several of them and each
+is written as a whole: three quarters of what it is with 1024, a third of 4096. auto_vacuum, or freed pages never return
+to the disk."""
+
+_LOG_BYTES = 4 << 20
+"""So long the log becomes before it goes back into the file: by default that is counted in pages, of 4096 bytes."""
+
+_OPENS_WITHIN = 30.0
+
+
+class _Task(Generic[T]):
+    __slots__ = ("alone", "future", "job", "writes")
+
+    def __init__(self, job: Job[T], writes: bool, alone: bool) -> None:
+        self.job = job
+        self.writes = writes
+        self.alone = alone
+        self.future: Future[T] = Future()
+
+
+class SqliteThread:
+    """Runs functions of a connection, in order. Thread-safe; futures may be awaited from any loop.
+
+    Args:
+        path: the database file, or ``:memory:``; its directory is made.
+        schema: a script that is run first; it must be repeatable.
+    """
+
+    def __init__(self, path: Path | str, schema: str = "") -> None:
+        self._path = str(path)
+        self._schema = schema
+        self._tasks: queue.SimpleQueue[_Task[Any] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, job: Job[T], *, writes: bool = True, alone: bool = False) -> Future[T]:
+        """Queue ``job``; its result or exception arrives in the future, after the commit.
+
+        Args:
+            job: called with the connection.
+            writes: whether it changes something.
+            alone: it must run outside of a transaction, as a vacuum must.
+
+        Raises:
+            sqlite3.ProgrammingError: the database was closed.
+        """
+        task = _Task(job, writes, alone)
+        with self._lock:
+            if self._closed:
+                raise sqlite3.ProgrammingError(f"The database {self._path} is closed.")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="deerflow-sqlite", daemon=True)
+                self._thread.start()
+            self._tasks.put(task)
+        return task.future
+
+    def close(self) -> None:
+        """Finish what is queued and close. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            thread = self._thread
+            self._tasks.put(None)
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        connection: sqlite3.Connection | None = None
+        open_ = True
+        while open_:
+            batch, open_ = self._next_batch()
+            try:
+                connection = connection or self._connect()
+            except (sqlite3.Error, OSError) as error:
+                for task in batch:
+                    task.future.set_exception(error)
+                continue
+            for alone, tasks in groupby(batch, lambda task: task.alone):
+                for together in [[task] for task in tasks] if alone else [list(tasks)]:
+                    _run_batch(connection, together)
+        if connection is not None:
+            connection.close()
+
+    def _next_batch(self) -> tuple[list[_Task[Any]], bool]:
+        batch: list[_Task[Any]] = []
+        task = self._tasks.get()
+        while task is not None:
+            if task.future.set_running_or_notify_cancel():
+                batch.append(task)
+            try:
+                task = self._tasks.get_nowait()
+            except queue.Empty:
+                return batch, True
+        return batch, False
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path != ":memory:":
+            _create(Path(self._path))
+        until = time.monotonic() + _OPENS_WITHIN
+        while True:
+            connection = sqlite3.connect(self._path, isolation_level=None)
+            try:
+                connection.executescript(PRAGMAS + self._schema)
+                (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+                connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_size}")
+                return connection
+            except sqlite3.Error as error:
+                connection.close()
+                # Who makes a file use a write-ahead log fails at once, without waiting, if another process does the same.
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner may read, unless there is a file. SQLite gives its journals the same mode."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.exists():
+        return
+    # Never opened by its own name: closing it would drop all locks that this process holds on the database, and another
+    # process would take it for unused and delete its log, with what was written last.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    os.close(descriptor)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return
+    finally:
+        Path(temporary).unlink()
+
+
+def _run_batch(connection: sqlite3.Connection, batch: list[_Task[Any]]) -> None:
+    """One transaction for all; a job that fails is rolled back alone. Readers see one state of the database, too."""
+    outcomes: list[tuple[_Task[Any], Any, BaseException | None]] = []
+    writes, alone = any(task.writes for task in batch), batch[0].alone
+    try:
+        if not alone:
+            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        for task in batch:
+            outcomes.append((task, *_run(connection, task, savepoint=writes and not alone)))
+            if not alone and not connection.in_transaction:
+                # On a full disk SQLite takes back the whole transaction by itself.
+                raise outcomes[-1][2] or sqlite3.OperationalError("A job ended the transaction of all.")
+        if not alone:
+            connection.execute("COMMIT")
+    except Exception as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        for task in batch:
+            task.future.set_exception(error)
+        return
+    for task, result, failure in outcomes:
+        if failure is None:
+            task.future.set_result(result)
+        else:
+            task.future.set_exception(failure)
+
+
+def _run(connection: sqlite3.Connection, task: _Task[Any], *, savepoint: bool) -> tuple[Any, BaseException | None]:
+    if savepoint:
+        connection.execute("SAVEPOINT job")
+    try:
+        return task.job(connection), None
+    except Exception as error:
+        if savepoint and connection.in_transaction:
+            connection.execute("ROLLBACK TO job")
+        return None, error
+    finally:
+        if savepoint and connection.in_transaction:
+            connection.execute("RELEASE job")

@@ -1,0 +1,288 @@
+"""The tables of the product, for SQLite and PostgreSQL. Changing one needs a migration in ``migrations/versions``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeDecorator
+
+metadata = MetaData()
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+Id = String(128)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Moments in UTC, aware on both databases: SQLite forgets the zone of what it is given."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("A moment without a time zone cannot be stored.")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("email", String(320), nullable=False, unique=True),
+    Column("password_hash", String(256)),
+    Column("role", String(16), nullable=False, default="user"),
+    Column("needs_setup", Boolean, nullable=False, default=False),
+    Column("token_version", Integer, nullable=False, default=0),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+"""``email`` is kept in lower case."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+"""Signed-in browsers. Signing out deletes the row, and with it what the cookie is worth."""
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("user_id", Id, nullable=False, index=True),
+    Column("name", String(128), nullable=False),
+    Column("hash", String(64), nullable=False, unique=True),
+    Column("hint", String(16), nullable=False),
+    Column("scopes", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("last_used_at", UtcDateTime),
+)
+"""``hash`` is the SHA-256 of the token, which nobody but its owner has; ``hint`` is how it begins."""
+
+threads = Table(
+    "threads",
+    metadata,
+    Column("thread_id", Id, primary_key=True),
+    Column("user_id", Id, nullable=False),
+    Column("assistant_id", Id),
+    Column("title", Text),
+    Column("status", String(16), nullable=False, default="idle"),
+    Column("metadata", Json, nullable=False),
+    Column("epoch", BigInteger, nullable=False, default=0),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Index("threads_by_owner", "user_id", "updated_at"),
+)
+"""``status``: idle, busy, interrupted, error. ``epoch`` counts the claims of its runs; event positions begin with it."""
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", Id, primary_key=True),
+    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("assistant_id", Id),
+    Column("status", String(16), nullable=False, default="pending"),
+    Column("attempt", Integer, nullable=False, default=0),
+    Column("epoch", BigInteger, nullable=False, default=0),
+    Column("worker", String(128)),
+    Column("multitask_strategy", String(16), nullable=False),
+    Column("kwargs", Json, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("model_name", String(128)),
+    Column("cancel_action", String(16)),
+    Column("error", Text),
+    Column("stop_reason", String(64)),
+    Column("due_at", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+    Column("position", BigInteger, nullable=False),
+    Column("checkpoint_before", Id),
+    Column("checkpoint_after", Id),
+    Column("first_human_message", Text),
+    Column("last_ai_message", Text),
+    Column("message_count", Integer, nullable=False, default=0),
+    Column("input_tokens", BigInteger, nullable=False, default=0),
+    Column("output_tokens", BigInteger, nullable=False, default=0),
+    Column("cost", Float),
+    Column("llm_calls", Integer, nullable=False, default=0),
+    Column("usage", Json),
+    Index("runs_of_thread", "thread_id", "position"),
+    Index("runs_unfinished", "status", "due_at"),
+    Index(
+        "one_running",
+        "thread_id",
+        unique=True,
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
+)
+"""One execution of an assistant on a thread. ``position`` orders the runs of a thread; ``epoch`` fences: whoever holds an
+older one has lost the run. ``kwargs`` is what the client asked for, ``usage`` ``{model: {caller: {...}}}``."""
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
+    Column("message_id", Id, primary_key=True),
+    Column("run_id", Id, nullable=False, index=True),
+    Column("checkpoint_before", Id),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+"""A message of a person, the run that took it and the checkpoint before it, from which it can be edited or asked again."""
+
+run_events = Table(
+    "run_events",
+    metadata,
+    Column("thread_id", Id, primary_key=True),
+    Column("first_seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("run_id", Id, nullable=False, index=True),
+    Column("ends", Boolean, nullable=False, default=False),
+    Column("data", LargeBinary, nullable=False),
+)
+"""What happened, in order, several events a row: ``data`` is zstd over JSON lines. ``ends``: holds the run's last event."""
+
+tool_executions = Table(
+    "tool_executions",
+    metadata,
+    Column("run_id", Id, primary_key=True),
+    Column("call", String(32), primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""The idempotency ledger: a call with side effects that has begun is never begun again. What it returned stands in the
+checkpoints; where it does not, nobody knows how it ended."""
+
+steering = Table(
+    "steering",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", Id, nullable=False, index=True),
+    Column("message_id", Id, nullable=False, unique=True),
+    Column("message", Json, nullable=False),
+)
+"""Messages that wait for the next step of a run that is on its way."""
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("kind", String(32), nullable=False),
+    Column("key", String(256), nullable=False),
+    Column("payload", Json, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False, index=True),
+    Column("attempts", Integer, nullable=False, default=0),
+    Column("leased_until", UtcDateTime),
+    Column("error", Text),
+    UniqueConstraint("kind", "key"),
+)
+"""Work after runs (title, web hook …): at least once; a second job of the same kind and key replaces the first."""
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("feedback_id", Id, primary_key=True),
+    Column("run_id", Id, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False),
+    Column("thread_id", Id, nullable=False, index=True),
+    Column("user_id", Id, nullable=False),
+    Column("message_id", Id),
+    Column("rating", Integer, nullable=False),
+    Column("comment", Text),
+    Column("created_at", UtcDateTime, nullable=False),
+    UniqueConstraint("thread_id", "run_id", "user_id"),
+)
+
+assistants = Table(
+    "assistants",
+    metadata,
+    Column("assistant_id", Id, primary_key=True),
+    Column("user_id", Id, nullable=False, index=True),
+    Column("graph_id", Id, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+
+assistant_versions = Table(
+    "assistant_versions",
+    metadata,
+    Column("assistant_id", Id, ForeignKey("assistants.assistant_id", ondelete="CASCADE"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(256), nullable=False),
+    Column("description", Text),
+    Column("config", Json, nullable=False),
+    Column("context", Json, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+crons = Table(
+    "crons",
+    metadata,
+    Column("cron_id", Id, primary_key=True),
+    Column("user_id", Id, nullable=False, index=True),
+    Column("assistant_id", Id, nullable=False),
+    Column("thread_id", Id),
+    Column("schedule", String(128), nullable=False),
+    Column("timezone", String(64)),
+    Column("end_time", UtcDateTime),
+    Column("enabled", Boolean, nullable=False, default=True),
+    Column("on_run_completed", String(16), nullable=False, default="delete"),
+    Column("payload", Json, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("next_run_at", UtcDateTime, index=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+"""``payload`` is the body of the runs that it starts. ``on_run_completed``: delete or keep the thread made for a run."""
+
+store_items = Table(
+    "store_items",
+    metadata,
+    Column("user_id", Id, primary_key=True),
+    Column("namespace", String(512), primary_key=True),
+    Column("key", String(256), primary_key=True),
+    Column("value", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, index=True),
+    Column("ttl_minutes", Float),
+)
+"""``namespace``: its labels joined by the unit separator (U+001F)."""

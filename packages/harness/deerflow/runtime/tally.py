@@ -1,0 +1,70 @@
+"""What a run used, counted from the messages of its models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from deerflow.agents.middlewares.token_usage_middleware import cost_of
+from deerflow.config import AppConfig
+
+LAST_MESSAGE_CHARS = 2000
+
+
+@dataclass
+class Tally:
+    """Every AI message once, by its id. ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``."""
+
+    config: AppConfig | None = None
+    model_name: str | None = None
+    usage: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    cost: float | None = None
+    messages: int = 0
+    last_ai_message: str | None = None
+    last_message: BaseMessage | None = None
+    _seen: set[str] = field(default_factory=set)
+
+    def add(self, message: BaseMessage, caller: str = "lead_agent") -> None:
+        if (message.id or "") in self._seen:
+            return
+        self._seen.add(message.id or "")
+        self.messages += 1
+        is_own = caller == "lead_agent"
+        if is_own:
+            self.last_message = message
+        if not isinstance(message, AIMessage):
+            return
+        if (text := message.text) and is_own:
+            self.last_ai_message = text[:LAST_MESSAGE_CHARS]
+        if not message.usage_metadata:
+            return
+        model = str(message.response_metadata.get("model_name") or self.model_name or "unknown")
+        counted = self.usage.setdefault(model, {}).setdefault(
+            caller, {"input_tokens": 0, "output_tokens": 0, "calls": 0}
+        )
+        counted["input_tokens"] += int(message.usage_metadata.get("input_tokens") or 0)
+        counted["output_tokens"] += int(message.usage_metadata.get("output_tokens") or 0)
+        counted["calls"] += 1
+        self._add_cost(model, message)
+
+    def _add_cost(self, model: str, message: AIMessage) -> None:
+        entries = self.config.models if self.config else ()
+        entry = next((entry for entry in entries if model in (entry.model, entry.name)), None)
+        priced = cost_of(dict(message.usage_metadata or {}), entry.pricing) if entry and entry.pricing else None
+        if priced:
+            self.cost = (self.cost or 0.0) + priced["amount"]
+
+    def totals(self) -> dict[str, Any]:
+        """The columns of a run that a tally fills."""
+        counted = [numbers for callers in self.usage.values() for numbers in callers.values()]
+        return {
+            "input_tokens": sum(numbers["input_tokens"] for numbers in counted),
+            "output_tokens": sum(numbers["output_tokens"] for numbers in counted),
+            "llm_calls": sum(numbers["calls"] for numbers in counted),
+            "cost": self.cost,
+            "usage": self.usage or None,
+            "message_count": self.messages,
+            "last_ai_message": self.last_ai_message,
+        }

@@ -1,0 +1,120 @@
+"""``sandbox.use: auto``: the best isolation that this machine offers, and no shell rather than an unconfined one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from deerflow.sandbox.interface import Policy, ProbeReport, Problem, Sandbox, SandboxProvider
+from deerflow.sandbox.isolating_provider import IsolatingProvider
+from deerflow.sandbox.landlock import LandlockSandboxProvider
+from deerflow.sandbox.launch import Launcher
+from deerflow.sandbox.local import LocalSandboxProvider
+from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+
+UNSANDBOXED = (
+    "NO SANDBOX: this machine offers no isolation and sandbox.allow_unsandboxed is set. The agent's commands run on "
+    "this host with all rights of the server's user."
+)
+
+log = logging.getLogger(__name__)
+
+
+class UnavailableSandboxProvider(IsolatingProvider):
+    """Files work, commands are refused with the reasons of every provider that failed."""
+
+    name = "none"
+
+    def __init__(self, data_dir: Path, problems: Sequence[Problem]) -> None:
+        super().__init__(data_dir)
+        self._problems = tuple(problems)
+
+    def _examine(self) -> tuple[ProbeReport, Launcher | None]:
+        return ProbeReport(self.name, ok=False, problems=self._problems), None
+
+
+class AutoSandboxProvider(SandboxProvider):
+    """Tries bwrap, userns, either of them without a /proc of its own, then Landlock. Decides once."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        max_sessions: int = 40,
+        idle_timeout: float = 900,
+        etc_extra: Sequence[str] = (),
+        allow_unsandboxed: bool = False,
+        candidates: Sequence[IsolatingProvider] | None = None,
+    ) -> None:
+        """
+        Args:
+            data_dir, max_sessions, idle_timeout, etc_extra: see ``IsolatingProvider``.
+            allow_unsandboxed: rather than refusing commands run them on the host itself.
+            candidates: what to try instead of the built-in providers, best first.
+        """
+        self._data_dir = data_dir
+        self._allow_unsandboxed = allow_unsandboxed
+        if candidates is None:
+            kinds = (BwrapSandboxProvider, UsernsSandboxProvider, LandlockSandboxProvider)
+            options = {"max_sessions": max_sessions, "idle_timeout": idle_timeout, "etc_extra": etc_extra}
+            candidates = [kind(data_dir, **options) for kind in kinds]
+        self._candidates = tuple(candidates)
+        self._chosen: SandboxProvider | None = None
+        self._choosing = threading.Lock()
+
+    def probe(self) -> ProbeReport:
+        return self.choose().probe()
+
+    async def acquire(self, thread_id: str, *, user_id: str, policy: Policy) -> Sandbox:
+        provider = self._chosen or await asyncio.to_thread(self.choose)
+        return await provider.acquire(thread_id, user_id=user_id, policy=policy)
+
+    def get(self, sandbox_id: str) -> Sandbox | None:
+        return self._chosen.get(sandbox_id) if self._chosen else None
+
+    async def release(self, sandbox_id: str, *, destroy: bool = False) -> None:
+        if self._chosen:
+            await self._chosen.release(sandbox_id, destroy=destroy)
+
+    async def shutdown(self) -> None:
+        for provider in {self._chosen, *self._candidates} - {None}:
+            await provider.shutdown()
+
+    def choose(self) -> SandboxProvider:
+        """The provider in charge. Blocks for the probes the first time."""
+        with self._choosing:
+            if self._chosen is None:
+                self._chosen = self._choose()
+            return self._chosen
+
+    def _choose(self) -> SandboxProvider:
+        problems: dict[str, Problem] = {}
+        weaker: IsolatingProvider | None = None
+        for provider in self._candidates:
+            report = provider.probe()
+            problems |= {problem.code: problem for problem in report.problems}
+            level = report.isolation.level if report.ok and report.isolation else None
+            if level == "namespaces":
+                return self._decide(provider)
+            if level == "namespaces-no-proc":
+                weaker = weaker or provider
+            elif level is not None:
+                return self._decide(weaker or provider)
+        if weaker is not None:
+            return self._decide(weaker)
+        if self._allow_unsandboxed:
+            log.warning(UNSANDBOXED)
+            return LocalSandboxProvider(allow_host_bash=True)
+        explained = tuple(problems.values())
+        log.warning("No sandbox for commands on this machine: %s", "; ".join(problem.sentence for problem in explained))
+        return UnavailableSandboxProvider(self._data_dir, explained)
+
+    def _decide(self, provider: IsolatingProvider) -> SandboxProvider:
+        isolation = provider.probe().isolation
+        log.info("Sandbox: %s (%s)", provider.name, isolation.level if isolation else "unknown")
+        for warning in isolation.warnings if isolation else ():
+            log.warning("Sandbox %s: %s", provider.name, warning)
+        return provider

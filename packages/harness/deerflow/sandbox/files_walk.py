@@ -1,0 +1,319 @@
+"""From a virtual path to an open directory: the walk that never lets the kernel follow a link.
+
+Every component is opened with O_NOFOLLOW relative to a descriptor we already hold. A link is read and its target
+walked again *in the virtual name space*, so it can only lead to where the sandbox itself could go, however the tree
+changes meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Lock
+
+from deerflow.sandbox.files_errors import shown_path
+from deerflow.sandbox.interface import Mount, SandboxFileError, SandboxPermissionError
+
+MAX_LINKS = 40
+MAX_PATH = 4096
+"""Bytes, as the kernel's PATH_MAX: nobody inside could name a longer path either."""
+MAX_STEPS = 20_000
+"""Openings per walk. Only a link farm built to waste our time comes near it."""
+
+DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LOOK = DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
+"""To pass through a directory; with O_PATH the right to search it is enough."""
+
+Names = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Spot:
+    """Where a path led: the entry ``name`` in the directory that ``parent`` holds open."""
+
+    path: str
+    """The virtual path without links and dots."""
+    parent: int | None
+    """None: a directory that exists only as the way to mounts, like ``/mnt``."""
+    name: str
+    """Empty: ``parent`` itself, the root of a mount."""
+    info: os.stat_result | None
+    """Of the entry itself; None: it does not exist."""
+    read_only: bool
+
+    @property
+    def is_directory(self) -> bool:
+        return self.parent is None or (self.info is not None and stat.S_ISDIR(self.info.st_mode))
+
+    def open_directory(self) -> int | None:
+        """A readable descriptor of the directory, None if it only leads to mounts. The caller closes it."""
+        if self.parent is None:
+            return None
+        return os.open(self.name or ".", os.O_RDONLY | DIRECTORY, dir_fd=self.parent)
+
+
+class _MountPoint:
+    """A mounted host directory, opened when first needed: it may be made later than the sandbox."""
+
+    def __init__(self, mount: Mount) -> None:
+        self.host = mount.host
+        self.read_only = mount.read_only
+        self._fd = -1
+        self._lock = Lock()
+
+    def open(self) -> None:
+        with self._lock:
+            if self._fd < 0:
+                # Here links are followed: where a mount lies is the operator's business.
+                with suppress(OSError):
+                    self._fd = os.open(self.host, LOOK & ~os.O_NOFOLLOW)
+
+    def duplicate(self) -> int:
+        with self._lock:
+            if self._fd < 0:
+                raise FileNotFoundError(errno.ENOENT, "mount")
+            return os.dup(self._fd)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+
+class Walker:
+    """The virtual name space: mounts, and the directories that lead to them."""
+
+    def __init__(self, mounts: Sequence[Mount]) -> None:
+        self._points = {_names(mount.path): _MountPoint(mount) for mount in mounts}
+        self._ways = {names[:depth] for names in self._points for depth in range(len(names))} | {()}
+        self._deepest = max(map(len, self._points), default=0)
+        self._below = {
+            way: sorted({names[len(way)] for names in self._points if names[: len(way)] == way != names})
+            for way in self._ways
+        }
+        self.mount_paths = frozenset(_joined(names) for names in {*self._points, *self._ways})
+        """The mounts and the directories that lead to them."""
+        self._lock = Lock()
+        self._users = 0
+        self._closing = False
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Hold the mounts open for the block. Enter it with the process's own rights."""
+        with self._lock:
+            self._users += 1
+        try:
+            for point in self._points.values():
+                point.open()
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._close_unused()
+
+    def close(self) -> None:
+        """Give the descriptors back as soon as nobody uses them; the next use takes them again."""
+        with self._lock:
+            self._closing = True
+            self._close_unused()
+
+    def _close_unused(self) -> None:
+        if self._closing and self._users == 0:
+            self._closing = False
+            for point in self._points.values():
+                point.close()
+
+    def children(self, path: str) -> list[str]:
+        """Names in a directory that are there because of mounts."""
+        return self._below.get(tuple(_parts(path)), []) if path in self.mount_paths else []
+
+    def open_directory(self, path: str) -> int | None:
+        """A readable descriptor of a directory, or None if it only leads to mounts. Raises as ``walk``."""
+        with self.walk(path) as spot:
+            return spot.open_directory()
+
+    @contextmanager
+    def walk(self, path: str, *, follow: bool = True, make_parents: bool = False) -> Iterator[Spot]:
+        """Find ``path``; the spot's descriptor is closed at the end of the block.
+
+        Args:
+            follow: also follow the last component if it is a link.
+            make_parents: create missing directories on the way.
+
+        Raises:
+            SandboxPermissionError: the path, or a link in it, leads out of the sandbox.
+            SandboxFileError: the path is relative, holds NUL, or winds too much.
+            OSError: a component is missing, not a directory, or not accessible.
+        """
+        trip = _Trip(self, path, follow, make_parents)
+        try:
+            yield trip.run()
+        finally:
+            trip.drop()
+
+    def outside(self, path: str) -> SandboxPermissionError:
+        mounts = ", ".join(sorted("/" + "/".join(names) for names in self._points)) or "none"
+        return SandboxPermissionError(f"{shown_path(path)} is outside of the sandbox. Directories: {mounts}")
+
+
+class _Trip:
+    """One walk. Holds a single descriptor, so a deep path costs no more of them than a shallow one."""
+
+    def __init__(self, walker: Walker, path: str, follow: bool, make_parents: bool) -> None:
+        self._walker = walker
+        self._path = path
+        self._follow = follow
+        self._make_parents = make_parents
+        self._todo = deque(_checked(path))
+        self._links = 0
+        self._steps = 0
+        self._fd = -1
+        self._names: list[str] = []
+        self._point: _MountPoint | None = None
+
+    def run(self) -> Spot:
+        while self._todo:
+            self._steps += 1
+            if self._steps > MAX_STEPS:
+                raise SandboxFileError(f"The path winds too much: {shown_path(self._path)}")
+            name = self._todo.popleft()
+            if name == "..":
+                self._climb()
+            elif len(self._names) < self._walker._deepest and self._enter_mounts(name):
+                continue
+            elif self._fd < 0:
+                raise self._walker.outside(self._path)
+            elif self._todo:
+                self._pass_through(name)
+            elif spot := self._arrive(name):
+                return spot
+        return self._at_directory()
+
+    def drop(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _climb(self) -> None:
+        # The names so far hold no link, so their parent is the list less one; walking it again needs no held parents.
+        self._todo.extendleft(reversed(self._names[:-1]))
+        self._restart()
+
+    def _restart(self) -> None:
+        self.drop()
+        self._names = []
+        self._point = None
+
+    def _enter_mounts(self, name: str) -> bool:
+        """Step onto a mount, or a directory that leads to one. False: neither."""
+        names = (*self._names, name)
+        if point := self._walker._points.get(names):
+            self._move(point.duplicate(), name)
+            self._point = point
+            return True
+        if names not in self._walker._ways:
+            return False
+        fd = -1
+        if self._fd >= 0:
+            with suppress(OSError):
+                fd = os.open(name, LOOK, dir_fd=self._fd)
+        self._move(fd, name)
+        return True
+
+    def _move(self, fd: int, name: str) -> None:
+        self.drop()
+        self._fd = fd
+        self._names.append(name)
+
+    def _pass_through(self, name: str) -> None:
+        try:
+            fd = os.open(name, LOOK, dir_fd=self._fd)
+        except FileNotFoundError:
+            if not self._make_parents:
+                raise
+            self._refuse_read_only()
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o755, dir_fd=self._fd)
+            fd = os.open(name, LOOK, dir_fd=self._fd)
+        except OSError as error:
+            if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                raise
+            self._follow_link(name)
+            return
+        self._move(fd, name)
+
+    def _arrive(self, name: str) -> Spot | None:
+        """The spot of the last component, or None if it was a link that leads on."""
+        try:
+            info = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            info = None
+        if info is not None and stat.S_ISLNK(info.st_mode) and self._follow:
+            self._follow_link(name)
+            return None
+        assert self._point is not None
+        return Spot(_joined([*self._names, name]), self._fd, name, info, self._point.read_only)
+
+    def _at_directory(self) -> Spot:
+        path = _joined(self._names)
+        if self._fd < 0 or self._point is None:
+            return Spot(path, None, "", None, read_only=True)
+        return Spot(path, self._fd, "", os.fstat(self._fd), self._point.read_only)
+
+    def _follow_link(self, name: str) -> None:
+        try:
+            target = os.readlink(name, dir_fd=self._fd)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                raise NotADirectoryError(errno.ENOTDIR, "not a directory") from None
+            raise
+        self._links += 1
+        if self._links > MAX_LINKS:
+            raise OSError(errno.ELOOP, "too many links")
+        self._todo.extendleft(reversed(_parts(target)))
+        if target.startswith("/"):
+            self._restart()
+
+    def _refuse_read_only(self) -> None:
+        if self._point is None or self._point.read_only:
+            raise OSError(errno.EROFS, "read-only")
+
+
+def clean(path: str) -> str:
+    """``path`` with single slashes, without ``.`` and a trailing slash."""
+    return _joined(_parts(path))
+
+
+def _checked(path: str) -> list[str]:
+    if not path.startswith("/"):
+        raise SandboxFileError(f"The path must be absolute, such as /mnt/user-data/workspace/{shown_path(path)[:200]}")
+    if "\0" in path:
+        raise SandboxFileError("The path holds a NUL character.")
+    try:
+        length = len(os.fsencode(path))
+    except UnicodeEncodeError:
+        raise SandboxFileError(f"The path is not valid text: {shown_path(path)[:200]}") from None
+    if length > MAX_PATH:
+        raise OSError(errno.ENAMETOOLONG, "path too long")
+    return _parts(path)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _names(path: str) -> Names:
+    names = tuple(_parts(path))
+    if not path.startswith("/") or ".." in names:
+        raise ValueError(f"A mount's path must be absolute and without '..': {path!r}")
+    return names
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "/" + "/".join(names)

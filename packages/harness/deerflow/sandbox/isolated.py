@@ -1,0 +1,380 @@
+"""A thread's sandbox as tools see it, whatever isolates it: a session that comes and goes, and files on the host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
+
+from deerflow.sandbox import protocol
+from deerflow.sandbox.environment import check_command, check_environment
+from deerflow.sandbox.files import SandboxFiles
+from deerflow.sandbox.host_files import HostFilesSandbox
+from deerflow.sandbox.interface import (
+    ExecResult,
+    GrepMatch,
+    Isolation,
+    OnOutput,
+    Policy,
+    Process,
+    SandboxError,
+    SandboxNotFoundError,
+    SandboxUnavailableError,
+)
+from deerflow.sandbox.launch import thread_mounts
+from deerflow.sandbox.search import grep_command, parse_grep
+from deerflow.sandbox.session import Session, SessionDiedError, Shell
+from deerflow.sandbox.spawner import Spawner
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+GREP_TIMEOUT = 60
+GREP_OUTPUT = 2 << 20
+
+RESTARTED = (
+    "The sandbox was idle and has been restarted: background processes are gone; directory and environment were kept."
+)
+CHANGED = (
+    "The sandbox was restarted with new settings: background processes are gone; directory and environment were kept."
+)
+DIED = "The sandbox had ended and was restarted: background processes, working directory and environment are gone. Files were kept."
+
+
+class SessionSource(Protocol):
+    """Where a sandbox gets its sessions; the provider."""
+
+    spawner: Spawner
+
+    async def start_session(self, sandbox: IsolatedSandbox, shell: Shell, *, counted: bool) -> Session:
+        """A new session, on the sandbox loop. ``counted``: it takes a place among the provider's sessions."""
+        ...
+
+
+class IsolatedSandbox(HostFilesSandbox):
+    """One thread's sandbox. Its methods may be awaited from any event loop."""
+
+    def __init__(
+        self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource
+    ) -> None:
+        self.id = sandbox_id
+        self.isolation = isolation
+        self.policy = policy
+        self.uid = uid
+        self.last_used = time.monotonic()
+        self.uploads_seen = 0
+        self._source = source
+        self._files = SandboxFiles(thread_mounts(policy), owner=uid)
+        self._session: Session | None = None
+        self._session_policy = policy
+        self._starting = asyncio.Lock()
+        self._shell = Shell()
+        self._notice = ""
+        self._process_count = 0
+        self._holders = 0
+        self._holders_lock = threading.Lock()
+
+    # commands -------------------------------------------------------------------------------------------------------
+
+    async def exec(
+        self,
+        command: str,
+        *,
+        timeout: float = 120,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        max_output: int = 1 << 20,
+        on_output: OnOutput | None = None,
+    ) -> ExecResult:
+        check_command(command)
+        check_environment(env or {})
+        run = self._exec_once if env else self._exec_in_session
+        start = partial(run, command, timeout=timeout, env=env, cwd=cwd, max_output=max_output)
+        if on_output is None:
+            return await self._call(start)
+        return await self._stream(start, on_output)
+
+    async def start_process(self, command: str, *, cwd: str | None = None) -> Process:
+        check_command(command)
+        return await self._call(partial(self._start_process, command, cwd))
+
+    async def read_process(self, process_id: str) -> Process:
+        return await self._call(partial(self._ask_process, process_id, Session.read_process))
+
+    async def kill_process(self, process_id: str) -> Process:
+        return await self._call(partial(self._ask_process, process_id, Session.stop_process))
+
+    async def list_processes(self) -> list[Process]:
+        return await self._call(self._list_processes)
+
+    async def reset(self) -> None:
+        await self._call(self._reset)
+
+    # files ----------------------------------------------------------------------------------------------------------
+
+    async def grep(
+        self,
+        root: str,
+        pattern: str,
+        *,
+        glob: str | None = None,
+        literal: bool = False,
+        case_sensitive: bool = False,
+        cap: int = 100,
+    ) -> tuple[list[GrepMatch], bool]:
+        command = grep_command(root, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap)
+        run = partial(self._exec_in_session, command, timeout=GREP_TIMEOUT, max_output=GREP_OUTPUT, stateless=True)
+        result = await self._call(run)
+        if result.timed_out:
+            raise SandboxError(f"The search took longer than {GREP_TIMEOUT} s. Search a smaller directory.")
+        return parse_grep(result.output)
+
+    def adapt(self, policy: Policy, isolation: Isolation) -> None:
+        """Follow a changed policy: files at once, the shell when it is next idle. Blocks."""
+        if thread_mounts(policy) != thread_mounts(self.policy):
+            self._files = SandboxFiles(thread_mounts(policy), owner=self.uid)
+        self.policy, self.isolation = policy, isolation
+
+    # for the provider, on the sandbox loop ----------------------------------------------------------------------------
+
+    @property
+    def live(self) -> bool:
+        """Whether a session runs."""
+        return self._session is not None and self._session.alive
+
+    @property
+    def launcher_pid(self) -> int | None:
+        """The host's process that the session lives and dies with."""
+        return self._session.pid if self._session is not None and self._session.alive else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for this sandbox."""
+        return self._holders > 0 or self._starting.locked() or (self._session is not None and self._session.busy)
+
+    async def retire(self, notice: str = RESTARTED) -> None:
+        """End the session, keeping what the next one begins with."""
+        # A command that comes meanwhile waits for what this keeps.
+        async with self._starting:
+            await self._retire(notice)
+
+    async def end(self) -> None:
+        """End the session for good."""
+        await self._drop_session()
+        await asyncio.to_thread(self._files.close)
+
+    async def close_files(self) -> None:
+        """Give back the descriptors of an idle sandbox."""
+        if not self.busy:
+            await asyncio.to_thread(self._files.close)
+
+    # the session, on the sandbox loop ---------------------------------------------------------------------------------
+
+    async def _exec_in_session(
+        self,
+        command: str,
+        *,
+        timeout: float,
+        max_output: int,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stateless: bool = False,
+        on_text: Callable[[str], None] | None = None,
+    ) -> ExecResult:
+        session = await self._live_session()
+        run = partial(session.execute, stateless=stateless, max_output=max_output, on_text=on_text)
+        try:
+            result = await run(self._outgoing(command), timeout=timeout, cwd=self._directory(cwd))
+        except SessionDiedError:
+            self._notice = DIED
+            raise
+        notice, self._notice = (self._notice, "") if not stateless else ("", self._notice)
+        if result.killed_for == "host-clock":
+            notice = DIED
+        return self._incoming(replace(result, notice=notice))
+
+    async def _exec_once(
+        self,
+        command: str,
+        *,
+        timeout: float,
+        max_output: int,
+        env: Mapping[str, str] | None,
+        cwd: str | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> ExecResult:
+        """A sandbox for this command alone: processes of the session cannot look at its environment."""
+        async with self._starting:
+            here = (self._session.cwd if self._session is not None else None) or self._shell.cwd
+        cwd = self._directory(cwd)
+        session = await self._source.start_session(self, Shell(cwd=here), counted=False)
+        try:
+            result = await session.execute(
+                self._outgoing(command), timeout=timeout, env=env, cwd=cwd, max_output=max_output, on_text=on_text
+            )
+        finally:
+            await asyncio.shield(session.close())
+        return self._incoming(replace(result, cwd=here or result.cwd))
+
+    async def _start_process(self, command: str, cwd: str | None) -> Process:
+        session = await self._live_session()
+        self._process_count += 1
+        name = f"p{self._process_count}"
+        report = await session.start_process(name, self._outgoing(command), cwd=self._directory(cwd))
+        session.processes[name] = command
+        return self._process(name, command, report)
+
+    async def _ask_process(
+        self, name: str, ask: Callable[[Session, str], Awaitable[protocol.ProcessReport]]
+    ) -> Process:
+        session = self._session
+        command = session.processes.get(name) if session is not None else None
+        if session is None or command is None:
+            raise SandboxNotFoundError(f"There is no background process {name!r}.")
+        report = await ask(session, name)
+        if not report.known:
+            session.processes.pop(name, None)
+            raise SandboxNotFoundError(f"There is no background process {name!r} any more.")
+        return self._process(name, command, report)
+
+    async def _list_processes(self) -> list[Process]:
+        if self._session is None or not self._session.alive:
+            return []
+        listed: list[Process] = []
+        for name, command in list(self._session.processes.items()):
+            report = await self._session.peek_process(name)
+            if report.known:
+                listed.append(Process(name, command, report.running, report.exit_code))
+        return listed
+
+    def _process(self, name: str, command: str, report: protocol.ProcessReport) -> Process:
+        output = self._shown(report.data.decode("utf-8", "replace"))
+        return Process(name, command, report.running, report.exit_code, output, report.dropped)
+
+    async def _reset(self) -> None:
+        async with self._starting:
+            self._shell, self._notice = Shell(), ""
+            if self._session is None or not self._session.alive:
+                return
+            try:
+                await self._session.reset(forget=True)
+            except SandboxError:
+                await self._drop_session()
+
+    async def _live_session(self) -> Session:
+        async with self._starting:
+            session = self._session
+            if session is not None and session.alive:
+                if session.busy or self._session_policy == self.policy:
+                    return session
+                await self._retire(CHANGED)
+            elif session is not None:
+                self._notice = self._notice or DIED
+                await self._drop_session()
+            self._session_policy = self.policy
+            self._session = await self._source.start_session(self, self._shell, counted=True)
+            return self._session
+
+    async def _retire(self, notice: str) -> None:
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            self._shell, background = await session.shell()
+            if background or session.processes:
+                self._notice = notice
+        except SandboxError:
+            self._shell, self._notice = Shell(), DIED
+        except asyncio.CancelledError:
+            self._session = session
+            raise
+        await asyncio.shield(session.close())
+
+    async def _drop_session(self) -> None:
+        session, self._session = self._session, None
+        self._shell = Shell()
+        if session is not None:
+            await session.close()
+
+    # for sandboxes whose paths are not virtual ------------------------------------------------------------------------
+
+    def _outgoing(self, command: str) -> str:
+        return command
+
+    def _directory(self, cwd: str | None) -> str | None:
+        return cwd
+
+    def _shown(self, output: str) -> str:
+        return output
+
+    def _incoming(self, result: ExecResult) -> ExecResult:
+        return result
+
+    # between loops ----------------------------------------------------------------------------------------------------
+
+    async def _call(self, start: Callable[..., Awaitable[T]]) -> T:
+        async def run() -> T:
+            return await start()
+
+        with self._held():
+            return await self._source.spawner.call(run())
+
+    async def _stream(self, start: Callable[..., Awaitable[ExecResult]], on_output: OnOutput) -> ExecResult:
+        """``on_output`` runs on the caller's loop, in the order of the output."""
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def push(text: str) -> None:
+            with contextlib.suppress(RuntimeError):  # the caller's loop was closed
+                loop.call_soon_threadsafe(queue.put_nowait, text)
+
+        running = asyncio.ensure_future(self._call(partial(start, on_text=push)))
+        running.add_done_callback(lambda _: queue.put_nowait(None))
+        try:
+            while (text := await queue.get()) is not None:
+                seen = on_output(self._shown(text))
+                if inspect.isawaitable(seen):
+                    await seen
+            return await running
+        finally:
+            running.cancel()
+
+    async def _on_files(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._held():
+            return await asyncio.to_thread(operation, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        with self._holders_lock:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._holders_lock:
+                self._holders -= 1
+                self.last_used = time.monotonic()
+
+
+class UnavailableSandbox(IsolatedSandbox):
+    """Files work, commands do not: nothing here can confine them."""
+
+    def __init__(
+        self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource, why: str
+    ) -> None:
+        super().__init__(sandbox_id, policy, isolation, uid, source)
+        self._why = why
+
+    async def _live_session(self) -> Session:
+        raise SandboxUnavailableError(self._why)
+
+    async def _exec_once(self, command: str, **kwargs: object) -> ExecResult:
+        raise SandboxUnavailableError(self._why)
+
+    # Without a shell the search runs on the host.
+    grep = HostFilesSandbox.grep

@@ -1,0 +1,246 @@
+"""The provider for machines that refuse namespaces, such as containers with Docker's default profile.
+
+Landlock confines files (and TCP, signals), a system-call filter the rest. What it cannot give: virtual paths, a pid
+namespace, a network of one's own. So commands see host paths, which are replaced in their text, and no network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from deerflow.sandbox.etc_tree import PATTERNS
+from deerflow.sandbox.interface import ExecResult, Isolation, Policy, ProbeReport, Problem, SandboxRuntimeError
+from deerflow.sandbox.isolated import IsolatedSandbox, SessionSource
+from deerflow.sandbox.isolating_provider import IsolatingProvider
+from deerflow.sandbox.launch import (
+    Launcher,
+    LaunchRequest,
+    ensure_directories,
+    memory_descriptor,
+    start_message,
+    thread_mounts,
+    writable_directories,
+)
+from deerflow.sandbox.local.paths import HostPaths
+from deerflow.sandbox.probe import NOT_LINUX, PROBE_UID, TRIAL_TIMEOUT, classify, trial_policy
+from deerflow.sandbox.recipe import HOME, SYSTEM_DIRECTORIES
+from deerflow.sandbox.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
+from deerflow.sandbox.session import Launch
+
+HERE = Path(__file__).parent
+PYTHON_FLAGS = ("-I", "-S", "-B")
+ABI_FOR_OWN_UID = 3
+"""With a uid of its own the sandbox needs Landlock for files only; version 3 covers truncation."""
+ABI_FOR_SHARED_UID = 6
+"""Under the user's own uid commands could signal the user's processes before version 6 (Linux 6.12)."""
+ETC_FILES = (*PATTERNS, "passwd", "group", "hosts", "nsswitch.conf", "resolv.conf")
+CREATE_RULESET, VERSION_FLAG = 444, 1
+
+WARNINGS = (
+    "Commands see host paths: virtual paths are replaced in a command's text, not in files it writes.",
+    "Names and command lines of other processes are visible in the sandbox.",
+    "Owner, mode and times of files outside may be changed where the sandbox's user owns them.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LandlockLauncher:
+    """Starts the supervisor below a Landlock domain."""
+
+    state_dir: Path
+    etc_extra: tuple[str, ...] = ()
+    own_uid: bool = False
+
+    @property
+    def least_abi(self) -> int:
+        return ABI_FOR_OWN_UID if self.own_uid else ABI_FOR_SHARED_UID
+
+    def isolation(self, policy: Policy) -> Isolation:
+        warnings: list[str] = [*WARNINGS]
+        network = "host" if policy.network.mode == "host" else "none"
+        if policy.network.mode != network:
+            warnings.append(f"Network mode {policy.network.mode!r} needs namespaces: commands have no network.")
+        if network == "host":
+            warnings.append("The sandbox shares the host's network: local services and cloud metadata are reachable.")
+        limits = {"fsize", "data", "memory-watch", "disk-watch"} | ({"nproc"} if self.own_uid else set())
+        return Isolation("landlock", False, network, pid=False, limits=frozenset(limits), warnings=tuple(warnings))
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        ensure_directories(request.policy)
+        host, inside = socket.socketpair()
+        try:
+            argv, descriptors = self.arguments(request, control=inside.fileno())
+        except BaseException:
+            host.close()
+            inside.close()
+            raise
+        uid = None if request.for_one_command else request.uid
+        return Launch(argv, descriptors, self._start(request), inside, host, pid_namespace=False, uid=uid)
+
+    def arguments(
+        self, request: LaunchRequest, *, control: int | None = None, command: Sequence[str] = ()
+    ) -> tuple[list[str], list[int]]:
+        """What to execute for the supervisor, or ``command``, to run confined; and the descriptors that it needs."""
+        if request.uid is None and os.geteuid() == 0:
+            raise SandboxRuntimeError("Refusing to start a sandbox as root without a uid of its own.")
+        policy = request.policy
+        open_network = policy.network.mode == "host"
+        families = NAMESPACED_FAMILIES if open_network else ()
+        descriptor = memory_descriptor(
+            "filter", build_filter(socket_families=families, pair_families=(AF_UNIX,), namespaces=False)
+        )
+        config = json.dumps(
+            {
+                "writable": [os.path.realpath(path) for path in writable_directories(policy)],
+                "readable": [*self._readable(policy)],
+                "least_abi": self.least_abi,
+                "open_network": open_network,
+                "filter": descriptor,
+                "supervisor": str(HERE / "supervisor.py"),
+                "control": control,
+                "command": list(command),
+            }
+        )
+        python = [sys.executable, *PYTHON_FLAGS]
+        module = str(HERE / "landlock_launcher.py")
+        if request.uid is None:
+            return [*python, module, config], [descriptor]
+        root_config = json.dumps({"uid": request.uid, "stage": None, "binds": [], "module": module})
+        return [*python, str(HERE / "root_launcher.py"), root_config, "--", config], [descriptor]
+
+    def _start(self, request: LaunchRequest) -> dict[str, Any]:
+        paths = {mount.path: str(mount.host) for mount in thread_mounts(request.policy)}
+        own = {"HOME": paths.get(HOME), "TMPDIR": paths.get("/tmp")}
+        places = {name: path for name, path in own.items() if path}
+        start = start_message(request, home=str(writable_directories(request.policy)[0]), overrides=places)
+        start["environment"]["PATH"] = start["environment"]["PATH"].replace(HOME, places.get("HOME", HOME))
+        if not self.own_uid:
+            # Counted over all processes of the user, sandboxed or not.
+            del start["limits"]["NPROC"]
+        return start
+
+    def _readable(self, policy: Policy) -> list[str]:
+        system = ["/usr", *(f"/{name}" for name in SYSTEM_DIRECTORIES), "/proc"]
+        etc = [str(path) for pattern in ETC_FILES for path in sorted(Path("/etc").glob(pattern))]
+        mounts = [str(mount.host) for mount in policy.mounts if mount.read_only]
+        tools = [str(policy.tools_dir)] if policy.tools_dir is not None else []
+        return [*system, *etc, *self.etc_extra, *mounts, *tools]
+
+
+class LandlockSandbox(IsolatedSandbox):
+    """A sandbox whose commands live with host paths."""
+
+    def __init__(
+        self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource
+    ) -> None:
+        super().__init__(sandbox_id, policy, isolation, uid, source)
+        self._aliases = _alias_directory()
+        # Also when nobody ends the sandbox: it is forgotten, or the interpreter ends.
+        self._remove_aliases = weakref.finalize(self, shutil.rmtree, self._aliases, ignore_errors=True)
+        self._paths = self._map(policy)
+
+    def adapt(self, policy: Policy, isolation: Isolation) -> None:
+        self._paths = self._map(policy)
+        super().adapt(policy, isolation)
+
+    async def end(self) -> None:
+        await super().end()
+        await asyncio.to_thread(self._remove_aliases)
+
+    def _map(self, policy: Policy) -> HostPaths:
+        paths = HostPaths(thread_mounts(policy), self._aliases)
+        paths.create()
+        return paths
+
+    def _outgoing(self, command: str) -> str:
+        return self._paths.to_host(command)
+
+    def _shown(self, output: str) -> str:
+        return self._paths.to_virtual(output)
+
+    def _incoming(self, result: ExecResult) -> ExecResult:
+        return replace(result, output=self._shown(result.output), cwd=self._shown(result.cwd))
+
+    def _directory(self, cwd: str | None) -> str | None:
+        return None if cwd is None else self._paths.host(cwd)
+
+
+class LandlockSandboxProvider(IsolatingProvider):
+    """Landlock and a system-call filter, without namespaces."""
+
+    name = "landlock"
+    sandbox_class = LandlockSandbox
+
+    def _examine(self) -> tuple[ProbeReport, Launcher | None]:
+        if sys.platform != "linux":
+            return ProbeReport(self.name, ok=False, problems=(NOT_LINUX,)), None
+        launcher = LandlockLauncher(self.state_dir, self.etc_extra, own_uid=self.drops_root)
+        problem = _too_old(launcher.least_abi) or _try(launcher, PROBE_UID if self.drops_root else None)
+        if problem is not None:
+            return ProbeReport(self.name, ok=False, problems=(problem,)), None
+        return ProbeReport(self.name, ok=True, isolation=launcher.isolation(Policy())), launcher
+
+
+def _alias_directory() -> Path:
+    """A new directory that any user may pass through and whose path needs no quoting."""
+    directory = Path(tempfile.mkdtemp(prefix="deerflow-", dir="/tmp"))
+    directory.chmod(0o711)
+    return directory
+
+
+def landlock_abi() -> int:
+    """The kernel's Landlock version; 0 if it has none or refuses the question."""
+    return max(0, ctypes.CDLL(None, use_errno=True).syscall(CREATE_RULESET, None, 0, VERSION_FLAG))
+
+
+def _too_old(least: int) -> Problem | None:
+    version = landlock_abi()
+    if version >= least:
+        return None
+    if version == 0:
+        return Problem("landlock-missing", "This kernel has no Landlock.", "Use Linux 6.12 or newer with lsm=landlock.")
+    sentence = f"This kernel has Landlock {version}; {least} is needed to confine signals under your own user."
+    return Problem(
+        "landlock-too-old",
+        sentence,
+        "Use Linux 6.12 or newer, or run the gateway as root, which gives every thread a user of its own.",
+    )
+
+
+def _try(launcher: LandlockLauncher, uid: int | None) -> Problem | None:
+    """None if a confined shell could write where it may and nowhere else."""
+    try:
+        with trial_policy(launcher.state_dir, uid) as policy:
+            workspace = policy.mounts[0].host
+            script = f"echo ok >'{workspace}/probe' && cat '{workspace}/probe'; echo no 2>/dev/null >'{workspace.parent}/probe'"
+            argv, descriptors = launcher.arguments(LaunchRequest(policy, uid), command=("/bin/sh", "-c", script))
+            try:
+                run = subprocess.run(
+                    argv, pass_fds=descriptors, env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                    errors="replace", timeout=TRIAL_TIMEOUT, check=False, cwd="/",
+                )  # fmt: skip
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            escaped = (workspace.parent / "probe").exists()
+    except (OSError, subprocess.SubprocessError, UnsupportedArchitectureError) as error:
+        cause = classify(str(error))
+        return Problem(cause.code, cause.sentence or f"Landlock could not be tried: {error}", cause.fix)
+    if run.stdout == "ok\n" and not escaped:
+        return None
+    cause = classify(run.stderr)
+    said = f"{cause.sentence} It said: {' '.join(run.stderr.split())[:300]}"
+    return Problem(cause.code, said, cause.fix)

@@ -1,0 +1,183 @@
+"""Providers that give every thread Linux namespaces of its own, started by bubblewrap or by our own launcher."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from deerflow.sandbox import recipe as recipes
+from deerflow.sandbox.etc_tree import ensure_etc_tree
+from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, SandboxRuntimeError
+from deerflow.sandbox.interpreter import Interpreter, find_interpreter, tool_image_prefix
+from deerflow.sandbox.isolating_provider import IsolatingProvider
+from deerflow.sandbox.launch import (
+    Launcher,
+    LaunchRequest,
+    ensure_directories,
+    memory_descriptor,
+    start_message,
+    thread_mounts,
+)
+from deerflow.sandbox.probe import examine_namespaces
+from deerflow.sandbox.recipe import Bind, Features, Recipe
+from deerflow.sandbox.seccomp import build_filter
+from deerflow.sandbox.session import Launch
+
+STAGE_CANDIDATES = ("/mnt", "/media", "/srv", "/opt")
+"""Any directory will do that exists, is not needed by the launcher and may be covered in a private mount namespace."""
+
+HERE = Path(__file__).parent
+PYTHON_FLAGS = ("-I", "-S", "-B")
+
+
+@dataclass(slots=True)
+class _Sources:
+    """Turns host directories into bind sources: descriptors, or names below the stage that root builds."""
+
+    features: Features
+    stage: str | None
+    staged: list[tuple[str, str]] = field(default_factory=list)
+    descriptors: list[int] = field(default_factory=list)
+
+    def bind(self, host: Path | str, target: str, *, read_only: bool = True) -> Bind:
+        path = os.path.realpath(host)
+        if self.stage is not None:
+            name = f"{len(self.staged)}"
+            self.staged.append((path, name))
+            return Bind(f"{self.stage}/{name}", target, read_only)
+        if self.features.bind_fd:
+            descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self.descriptors.append(descriptor)
+            return Bind(descriptor, target, read_only)
+        return Bind(path, target, read_only)
+
+    def close(self) -> None:
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLauncher:
+    """Starts sandboxes by the namespace recipe. ``program`` is bwrap's path, or None for our own launcher."""
+
+    program: str | None
+    state_dir: Path
+    interpreter: Interpreter
+    features: Features = field(default_factory=Features)
+    etc_extra: tuple[str, ...] = ()
+
+    def isolation(self, policy: Policy) -> Isolation:
+        warnings: list[str] = []
+        if not self.features.fresh_proc:
+            warnings.append("Names and command lines of processes outside are visible in the sandbox.")
+        if policy.network.mode == "host":
+            warnings.append("The sandbox shares the host's network: local services and cloud metadata are reachable.")
+        return Isolation(
+            level="namespaces" if self.features.fresh_proc else "namespaces-no-proc",
+            real_paths=True,
+            network=policy.network.mode,
+            pid=True,
+            limits=frozenset({"nproc", "fsize", "data", "memory-watch", "disk-watch"}),
+            warnings=tuple(warnings),
+        )
+
+    def prepare(self, request: LaunchRequest) -> Launch:
+        ensure_directories(request.policy)
+        host, inside = socket.socketpair()
+        try:
+            command = (self.interpreter.executable, *PYTHON_FLAGS, recipes.SUPERVISOR, str(inside.fileno()))
+            argv, descriptors = self.arguments(request, command)
+        except BaseException:
+            host.close()
+            inside.close()
+            raise
+        return Launch(argv, descriptors, start_message(request), control=inside, host_control=host)
+
+    def arguments(self, request: LaunchRequest, command: tuple[str, ...]) -> tuple[list[str], list[int]]:
+        """What to execute for ``command`` to run inside, and the descriptors that it needs."""
+        if request.uid is None and os.geteuid() == 0:
+            raise SandboxRuntimeError("Refusing to start a sandbox as root without a uid of its own.")
+        stage = _stage_directory() if request.uid is not None and self.features.stage else None
+        sources = _Sources(self.features, stage)
+        try:
+            recipe = Recipe(
+                command=command,
+                etc=sources.bind(ensure_etc_tree(self.state_dir, self.etc_extra), "/etc"),
+                binds=tuple(self._binds(request, sources)),
+                share_network=request.policy.network.mode == "host",
+                features=self.features,
+            )
+            for name, content in (
+                ("supervisor_fd", (HERE / "supervisor.py").read_bytes()),
+                ("seccomp_fd", build_filter()),
+            ):
+                descriptor = memory_descriptor(name, content)
+                sources.descriptors.append(descriptor)
+                recipe = replace(recipe, **{name: descriptor})
+        except BaseException:
+            sources.close()
+            raise
+        return self._launch_command(request.uid, sources, recipes.build_arguments(recipe)), sources.descriptors
+
+    def _binds(self, request: LaunchRequest, sources: _Sources) -> list[Bind]:
+        policy = request.policy
+        binds = [
+            sources.bind(mount.host, mount.path, read_only=mount.read_only)
+            for mount in thread_mounts(policy)
+            if mount.host.is_dir() or not mount.read_only
+        ]
+        prefixes = {self.interpreter.prefix}
+        if policy.tools_dir is not None:
+            binds.append(sources.bind(policy.tools_dir, str(policy.tools_dir)))
+            prefixes.add(tool_image_prefix(policy.tools_dir))
+        binds += [sources.bind(prefix, prefix) for prefix in sorted(filter(None, prefixes))]
+        if request.proxy_directory is not None:
+            binds.append(sources.bind(request.proxy_directory, recipes.SOCKET_DIRECTORY))
+        return binds
+
+    def _launch_command(self, uid: int | None, sources: _Sources, arguments: list[str]) -> list[str]:
+        own_launcher = str(HERE / "userns_launcher.py")
+        if uid is None:
+            program = [self.program] if self.program else [sys.executable, *PYTHON_FLAGS, own_launcher]
+            return [*program, *arguments]
+        config = {
+            "uid": uid,
+            "stage": sources.stage,
+            "binds": sources.staged,
+            "module": None if self.program else own_launcher,
+        }
+        root_launcher = [sys.executable, *PYTHON_FLAGS, str(HERE / "root_launcher.py"), json.dumps(config), "--"]
+        return [*root_launcher, *([self.program] if self.program else []), *arguments]
+
+
+class BwrapSandboxProvider(IsolatingProvider):
+    """Namespaces by bubblewrap: the default."""
+
+    name = "bwrap"
+
+    def _examine(self) -> tuple[ProbeReport, Launcher | None]:
+        return examine_namespaces(self.name, self._launcher(shutil.which("bwrap")), self.drops_root)
+
+    def _launcher(self, program: str | None) -> NamespaceLauncher:
+        return NamespaceLauncher(program, self.state_dir, find_interpreter(), etc_extra=self.etc_extra)
+
+
+class UsernsSandboxProvider(BwrapSandboxProvider):
+    """The same namespaces without bubblewrap, for machines where it is not installed."""
+
+    name = "userns"
+
+    def _examine(self) -> tuple[ProbeReport, Launcher | None]:
+        return examine_namespaces(self.name, self._launcher(None), self.drops_root)
+
+
+def _stage_directory() -> str:
+    for candidate in STAGE_CANDIDATES:
+        if Path(candidate).is_dir() and not Path(candidate).is_symlink():
+            return candidate
+    raise SandboxRuntimeError("The sandbox needs an empty directory /mnt on this machine. Create it: mkdir /mnt")

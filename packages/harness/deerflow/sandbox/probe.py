@@ -1,0 +1,256 @@
+"""Tries the real recipe on this machine, gives up one feature at a time, and says in words what is missing.
+
+``python -m deerflow.sandbox.probe`` prints what every provider finds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deerflow.sandbox.interface import WORKSPACE, Mount, Policy, ProbeReport, Problem, SandboxError
+from deerflow.sandbox.launch import LaunchRequest
+from deerflow.sandbox.seccomp import UnsupportedArchitectureError
+
+if TYPE_CHECKING:
+    from deerflow.sandbox.namespaces import NamespaceLauncher
+
+PROBE_UID = 199_999
+TRIAL_TIMEOUT = 20.0
+MAX_TRIALS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A kind of failure: how the launcher words it, what it means, what helps, and which feature can be given up for it."""
+
+    code: str
+    pattern: str
+    sentence: str
+    fix: str
+    without: str = ""
+    """The feature of the recipe to try without."""
+
+
+UNPRIVILEGED = (
+    "On Ubuntu 23.10 and later install an AppArmor profile with `userns,` for /usr/bin/bwrap or set "
+    "`sysctl kernel.apparmor_restrict_unprivileged_userns=0`. In Docker add `security_opt: [seccomp=unconfined, "
+    "systempaths=unconfined]`."
+)
+CAUSES = (
+    Cause(
+        "stage-denied",
+        r"root launcher: (private mount namespace|mount)",
+        "This root may not make a mount namespace.",
+        "Run the gateway as an ordinary user.",
+        without="stage",
+    ),
+    Cause(
+        "bwrap-too-old",
+        r"unknown option.*--(ro-)?bind-fd",
+        "This bubblewrap has no --bind-fd.",
+        "Install bubblewrap 0.10 or newer.",
+        without="bind_fd",
+    ),
+    Cause(
+        "disable-userns-unsupported",
+        r"unknown option.*--disable-userns|max_user_namespaces: (permission|read-only|operation)|disable-userns",
+        "Nested user namespaces cannot be switched off here.",
+        "Install bubblewrap 0.8 or newer. The system-call filter refuses them meanwhile.",
+        without="disable_userns",
+    ),
+    Cause(
+        "proc-masked",
+        r"can't mount proc|mount proc on",
+        "This container masks parts of /proc, so the sandbox cannot have one of its own.",
+        "In Docker add `security_opt: [systempaths=unconfined]`.",
+        without="fresh_proc",
+    ),
+    Cause(
+        "data-unwritable",
+        r"(read-only file system|permission denied|no space left on device|quota exceeded): '",
+        "The data directory cannot be written, so no sandbox can be tried.",
+        "Set DEER_FLOW_HOME to a directory that you may write and that has room.",
+    ),
+    Cause(
+        "userns-limit",
+        r"max_\*_namespaces|max_user_namespaces|no space left on device",
+        "This machine allows no further user namespaces.",
+        "Set `sysctl user.max_user_namespaces=10000`.",
+    ),
+    Cause(
+        "uid-map-denied",
+        r"setting up uid map|uid_map|gid_map|setgroups",
+        "User namespaces are allowed but not their use: AppArmor restricts them, or a container does.",
+        UNPRIVILEGED,
+    ),
+    Cause(
+        "userns-denied",
+        r"no permissions to create|creating new namespace failed|new user namespace|new namespaces|no permission",
+        "This machine or container refuses user namespaces.",
+        UNPRIVILEGED,
+    ),
+    Cause(
+        "mount-denied",
+        r"pivot_root|make / slave|failed to mount tmpfs|mount tmpfs on|mount none on|mount .* on /",
+        "This machine or container refuses mounts inside a user namespace.",
+        UNPRIVILEGED,
+    ),
+    Cause(
+        "loopback-denied",
+        r"loopback|rtm_newaddr",
+        "The loopback device of a new network namespace cannot be brought up.",
+        UNPRIVILEGED,
+    ),
+    Cause(
+        "not-traversable",
+        r"cannot create .*permission denied|can't (find|stat|open|get|chdir).*permission denied|can't find source path",
+        "The sandbox's own user may not enter the data directory.",
+        "Set DEER_FLOW_HOME to a directory that others may enter (chmod o+x on each parent), or run the gateway as an "
+        "ordinary user.",
+    ),
+    Cause(
+        "uids-unmapped",
+        r"cannot give a directory to uid",
+        "This root has no other user id that a sandbox could run under: its user namespace maps one id only.",
+        "Run DeerFlow as an ordinary user, or map a range of ids (/etc/subuid, `podman run --userns=auto`).",
+    ),
+    Cause(
+        "python-missing",
+        r"execvp.*python|no such file.*python",
+        "No Python is to be had inside of the sandbox.",
+        "Install python3 (3.9 or newer) from your distribution.",
+    ),
+)
+UNKNOWN = Cause("failed", "", "The sandbox could not be started.", "Run `deerflow doctor` and report what it says.")
+
+NO_BWRAP = Problem(
+    "bwrap-missing", "bubblewrap is not installed.", "Install it: apt install bubblewrap (or dnf, pacman, apk)."
+)
+NOT_LINUX = Problem(
+    "not-linux", "Namespaces exist on Linux only.", "Use the aio sandbox provider with Docker or Apple container."
+)
+
+
+def classify(stderr: str) -> Cause:
+    """The cause that a launcher's complaint stands for."""
+    text = stderr.lower()
+    return next((cause for cause in CAUSES if re.search(cause.pattern, text)), UNKNOWN)
+
+
+def examine_namespaces(
+    name: str, launcher: NamespaceLauncher, drops_root: bool
+) -> tuple[ProbeReport, NamespaceLauncher | None]:
+    """Find the features with which ``launcher`` works. Blocks for some hundred milliseconds.
+
+    Args:
+        name: the provider's, for the report.
+        drops_root: this process is root, so the trial runs under a uid of its own.
+    """
+    if sys.platform != "linux":
+        return ProbeReport(name, ok=False, problems=(NOT_LINUX,)), None
+    if name == "bwrap" and launcher.program is None:
+        return ProbeReport(name, ok=False, problems=(NO_BWRAP,)), None
+    launcher = replace(launcher, features=replace(launcher.features, stage=drops_root))
+    problems: list[Problem] = []
+    for _ in range(MAX_TRIALS):
+        complaint = _try(launcher, PROBE_UID if drops_root else None)
+        if complaint is None:
+            report = ProbeReport(name, ok=True, isolation=launcher.isolation(Policy()), problems=tuple(problems))
+            return report, launcher
+        cause = classify(complaint)
+        sentence = f"{cause.sentence} It said: {_shorten(complaint)}" if cause is UNKNOWN else cause.sentence
+        problems.append(Problem(cause.code, sentence, cause.fix))
+        if not cause.without or not getattr(launcher.features, cause.without):
+            break
+        launcher = replace(launcher, features=replace(launcher.features, **{cause.without: False}))
+    return ProbeReport(name, ok=False, problems=tuple(problems)), None
+
+
+def _try(launcher: NamespaceLauncher, uid: int | None) -> str | None:
+    """None if a program ran inside of a complete sandbox, else what went wrong."""
+    try:
+        with trial_policy(launcher.state_dir, uid) as policy:
+            argv, descriptors = launcher.arguments(
+                LaunchRequest(policy, uid), _greeting(launcher.interpreter.executable)
+            )
+            try:
+                run = subprocess.run(
+                    argv,
+                    pass_fds=descriptors,
+                    env={},
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=TRIAL_TIMEOUT,
+                    check=False,
+                    cwd="/",
+                )
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+    except (OSError, subprocess.SubprocessError, SandboxError, UnsupportedArchitectureError, ValueError) as error:
+        return str(error)
+    return None if (run.returncode, run.stdout) == (0, "ok\n") else run.stderr.strip() or f"exit code {run.returncode}"
+
+
+def _greeting(python: str) -> tuple[str, ...]:
+    return (python, "-I", "-S", "-c", "print('ok')")
+
+
+@contextmanager
+def trial_policy(state_dir: Path, uid: int | None) -> Iterator[Policy]:
+    """A policy over directories that exist for the trial only."""
+    root = state_dir / f"probe-{secrets.token_hex(6)}"
+    try:
+        for name in ("workspace", "home", "tmp"):
+            directory = root / name
+            directory.mkdir(parents=True)
+            if uid is not None:
+                _give(directory, uid)
+        yield Policy(mounts=(Mount(root / "workspace", WORKSPACE),), home=root / "home", tmp=root / "tmp")
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _give(directory: Path, uid: int) -> None:
+    try:
+        os.chown(directory, uid, uid)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot give a directory to uid {uid}: {error.strerror}") from error
+
+
+def _shorten(text: str) -> str:
+    return " ".join(text.split())[:300]
+
+
+def describe(report: ProbeReport) -> str:
+    """A report as lines of text."""
+    level = report.isolation.level if report.isolation else "-"
+    lines = [f"{report.provider}: {'ok' if report.ok else 'not available'} ({level})"]
+    lines += [f"  {problem.code}: {problem.sentence}\n    {problem.fix}" for problem in report.problems]
+    lines += [f"  warning: {warning}" for warning in (report.isolation.warnings if report.isolation else ())]
+    return "\n".join(lines)
+
+
+def main(data_dir: Path) -> None:
+    """Print what every provider finds."""
+    from deerflow.sandbox.landlock import LandlockSandboxProvider
+    from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+
+    for provider in (BwrapSandboxProvider, UsernsSandboxProvider, LandlockSandboxProvider):
+        sys.stdout.write(describe(provider(data_dir).probe()) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else ".deer-flow"))

@@ -1,0 +1,299 @@
+"""The only way out of a sandbox: an HTTP proxy on a unix socket that is bound into it.
+
+It understands ``CONNECT`` and absolute-form requests (RFC 9112 §3.2). Names are resolved here, every address is
+checked here, and the connection goes to the very address that was checked, so a name that resolves differently the
+next time gains nothing. One proxy per sandbox keeps policy, log and limits apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import stat
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+import h11
+
+from deerflow.sandbox.interface import Network, SandboxRuntimeError
+from deerflow.sandbox.proxy_policy import Address, Blocked, Decision, EgressPolicy, normal_host
+from deerflow.sandbox.proxy_relay import CHUNK, MAX_HEAD, HttpPeer, Peer, relay_request, tunnel
+
+__all__ = ["Decision", "EgressProxy"]
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""Host and port to addresses, as text. Raises OSError."""
+Connect = Callable[[Address, int], Awaitable[tuple[StreamReader, StreamWriter]]]
+
+BACKLOG = 128
+"""Connections accepted in one go, before the first of them is looked at: a crowd costs that many descriptors at most."""
+_LINGER_SECONDS = 2
+_LINGER_BYTES = 4 << 20
+_REFUSED_AT_ONCE = 32
+"""Connections beyond the limit that are still told why; further ones are cut, or they would use up our descriptors."""
+_ABSOLUTE = re.compile(r"http://(?P<authority>[^/?#]+)(?P<path>[^#]*)", re.IGNORECASE)
+_AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:@\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyLimits:
+    """Bounds that keep one sandbox from wearing out the host. Times in seconds."""
+
+    connections: int = 128
+    head_timeout: float = 15
+    """For the whole head of a request."""
+    connect_timeout: float = 10
+    """Per address."""
+    idle_timeout: float = 300
+
+
+class _Refused(Exception):
+    """The request gets an error response instead of a connection."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class EgressProxy:
+    """Serves one sandbox. Start and close it on the same event loop."""
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        log: Callable[[Decision], None] | None = None,
+        resolve: Resolve | None = None,
+        connect: Connect | None = None,
+        limits: ProxyLimits | None = None,
+    ) -> None:
+        """
+        Args:
+            network: what may be reached; mode ``none`` refuses everything.
+            log: called with every decision.
+            resolve: name resolution, the system's by default.
+            connect: how an address is dialled.
+
+        Raises:
+            ValueError: ``network`` holds something that is neither a host name nor a CIDR.
+        """
+        self._policy = EgressPolicy(network)
+        self._log = log or (lambda decision: None)
+        self._resolve = resolve or _system_resolve
+        self._connect = connect or _dial
+        self._limits = limits or ProxyLimits()
+        self._server: asyncio.Server | None = None
+        self._path: Path | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, socket_path: Path) -> None:
+        """Listen at ``socket_path``, which any user may connect to: guard the directory that holds it.
+
+        Raises:
+            SandboxRuntimeError: the socket cannot be made there.
+        """
+        listener = await asyncio.to_thread(_bound, socket_path)
+        self._path = socket_path
+        self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=CHUNK, backlog=BACKLOG)
+
+    async def close(self) -> None:
+        """Stop listening and cut every connection. Idempotent."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._path is not None:
+            await asyncio.to_thread(self._path.unlink, missing_ok=True)
+            self._path = None
+
+    def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        if len(self._tasks) >= self._limits.connections + _REFUSED_AT_ONCE:
+            writer.transport.abort()
+            return
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
+        client = Peer(reader, writer, self._limits.idle_timeout)
+        try:
+            if len(self._tasks) > self._limits.connections:
+                raise _Refused(503, f"This sandbox already has {self._limits.connections} connections open.")
+            await self._handle(client)
+        except _Refused as refusal:
+            with suppress(OSError, TimeoutError):
+                await client.send(_error_response(refusal))
+                await _linger(client)
+        except (OSError, TimeoutError, h11.ProtocolError):
+            # Mid-transfer there is nobody left to tell: the broken connection is the message.
+            pass
+        finally:
+            await _hang_up(writer)
+
+    async def _handle(self, client: Peer) -> None:
+        http = HttpPeer(client, h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD))
+        request = await self._read_request(http)
+        method = request.method.decode("ascii")
+        host, port, target, authority = _parsed_target(method, request.target)
+        reader, writer = await self._open(method, host, port)
+        server = Peer(reader, writer, self._limits.idle_timeout)
+        try:
+            if method == "CONNECT":
+                await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                http.http.next_event()
+                await tunnel(client, server, http.http.trailing_data[0])
+            else:
+                await self._relay(http, request, target, authority, server)
+        finally:
+            await _hang_up(writer)
+
+    async def _relay(self, http: HttpPeer, request: h11.Request, target: bytes, authority: str, server: Peer) -> None:
+        try:
+            await relay_request(http, request, target, authority, server)
+        except (OSError, TimeoutError, h11.ProtocolError) as error:
+            if http.http.our_state is not h11.SEND_RESPONSE:
+                raise
+            raise _Refused(502, f"{authority} did not answer properly: {error or type(error).__name__}") from None
+
+    async def _read_request(self, http: HttpPeer) -> h11.Request:
+        try:
+            event = await asyncio.wait_for(http.next_event(), self._limits.head_timeout)
+        except TimeoutError:
+            raise _Refused(408, "The request's head did not arrive in time.") from None
+        except h11.RemoteProtocolError as error:
+            raise _Refused(error.error_status_hint, f"Malformed request: {error}") from None
+        if not isinstance(event, h11.Request):
+            raise ConnectionError("closed without a request")
+        if event.http_version not in (b"1.0", b"1.1"):
+            raise _Refused(400, "This proxy speaks HTTP/1.1.")
+        names = [name for name, _ in event.headers]
+        framing = names.count(b"content-length") + names.count(b"transfer-encoding")
+        if framing > 1 or (framing and event.method == b"CONNECT"):
+            raise _Refused(400, "Ambiguous message length.")
+        return event
+
+    async def _open(self, method: str, host: str, port: int) -> tuple[StreamReader, StreamWriter]:
+        """A connection to a checked address of ``host``."""
+        try:
+            self._policy.check_name(host, port)
+            addresses = self._policy.permitted(await self._addresses(host, port), host)
+            return await self._dial_first(method, host, port, addresses)
+        except Blocked as blocked:
+            self._log(Decision(False, method, host, port, reason=str(blocked)))
+            raise _Refused(403, f"Blocked by the sandbox's network policy: {blocked}") from None
+        except (OSError, TimeoutError) as error:
+            problem = str(error) or type(error).__name__
+            self._log(Decision(True, method, host, port, reason=f"unreachable: {problem}"))
+            raise _Refused(502, f"{host}:{port} cannot be reached: {problem}") from None
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        with suppress(ValueError):
+            return [str(ip_address(host))]
+        return await asyncio.wait_for(self._resolve(host, port), self._limits.connect_timeout)
+
+    async def _dial_first(
+        self, method: str, host: str, port: int, addresses: list[Address]
+    ) -> tuple[StreamReader, StreamWriter]:
+        failure: Exception = OSError("no address")
+        for address in addresses[:4]:
+            try:
+                reader, writer = await asyncio.wait_for(self._connect(address, port), self._limits.connect_timeout)
+            except (OSError, TimeoutError) as error:
+                failure = error
+                continue
+            if not self._policy.exempt(address) and _is_ourselves(writer):
+                await _hang_up(writer)
+                raise Blocked(f"{host} is this machine itself.")
+            self._log(Decision(True, method, host, port, address=str(address)))
+            return reader, writer
+        raise failure
+
+
+def _parsed_target(method: str, target: bytes) -> tuple[str, int, bytes, str]:
+    """Host, port, what to ask the server for, and its ``Host`` header."""
+    text = target.decode("ascii", "replace")
+    if method == "CONNECT":
+        authority, path, default = text, "", None
+    elif match := _ABSOLUTE.fullmatch(text):
+        authority, path, default = match["authority"], match["path"], 80
+    else:
+        raise _Refused(400, "This is a proxy: ask with CONNECT, or with an http:// address in the request line.")
+    match = _AUTHORITY.fullmatch(authority)
+    port = int(match["port"] or default or 0) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise _Refused(400, "The target must be HOST:PORT, without user and password.")
+    try:
+        host = normal_host(match["host"])
+    except ValueError as error:
+        raise _Refused(400, f"Bad target: {error}") from None
+    shown = f"[{host}]" if ":" in host else host
+    path = path if path.startswith("/") else "/" + path
+    return host, port, path.encode("ascii", "replace"), shown if port == default else f"{shown}:{port}"
+
+
+def _error_response(refusal: _Refused) -> bytes:
+    reason = {400: "Bad Request", 403: "Blocked by sandbox network policy", 408: "Request Timeout"}.get(
+        refusal.status, {431: "Request Header Fields Too Large", 502: "Bad Gateway"}.get(refusal.status, "Unavailable")
+    )
+    body = f"{refusal}\n".encode("utf-8", "replace")
+    head = f"HTTP/1.1 {refusal.status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode("ascii") + body
+
+
+def _is_ourselves(writer: StreamWriter) -> bool:
+    """A public address of this machine: local services behind its firewall would take us for a neighbour."""
+    ours, theirs = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+    return bool(ours and theirs and ours[0] == theirs[0])
+
+
+async def _linger(client: Peer) -> None:
+    """Read on for a moment: closing with unread data would take the answer back before it is seen (RFC 9112 §9.6)."""
+    client.writer.write_eof()
+    async with asyncio.timeout(_LINGER_SECONDS):
+        left = _LINGER_BYTES
+        while left > 0 and (data := await client.receive()):
+            left -= len(data)
+
+
+async def _hang_up(writer: StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError, TimeoutError):
+        await asyncio.wait_for(writer.wait_closed(), 5)
+
+
+async def _system_resolve(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def _dial(address: Address, port: int) -> tuple[StreamReader, StreamWriter]:
+    return await asyncio.open_connection(str(address), port, limit=CHUNK)
+
+
+def _bound(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with suppress(FileNotFoundError):
+            if stat.S_ISSOCK(path.lstat().st_mode):
+                path.unlink()
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # A socket's address holds 108 bytes; through the descriptor any directory will do.
+            short = Path(f"/proc/self/fd/{directory}")
+            listener.bind(str(short / path.name if short.exists() else path))
+            path.chmod(0o666)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        listener.close()
+        raise SandboxRuntimeError(f"The sandbox's network proxy cannot listen at {path}: {error.strerror}.") from error
+    listener.setblocking(False)
+    return listener

@@ -1,0 +1,399 @@
+"""One live sandbox as the host sees it: a process, a control socket and the commands under way.
+
+Everything here runs on the spawner's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import logging
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Literal
+
+from deerflow.sandbox import protocol
+from deerflow.sandbox.interface import ExecResult, SandboxCommandError, SandboxError, SandboxRuntimeError
+from deerflow.sandbox.process_tree import kill_tree, process_tree
+from deerflow.sandbox.spawner import Spawner
+
+START_TIMEOUT = 20.0
+REPLY_TIMEOUT = 10.0
+HOST_CLOCK_GRACE = 5.0
+"""How much longer than a command's own timeout the host waits before it kills the whole sandbox."""
+MAX_OUTPUT = 2 << 20
+MAX_STDERR = 4096
+
+KillReason = Literal["flood", "disk", "memory", "host-clock", "cancelled"]
+
+log = logging.getLogger(__name__)
+
+
+class SessionDiedError(SandboxRuntimeError):
+    """The sandbox ended while a command ran, or could not be started."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """A program to spawn and the descriptors it needs; ``close`` them when it runs."""
+
+    argv: list[str]
+    descriptors: list[int]
+    start: dict[str, Any]
+    """The supervisor's first message: environment, limits, cwd, state."""
+    control: socket.socket
+    """The supervisor's end of the control socket."""
+    host_control: socket.socket
+    pid_namespace: bool = True
+    """Whether everything inside dies with the launched process."""
+    uid: int | None = None
+    """The host uid whose processes all belong to this session, if any."""
+
+    def close(self) -> None:
+        """Close our copies of what the child inherited."""
+        self.control.close()
+        for descriptor in self.descriptors:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What outlives a session: the working directory and the exported state."""
+
+    cwd: str | None = None
+    state: str = ""
+
+
+class _Command:
+    """A command under way: collects its head and tells when it ended."""
+
+    def __init__(self, limit: int, on_text: Callable[[str], None] | None) -> None:
+        self.ended: asyncio.Future[protocol.End] = asyncio.get_running_loop().create_future()
+        self.reason: KillReason | None = None
+        self._limit = limit
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._parts: list[str] = []
+        self._received = 0
+        self._on_text = on_text
+
+    def add(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > self._limit:
+            raise protocol.ProtocolError("more output than was asked for")
+        self._emit(self._decoder.decode(data))
+
+    def finish(self, end: protocol.End) -> str:
+        """The whole output; head and tail around a note where the middle was dropped."""
+        if end.dropped:
+            self._emit(self._decoder.decode(b"", final=True))
+            self._emit(f"\n[... {end.dropped} bytes of output omitted ...]\n")
+            tail = end.tail.lstrip(bytes(range(0x80, 0xC0))) if end.tail[:1] > b"\x7f" else end.tail
+            self._emit(tail.decode("utf-8", "replace"))
+        else:
+            self._emit(self._decoder.decode(end.tail, final=True))
+        return "".join(self._parts)
+
+    def partial(self) -> str:
+        return "".join(self._parts)
+
+    def _emit(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            if self._on_text:
+                self._on_text(text)
+
+
+class Session:
+    """A started sandbox. Build it with ``start``."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        launch: Launch,
+    ) -> None:
+        self._process = process
+        self._pid_namespace, self._uid = launch.pid_namespace, launch.uid
+        self._reader = reader
+        self._writer = writer
+        self._ids = count(1)
+        self._commands: dict[int, _Command] = {}
+        self._replies: dict[int, asyncio.Future[protocol.Event]] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._cleanups: list[Callable[[], Awaitable[None]]] = []
+        self.processes: dict[str, str] = {}
+        """Background processes by name, with their command lines; kept by whoever starts them."""
+        self.last_used = time.monotonic()
+        self.cwd: str | None = None
+        self.idle_processes = 0
+
+    @classmethod
+    async def start(cls, launch: Launch, spawner: Spawner) -> Session:
+        """Spawn ``launch`` and wait until its supervisor answers.
+
+        Raises:
+            SessionDiedError: it could not be started; ``details`` hold what it said.
+        """
+        stderr = os.memfd_create("sandbox-stderr", os.MFD_CLOEXEC)
+        try:
+            process = await _spawn(launch, spawner, stderr)
+            reader, writer = await asyncio.open_unix_connection(sock=launch.host_control, limit=protocol.MAX_FRAME)
+            session = cls(process, reader, writer, launch)
+            try:
+                async with asyncio.timeout(START_TIMEOUT):
+                    writer.write(protocol.encode({"op": "start", **launch.start}))
+                    await writer.drain()
+                    first = await protocol.read_event(reader)
+            except (TimeoutError, OSError, protocol.ProtocolError) as error:
+                first = error
+            if not isinstance(first, protocol.Ready):
+                await session.close()
+                said = os.pread(stderr, MAX_STDERR, 0).decode("utf-8", "replace").strip()
+                raise SessionDiedError("The sandbox could not be started.", reason=said or repr(first))
+            session.idle_processes = len(await asyncio.to_thread(process_tree, process.pid))
+            session._reading = asyncio.create_task(session._read())
+            return session
+        finally:
+            os.close(stderr)
+
+    @property
+    def alive(self) -> bool:
+        return self._reading is not None and not self._reading.done()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._commands or self._replies)
+
+    @property
+    def pid(self) -> int:
+        """The launcher's process id on the host; everything of the sandbox is below it."""
+        return self._process.pid
+
+    def on_close(self, cleanup: Callable[[], Awaitable[None]]) -> None:
+        """Await ``cleanup`` once, when the sandbox is gone."""
+        self._cleanups.append(cleanup)
+
+    async def execute(
+        self,
+        command: str,
+        *,
+        timeout: float,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stateless: bool = False,
+        max_output: int = 1 << 20,
+        on_text: Callable[[str], None] | None = None,
+    ) -> ExecResult:
+        """Run one command to its end. Cancelling kills its process tree.
+
+        Raises:
+            SandboxCommandError: the command could not be started.
+            SessionDiedError: the sandbox ended meanwhile.
+        """
+        if not self.alive:
+            raise SessionDiedError("The sandbox has ended.")
+        limit = max(2, min(max_output, MAX_OUTPUT))
+        running = _Command(limit, on_text)
+        number = next(self._ids)
+        self._commands[number] = running
+        started = time.monotonic()
+        request = {"op": "exec", "id": number, "command": command, "timeout": timeout, "max_output": limit}
+        try:
+            self._send(request | {"cwd": cwd, "env": dict(env or {}), "stateless": stateless})
+            async with asyncio.timeout(timeout + HOST_CLOCK_GRACE):
+                end = await running.ended
+        except asyncio.CancelledError:
+            self._send({"op": "kill", "id": number})
+            raise
+        except TimeoutError:
+            await self.close()
+            spent = (time.monotonic() - started) * 1000
+            return ExecResult(None, running.partial(), timed_out=True, killed_for="host-clock", duration_ms=spent)
+        finally:
+            del self._commands[number]
+            self.last_used = time.monotonic()
+        if not stateless:
+            self.cwd = end.cwd
+        return _result(end, running)
+
+    async def start_process(self, name: str, command: str, *, cwd: str | None = None) -> protocol.ProcessReport:
+        """Start a background process under ``name``."""
+        return await self._process_request("exec", name, command=command, cwd=cwd, background=True)
+
+    async def read_process(self, name: str) -> protocol.ProcessReport:
+        """What the process wrote since the last report."""
+        return await self._process_request("read", name)
+
+    async def peek_process(self, name: str) -> protocol.ProcessReport:
+        """Whether the process runs; what it wrote is kept for ``read_process``."""
+        return await self._process_request("read", name, peek=True)
+
+    async def stop_process(self, name: str) -> protocol.ProcessReport:
+        """SIGTERM, a second later SIGKILL, to everything that the process started."""
+        return await self._process_request("stop", name)
+
+    async def reset(self, *, forget: bool) -> None:
+        """Kill everything inside. With ``forget`` also drop the shell's state."""
+        await self._ask({"op": "reset", "forget": forget})
+        if forget:
+            self.processes.clear()
+            self.cwd = None
+
+    async def shell(self) -> tuple[Shell, bool]:
+        """The state to begin the next session with, and whether anything runs that will not be there then."""
+        event = await self._ask({"op": "state"})
+        if not isinstance(event, protocol.State):
+            raise SessionDiedError("The sandbox answered something else.")
+        return Shell(event.cwd, event.state), event.background
+
+    async def has_background(self) -> bool:
+        """Whether anything but the supervisor runs inside; also true for a moment after a command's end."""
+        return len(await asyncio.to_thread(process_tree, self.pid)) > self.idle_processes
+
+    def kill_commands(self, reason: KillReason) -> int:
+        """Kill every command under way for ``reason``; how many there were."""
+        for number, running in self._commands.items():
+            running.reason = reason
+            self._send({"op": "kill", "id": number})
+        return len(self._commands)
+
+    def blame(self, reason: KillReason) -> None:
+        """Note why commands under way may fail, the killing being done already."""
+        for running in self._commands.values():
+            running.reason = reason
+
+    async def close(self) -> None:
+        """Kill the sandbox and wait for its end. Idempotent."""
+        if self._process.returncode is None:
+            if not self._pid_namespace:
+                await asyncio.to_thread(kill_tree, self._process.pid, self._uid)
+            self._process.kill()
+            # The supervisor holds the other end: its end of file tells that the whole sandbox is dying.
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._end_of_stream(), 2)
+        if self._reading is not None and self._reading is not asyncio.current_task():
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+        self._fail_all()
+        await asyncio.to_thread(self._process.wait)
+        while self._cleanups:
+            await self._cleanups.pop()()
+
+    async def _end_of_stream(self) -> None:
+        if self._reading is not None and self._reading is not asyncio.current_task():
+            await asyncio.wait([self._reading])
+
+    # the wire -------------------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        try:
+            while (event := await protocol.read_event(self._reader)) is not None:
+                self._dispatch(event)
+        except protocol.ProtocolError as error:
+            log.warning("A sandbox broke the protocol and is killed: %s", error)
+        except OSError:
+            pass
+        finally:
+            if self._pid_namespace:
+                self._process.kill()
+            self._fail_all()
+
+    def _dispatch(self, event: protocol.Event) -> None:
+        if isinstance(event, protocol.Ready):
+            raise protocol.ProtocolError("ready twice")
+        running = self._commands.get(event.id)
+        if running is not None and not running.ended.done():
+            match event:
+                case protocol.Output():
+                    running.add(event.data)
+                case protocol.End():
+                    running.ended.set_result(event)
+                case protocol.Failed():
+                    running.ended.set_exception(SandboxCommandError(f"The command could not be run: {event.why}"))
+                case _:
+                    raise protocol.ProtocolError("an answer of the wrong kind")
+        elif (reply := self._replies.get(event.id)) is not None and not reply.done():
+            reply.set_result(event)
+
+    def _fail_all(self) -> None:
+        died = SessionDiedError("The sandbox ended unexpectedly. The next command starts a new one; files are kept.")
+        for running in self._commands.values():
+            if not running.ended.done():
+                running.ended.set_exception(died)
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_exception(died)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(protocol.encode(message))
+
+    async def _ask(self, message: dict[str, Any]) -> protocol.Event:
+        if not self.alive:
+            raise SessionDiedError("The sandbox has ended.")
+        number = next(self._ids)
+        reply: asyncio.Future[protocol.Event] = asyncio.get_running_loop().create_future()
+        self._replies[number] = reply
+        try:
+            self._send(message | {"id": number})
+            async with asyncio.timeout(REPLY_TIMEOUT):
+                event = await reply
+        except TimeoutError:
+            await self.close()
+            raise SessionDiedError("The sandbox did not answer and was killed.") from None
+        finally:
+            del self._replies[number]
+            self.last_used = time.monotonic()
+        if isinstance(event, protocol.Failed):
+            raise SandboxCommandError(f"The command could not be run: {event.why}")
+        return event
+
+    async def _process_request(self, op: str, name: str, **fields: Any) -> protocol.ProcessReport:
+        event = await self._ask({"op": op, "process": name, **fields})
+        if not isinstance(event, protocol.ProcessReport):
+            raise SandboxError("The sandbox answered something else.")
+        return event
+
+
+async def _spawn(launch: Launch, spawner: Spawner, stderr: int) -> subprocess.Popen[bytes]:
+    try:
+        return await spawner.spawn(
+            launch.argv, descriptors=[*launch.descriptors, launch.control.fileno()], stderr=stderr
+        )
+    except OSError as error:
+        launch.host_control.close()
+        raise SessionDiedError("The sandbox could not be started.", reason=str(error)) from error
+    finally:
+        launch.close()
+
+
+def _result(end: protocol.End, running: _Command) -> ExecResult:
+    output = running.finish(end)
+    reason: KillReason | None = "flood" if end.stopped == "flood" else None
+    if running.reason is not None and end.exit_code != 0:
+        reason = running.reason
+    elif end.stopped == "cancelled":
+        reason = "cancelled"
+    code = end.exit_code if reason is None else None
+    return ExecResult(
+        # bash's own convention for a signal.
+        exit_code=128 - code if code is not None and code < 0 else code,
+        output=output,
+        timed_out=end.stopped == "timeout",
+        killed_for=reason,
+        truncated=end.dropped > 0,
+        total_bytes=end.total,
+        duration_ms=end.ms,
+        cwd=end.cwd.encode("utf-8", "replace").decode(),
+    )

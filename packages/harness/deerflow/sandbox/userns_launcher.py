@@ -1,0 +1,354 @@
+# Descriptors and system calls, not path objects: it runs where the file system cannot be trusted yet.
+# ruff: noqa: PTH102, PTH103, PTH108, PTH115, PTH116, PTH120, PTH123, PTH211, UP006, UP035, UP045
+"""Does what ``bwrap`` does with the options that our recipe uses, for machines that allow user namespaces but have no bwrap.
+
+Run as a script (``python -I -S -B userns_launcher.py OPTIONS -- COMMAND``) or by ``main(arguments)``. Standard library
+only. The order of steps is bubblewrap's: user namespace, other namespaces, new root below a tmpfs, pivot_root, a second
+user namespace for the final uid, no capabilities, filter, exec.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import encodings.idna
+import encodings.latin_1
+import encodings.unicode_escape  # noqa: F401
+import fcntl
+import os
+import platform
+import signal
+import socket
+import stat
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Optional, Tuple
+
+Operation = Tuple[str, Optional[str], str, Optional[int], Optional[int]]  # evaluated by Python 3.9
+"""Option, source, target, permissions, size."""
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
+MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_REC, MS_SILENT = 1024, 2048, 4096, 16384, 32768
+MS_SLAVE, MS_RELATIME = 1 << 19, 1 << 21
+MNT_DETACH = 2
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+NAMESPACES = {
+    "--unshare-user": CLONE_NEWUSER,
+    "--unshare-ipc": 0x08000000,
+    "--unshare-pid": 0x20000000,
+    "--unshare-uts": 0x04000000,
+    "--unshare-net": 0x40000000,
+    "--unshare-cgroup-try": 0x02000000,
+}
+CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP = 0x20000000, 0x40000000, 0x02000000
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 22, 24, 38, 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+SECCOMP_MODE_FILTER = 2
+SIOCSIFFLAGS, IFF_UP, IFF_RUNNING = 0x8914, 0x1, 0x40
+CAPABILITY_VERSION_3 = 0x20080522
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+CAPSET = {"x86_64": 126, "aarch64": 91}
+
+FLAGS = ("--clearenv", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1")
+ONE_OPERAND = ("--proc", "--dev", "--tmpfs", "--remount-ro")
+TWO_OPERANDS = ("--bind", "--ro-bind", "--bind-fd", "--ro-bind-fd", "--symlink", "--ro-bind-data")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+BASE, NEW_ROOT, OLD_ROOT = "/tmp", "/newroot", "/oldroot"
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class LaunchError(Exception):
+    """A step that the kernel refused."""
+
+
+def check(result: int, what: str) -> None:
+    if result < 0:
+        raise LaunchError(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount(
+    source: str | None, target: str | bytes, kind: str | None = None, flags: int = 0, data: str | None = None
+) -> None:
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
+    check(
+        libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags | MS_SILENT), texts[3]),
+        f"mount {source} on {target}",
+    )
+
+
+def write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+class Options:
+    """The parsed command line."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self.namespaces = 0
+        self.operations: list[Operation] = []
+        self.environment: dict[str, str] = {}
+        self.flags: set[str] = set()
+        self.values: dict[str, str] = {"--uid": "1000", "--gid": "1000", "--chdir": "/"}
+        permissions = size = None
+        queue = list(arguments)
+        while queue:
+            option = queue.pop(0)
+            if option == "--":
+                break
+            if option in NAMESPACES:
+                self.namespaces |= NAMESPACES[option]
+            elif option in FLAGS:
+                self.flags.add(option)
+            elif option == "--setenv":
+                self.environment[queue.pop(0)] = queue.pop(0)
+            elif option in ("--uid", "--gid", "--seccomp", "--hostname", "--chdir", "--cap-drop"):
+                self.values[option] = queue.pop(0)
+            elif option == "--perms":
+                permissions = int(queue.pop(0), 8)
+            elif option == "--size":
+                size = int(queue.pop(0))
+            elif option in ONE_OPERAND:
+                self.operations.append((option, None, queue.pop(0), permissions, size))
+                permissions = size = None
+            elif option in TWO_OPERANDS:
+                self.operations.append((option, queue.pop(0), queue.pop(0), permissions, size))
+                permissions = size = None
+            else:
+                raise LaunchError(f"unknown option {option}")
+        self.command = queue
+
+
+def map_ids(uid: int, gid: int, outer_uid: int, outer_gid: int) -> None:
+    write("/proc/self/setgroups", "deny")
+    write("/proc/self/uid_map", f"{uid} {outer_uid} 1\n")
+    write("/proc/self/gid_map", f"{gid} {outer_gid} 1\n")
+
+
+def enter_namespaces(options: Options) -> None:
+    """A first user namespace with all capabilities over the others. The child is pid 1 of the new pid namespace."""
+    uid, gid = os.getuid(), os.getgid()
+    check(libc.unshare(CLONE_NEWUSER), "new user namespace")
+    map_ids(0, 0, uid, gid)
+    wanted = CLONE_NEWNS | (options.namespaces & ~CLONE_NEWUSER)
+    if libc.unshare(wanted) < 0:
+        check(libc.unshare(wanted & ~CLONE_NEWCGROUP), "new namespaces")
+    child = os.fork()
+    if child:
+        wait_for(child, options)
+    if "--hostname" in options.values:
+        socket.sethostname(options.values["--hostname"])
+    if options.namespaces & CLONE_NEWNET:
+        with socket.socket() as sock:
+            fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP | IFF_RUNNING))
+
+
+def wait_for(child: int, options: Options) -> NoReturn:
+    """The outer process only waits; our death is the child's."""
+    die_with_parent(options)
+    os.closerange(3, 4096)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: os.kill(child, signal.SIGKILL))
+    _, status = os.waitpid(child, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 255)
+
+
+def die_with_parent(options: Options) -> None:
+    # Not earlier: the kernel forgets the wish whenever a process gains capabilities, as in a new user namespace.
+    if "--die-with-parent" in options.flags:
+        check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "die with parent")
+
+
+class RootBuilder:
+    """Builds the new root below a private tmpfs; the old one is at /oldroot meanwhile."""
+
+    def build(self, operations: list[Operation]) -> None:
+        os.umask(0)
+        mount(None, "/", None, MS_SLAVE | MS_REC)
+        mount("tmpfs", BASE, "tmpfs", MS_NODEV | MS_NOSUID, "mode=755")
+        os.chdir(BASE)
+        os.mkdir("newroot", 0o755)
+        mount("newroot", "newroot", None, MS_BIND | MS_REC)
+        os.mkdir("oldroot", 0o755)
+        pivot_root(BASE, "oldroot")
+        os.chdir("/")
+        for option, source, target, permissions, size in operations:
+            getattr(self, "_" + option[2:].replace("-", "_"))(source, target, permissions, size)
+        check(libc.umount2(OLD_ROOT.encode(), MNT_DETACH), "leave the old root")
+        self._enter()
+
+    def _enter(self) -> None:
+        os.chdir(NEW_ROOT)
+        root = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+        pivot_root(".", ".")
+        os.fchdir(root)
+        check(libc.umount2(b".", MNT_DETACH), "leave the staging root")
+        os.chdir("/")
+        os.close(root)
+
+    def _bind(self, source: str, target: str, *_: Any) -> None:
+        self._bind_path(OLD_ROOT + source, target, False)
+
+    def _ro_bind(self, source: str, target: str, *_: Any) -> None:
+        self._bind_path(OLD_ROOT + source, target, True)
+
+    def _bind_fd(self, source: str, target: str, *_: Any, read_only: bool = False) -> None:
+        opened = os.fstat(int(source))
+        path = os.readlink(f"{OLD_ROOT}/proc/self/fd/{source}")
+        path = path if path.startswith(OLD_ROOT + "/") else OLD_ROOT + path
+        mounted = self._bind_path(path, target, read_only)
+        found = os.stat(mounted)
+        if (found.st_dev, found.st_ino) != (opened.st_dev, opened.st_ino):
+            raise LaunchError(f"the source of {target} was replaced")
+        os.close(int(source))
+
+    def _ro_bind_fd(self, source: str, target: str, *_: Any) -> None:
+        self._bind_fd(source, target, read_only=True)
+
+    def _ro_bind_data(self, source: str, target: str, permissions: int | None, _: int | None) -> None:
+        file = f"/data{source}"
+        with (
+            open(int(source), "rb") as data,
+            open(os.open(file, os.O_CREAT | os.O_WRONLY, permissions or 0o600), "wb") as copy,
+        ):
+            copy.write(data.read())
+        place = make_target(target, directory=False)
+        mount(file, place, None, MS_BIND)
+        restrict(place, read_only=True)
+        os.unlink(file)
+
+    def _symlink(self, source: str, target: str, *_: Any) -> None:
+        os.makedirs(os.path.dirname(NEW_ROOT + target), 0o755, exist_ok=True)
+        os.symlink(source, NEW_ROOT + target)
+
+    def _tmpfs(self, _: None, target: str, permissions: int | None, size: int | None) -> None:
+        data = f"mode={permissions or 0o755:o}" + (f",size={size}" if size else "")
+        mount("tmpfs", make_target(target), "tmpfs", MS_NODEV | MS_NOSUID, data)
+
+    def _proc(self, _: None, target: str, *__: Any) -> None:
+        mount("proc", make_target(target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+    def _remount_ro(self, _: None, target: str, *__: Any) -> None:
+        place = (NEW_ROOT + target).rstrip("/")
+        mount("none", place, None, MS_BIND | MS_REMOUNT | MS_RDONLY | locked_flags(place))
+
+    def _dev(self, _: None, target: str, *__: Any) -> None:
+        place = make_target(target)
+        mount("tmpfs", place, "tmpfs", MS_NODEV | MS_NOSUID, "mode=755")
+        for name in DEVICES:
+            self._bind_path(f"{OLD_ROOT}/dev/{name}", f"{target}/{name}", False, devices=True)
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            os.symlink(f"/proc/self/fd/{number}", f"{place}/{name}")
+        os.symlink("/proc/self/fd", f"{place}/fd")
+        os.mkdir(f"{place}/shm", 0o755)
+        os.mkdir(f"{place}/pts", 0o755)
+        mount("devpts", f"{place}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+        os.symlink("pts/ptmx", f"{place}/ptmx")
+
+    def _bind_path(self, source: str, target: str, read_only: bool, devices: bool = False) -> str:
+        place = make_target(target, directory=stat.S_ISDIR(os.stat(source).st_mode))
+        mount(source, place, None, MS_BIND | MS_REC)
+        restrict(place, read_only, devices)
+        return place
+
+
+def make_target(target: str, directory: bool = True) -> str:
+    place = NEW_ROOT + target
+    os.makedirs(os.path.dirname(place), 0o755, exist_ok=True)
+    if not os.path.lexists(place):
+        if directory:
+            os.mkdir(place, 0o755)
+        else:
+            os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
+    return place
+
+
+def locked_flags(path: str | bytes) -> int:
+    """Flags of a mount that a user namespace may not clear (mount_namespaces(7))."""
+    found = os.statvfs(path).f_flag
+    flags = found & (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
+    # statvfs has a bit of its own for relatime.
+    return flags | (MS_RELATIME if found & 4096 else 0)
+
+
+def restrict(place: str, read_only: bool, devices: bool = False) -> None:
+    """Remount a bind and everything mounted below it nosuid, nodev unless it is a device, and read-only if asked."""
+    real = os.path.realpath(place)
+    wanted = MS_NOSUID | (0 if devices else MS_NODEV) | (MS_RDONLY if read_only else 0)
+    for point in mounts_below(real):
+        mount("none", point, None, MS_BIND | MS_REMOUNT | wanted | locked_flags(point))
+
+
+def mounts_below(real: str) -> list[bytes]:
+    with open(f"{OLD_ROOT}/proc/self/mountinfo", "rb") as file:
+        points = [line.split()[4].decode("unicode_escape").encode("latin-1") for line in file]
+    encoded = os.fsencode(real)
+    return [encoded] + [point for point in points if point.startswith(encoded + b"/")]
+
+
+def pivot_root(new: str, old: str) -> None:
+    check(libc.syscall(PIVOT_ROOT[platform.machine()], os.fsencode(new), os.fsencode(old)), "pivot_root")
+
+
+def forbid_user_namespaces() -> None:
+    """One more is left: our own second one. Nobody inside can raise the limit of a namespace above."""
+    write("/proc/sys/user/max_user_namespaces", "1")
+
+
+def drop_privileges(options: Options) -> None:
+    check(libc.unshare(CLONE_NEWUSER), "second user namespace")
+    map_ids(int(options.values["--uid"]), int(options.values["--gid"]), 0, 0)
+    for capability in range(64):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = struct.pack("Ii", CAPABILITY_VERSION_3, 0)
+    check(libc.syscall(CAPSET[platform.machine()], header, bytes(24)), "drop capabilities")
+    check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+def install_filter(descriptor: int) -> None:
+    program = os.read(descriptor, 1 << 16)
+    os.close(descriptor)
+    buffer = ctypes.create_string_buffer(program, len(program))
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+    filter_ = Program(len(program) // 8, ctypes.addressof(buffer))
+    check(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(filter_), 0, 0), "seccomp filter")
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Never returns: becomes the command, or the process that waits for it."""
+    try:
+        options = Options(arguments)
+        machine = platform.machine()
+        if machine not in PIVOT_ROOT:
+            raise LaunchError(f"unsupported machine {machine}")
+        enter_namespaces(options)
+        RootBuilder().build(options.operations)
+        if "--disable-userns" in options.flags:
+            forbid_user_namespaces()
+        drop_privileges(options)
+        die_with_parent(options)
+        if "--new-session" in options.flags:
+            os.setsid()
+        os.umask(0o022)
+        os.chdir(options.values["--chdir"])
+        if "--seccomp" in options.values:
+            install_filter(int(options.values["--seccomp"]))
+        environment = options.environment if "--clearenv" in options.flags else {**os.environ, **options.environment}
+        os.execvpe(options.command[0], options.command, environment)
+    except (OSError, LaunchError, IndexError, ValueError) as error:
+        os.write(2, f"userns launcher: {error}\n".encode())
+    os._exit(1)
+
+
+def prepare(arguments: Sequence[str]) -> Callable[[], NoReturn]:
+    """For the root launcher: what is left to do once the uid is dropped."""
+    return lambda: main(arguments)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

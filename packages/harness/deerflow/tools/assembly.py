@@ -1,0 +1,75 @@
+"""Which tools an agent gets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+
+from langchain_core.tools import BaseTool
+
+from deerflow.config import AppConfig
+from deerflow.reflection import resolve_variable
+from deerflow.sandbox.security import is_host_bash_allowed
+from deerflow.sandbox.tools import BACKGROUND_TOOLS, SANDBOX_TOOLS, bash_tool
+from deerflow.tools.builtins.clarification_tool import ask_clarification_tool
+from deerflow.tools.builtins.present_file_tool import present_file_tool
+from deerflow.tools.builtins.view_image_tool import view_image_tool
+
+logger = logging.getLogger(__name__)
+
+BASH_USE = "deerflow.sandbox.tools:bash_tool"
+
+
+def get_available_tools(
+    groups: Collection[str] | None = None,
+    *,
+    app_config: AppConfig,
+    supports_vision: bool = False,
+    sandbox: bool = True,
+) -> list[BaseTool]:
+    """Configured tools in file order, then built-in ones; of two with one name the first is kept, with a warning.
+
+    Args:
+        groups: keep only configured tools of these groups; None keeps all. Built-in tools are always there.
+        app_config: the configuration snapshot that names the tools.
+        supports_vision: adds ``view_image``.
+        sandbox: False leaves out the tools that work in one.
+
+    Raises:
+        ImportError: a tool's ``use`` cannot be resolved; the message says how to install it.
+        ValueError: ``use`` names something that is not a tool.
+    """
+    configured = list(_configured_tools(groups, app_config))
+    if any(tool is bash_tool for tool in configured):
+        position = configured.index(bash_tool) + 1
+        configured[position:position] = BACKGROUND_TOOLS
+    built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
+    in_sandbox = () if sandbox else (*SANDBOX_TOOLS, present_file_tool, view_image_tool)
+    return _first_of_each_name([tool for tool in (*configured, *built_in) if tool not in in_sandbox])
+
+
+def _configured_tools(groups: Collection[str] | None, config: AppConfig) -> Iterable[BaseTool]:
+    shell_allowed = is_host_bash_allowed(config)
+    for entry in config.tools:
+        if groups is not None and entry.group not in groups:
+            continue
+        if not shell_allowed and (entry.group == "bash" or entry.use == BASH_USE):
+            logger.warning(
+                "Tool %r is left out: the local sandbox has no isolation and sandbox.allow_host_bash is false.",
+                entry.name,
+            )
+            continue
+        tool = resolve_variable(entry.use, BaseTool)
+        if tool.name != entry.name:
+            logger.warning(
+                "Tool %r in config.yaml calls itself %r; the model sees %r.", entry.name, tool.name, tool.name
+            )
+        yield tool
+
+
+def _first_of_each_name(tools: Sequence[BaseTool]) -> list[BaseTool]:
+    kept: dict[str, BaseTool] = {}
+    for tool in tools:
+        if kept.setdefault(tool.name, tool) is not tool:
+            logger.warning("Two tools are called %r; the first is used.", tool.name)
+    return list(kept.values())

@@ -1,0 +1,67 @@
+"""``ask_clarification``: a question to the user that ends the turn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
+from pydantic import Field
+
+NAME = "ask_clarification"
+
+_ICONS = {
+    "missing_info": "❓",
+    "ambiguous_requirement": "🤔",
+    "approach_choice": "🔀",
+    "risk_confirmation": "⚠️",
+    "suggestion": "💡",
+}
+
+
+@tool(NAME, return_direct=True)
+def ask_clarification_tool(
+    question: Annotated[str, Field(description="One specific question")],
+    clarification_type: Literal[
+        "missing_info", "ambiguous_requirement", "approach_choice", "risk_confirmation", "suggestion"
+    ],
+    tool_call_id: Annotated[str, InjectedToolCallId],
+    context: Annotated[str | None, Field(description="Why you ask")] = None,
+    options: Annotated[list[str] | None, Field(description="Answers to choose from")] = None,
+) -> ToolMessage:
+    """Ask the user, and wait for the answer, when you cannot go on without it: something needed is missing, the request
+    has several meanings, the approach is the user's choice, or an action is destructive. Call it alone."""
+    args = {"question": question, "clarification_type": clarification_type, "context": context, "options": options}
+    return clarification_message(args, tool_call_id)
+
+
+def clarification_message(args: Mapping[str, Any], tool_call_id: str | None) -> ToolMessage:
+    """The question as the user sees it. Its id follows from the call, so that a repeated call replaces it."""
+    text = clarification_text(args)
+    key = tool_call_id or hashlib.sha256(text.encode()).hexdigest()[:16]
+    return ToolMessage(content=text, id=f"clarification:{key}", name=NAME, tool_call_id=tool_call_id or key)
+
+
+def clarification_text(args: Mapping[str, Any]) -> str:
+    """Icon, context, question and numbered options."""
+    icon = _ICONS.get(str(args.get("clarification_type") or ""), "❓")
+    question, context = str(args.get("question") or ""), args.get("context")
+    lines = [f"{icon} {context}", "", question] if context else [f"{icon} {question}"]
+    if options := _options(args.get("options")):
+        lines += ["", *(f"  {number}. {option}" for number, option in enumerate(options, 1))]
+    return "\n".join(lines)
+
+
+def _options(value: Any) -> list[str]:
+    """A list of texts; models also send JSON in a string, or one plain text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = [value] if value.strip() else []
+    if value is None or value == "":
+        return []
+    return [str(option) for option in value] if isinstance(value, list | tuple) else [str(value)]

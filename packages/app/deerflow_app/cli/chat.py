@@ -1,0 +1,203 @@
+"""`deerflow`: a conversation in the terminal, or line by line through a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from deerflow_app.cli.banner import model_label
+from deerflow_app.cli.client import chosen_model
+from deerflow_app.cli.commands import COMMANDS, is_command, run_command
+from deerflow_app.cli.deliver import DEFAULT_OUT, copy_out, host_path
+from deerflow_app.cli.failures import FAILED, explain, turn_failure, usage_failure
+from deerflow_app.cli.interrupt import typed_ahead, until_interrupted
+from deerflow_app.cli.live_view import LiveView
+from deerflow_app.cli.plain_view import PlainView
+from deerflow_app.cli.transcript import Transcript
+from deerflow_app.cli.turn import Turn, TurnView
+
+if TYPE_CHECKING:
+    from deerflow.runtime.events import StreamEvent
+    from deerflow_app.cli.client import Client
+    from deerflow_app.cli.preparation import Preparation
+
+logger = logging.getLogger(__name__)
+
+
+class Chat:
+    """One conversation at a time, and what the slash commands change in it.
+
+    Args:
+        console: where everything but a piped answer is shown.
+        preparation: what the first turn waits for.
+        answer: the stream of a piped conversation; None on a terminal.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        console: Console,
+        *,
+        model: str | None = None,
+        preparation: Preparation | None = None,
+        answer: TextIO | None = None,
+    ) -> None:
+        self.client = client
+        self.console = console
+        self.transcript = Transcript(console)
+        self.model_name = model
+        self.thread_id = ""
+        self.title = ""
+        self.attached: list[Path] = []
+        self.failed = False
+        self._preparation = preparation
+        self._answer = answer
+        self._artifacts: list[str] = []
+        self.begin()
+
+    def begin(self, thread_id: str | None = None, *, title: str = "", artifacts: Iterable[str] = ()) -> None:
+        """Turn to a new thread, or to the one named."""
+        self.thread_id = thread_id or str(uuid.uuid4())
+        self.title = title
+        self._artifacts = list(artifacts)
+        self.attached.clear()
+
+    async def enter(self, line: str) -> bool:
+        """Take one entered line; False when the person wants to leave."""
+        text = line.strip()
+        if not text:
+            return True
+        try:
+            if is_command(text):
+                return await run_command(self, text)
+            await self.send(text)
+        except Exception as error:
+            logger.error("%s", error, exc_info=error)
+            self.failed = True
+            self.transcript.failure(explain(error))
+        return True
+
+    async def send(self, text: str) -> None:
+        """A message of the person, with the files attached to it, and the agent's turn on it."""
+        files = tuple(self.attached)
+        self.attached.clear()
+        await self._turn(self.client.astream(text, thread_id=self.thread_id, files=files, model_name=self.model_name))
+
+    async def open(self, thread_id: str) -> None:
+        """Turn to a thread: show it as it stands, and finish its last turn if that was cut off.
+
+        Raises:
+            Failure: there is no such thread.
+        """
+        state = await self.client.athread_state(thread_id)
+        values = state["values"]
+        if not values["messages"]:
+            raise usage_failure(f"There is no thread {thread_id}.", "/threads lists the latest ones.")
+        self.begin(thread_id, title=values.get("title") or "", artifacts=values.get("artifacts") or ())
+        self.transcript.block(Text(f"  Thread {thread_id}", style="faint"))
+        self.transcript.history(values["messages"])
+        if state["unfinished"]:
+            self.transcript.notice(
+                "A turn is going on. You see it live; Ctrl-C stops it."
+                if state.get("running")
+                else "The last turn was cut off. Continuing after its last finished step."
+            )
+            events = self.client.aresume(thread_id, model_name=self.model_name)
+            await self._turn(events, values["messages"])
+
+    def status(self) -> str:
+        """The line below the prompt."""
+        parts = [model_label(chosen_model(self.client, self.model_name)), self.title or "new thread"]
+        if self._preparation is not None and self._preparation.step:
+            parts.append(self._preparation.step)
+        if self.attached:
+            parts.append(f"{len(self.attached)} attached")
+        if self.client.problem:
+            parts.append("config.yaml has an error, the last good one is in force (see deerflow doctor)")
+        return " · ".join(parts)
+
+    async def _prepared(self) -> None:
+        """Wait for what is being prepared; Ctrl-C goes on without it."""
+        preparation, self._preparation = self._preparation, None
+        if preparation is None:
+            return
+        if preparation.step:
+            with self.console.status("") as shown:
+                await until_interrupted(
+                    preparation.ended(lambda step: shown.update(f"{step} · Ctrl-C goes on without"))
+                )
+        if preparation.problem:
+            self.transcript.notice(preparation.problem)
+
+    async def _turn(self, events: AsyncIterator[StreamEvent], shown: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Show a turn; of one that has begun already, ``shown`` are the messages that stand on the screen."""
+        await self._prepared()
+        async with self._view() as view:
+            turn = Turn(view, known_artifacts=self._artifacts, known_messages=shown)
+            turn.outcome.stopped = await until_interrupted(_played(turn, events)) is None
+        outcome = turn.outcome
+        if outcome.error:
+            self.failed = True
+            failure = turn_failure(outcome.error)
+            if outcome.error_told:
+                failure.message = "The model could not answer."
+            self.transcript.failure(failure)
+        self.transcript.ending(outcome, await self._places(outcome.artifacts))
+        if outcome.stopped:
+            self.transcript.notice("The thread is kept up to its last finished step: say how to go on, or /resume.")
+        await self._remember()
+
+    async def _places(self, artifacts: list[str]) -> dict[str, Path | None]:
+        """Where delivered files lie on this machine; those of a server elsewhere are fetched."""
+        if self.client.paths is not None:
+            return {path: host_path(self.client, self.thread_id, path) for path in artifacts}
+        fetched = await copy_out(self.client, self.thread_id, artifacts, DEFAULT_OUT)
+        return {one.path: one.file for one in fetched}
+
+    @contextlib.asynccontextmanager
+    async def _view(self) -> AsyncIterator[TurnView]:
+        if self._answer is not None:
+            yield PlainView(self.console, self._answer)
+            return
+        async with LiveView(self.console) as view:
+            yield view
+
+    async def _remember(self) -> None:
+        values = (await self.client.athread_state(self.thread_id))["values"]
+        self.title = values.get("title") or ""
+        self._artifacts = list(values.get("artifacts") or ())
+
+
+async def _played(turn: Turn, events: AsyncIterator[StreamEvent]) -> Turn:
+    async with contextlib.aclosing(events):  # type: ignore[type-var]
+        await turn.play(events)
+    return turn
+
+
+async def chat_on_terminal(chat: Chat, history_file: Path) -> int:
+    """Prompt, answer, until the person leaves. Returns the exit code."""
+    from deerflow_app.cli.prompt import Prompt
+
+    prompt = Prompt(history_file, list(COMMANDS), chat.status)
+    with typed_ahead():
+        while True:
+            chat.console.print()
+            line = await prompt.line()
+            if line is None or not await chat.enter(line):
+                return 0
+
+
+async def chat_through_pipe(chat: Chat, lines: TextIO) -> int:
+    """Every line of ``lines`` is a message. Returns 1 when a turn failed."""
+    while line := await asyncio.to_thread(lines.readline):
+        if not await chat.enter(line):
+            break
+    return FAILED if chat.failed else 0

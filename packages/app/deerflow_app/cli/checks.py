@@ -1,0 +1,211 @@
+"""What `deerflow doctor` looks at: one function per thing, each tells what it found and what to do about it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from deerflow_app.cli.banner import NETWORK, sandbox_label
+from deerflow_app.cli.client import is_demo
+from deerflow_app.cli.deliver import human_size
+from deerflow_app.cli.endpoints import endpoint_of, reach
+from deerflow_app.cli.failures import database_failure
+
+if TYPE_CHECKING:
+    from deerflow.client import DeerFlowClient
+    from deerflow.config import AppConfig, ModelConfig
+
+Status = Literal["ok", "warn", "bad"]
+
+CONNECT_A_MODEL = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or another provider's key, or run `deerflow config init` and name your model in config.yaml."
+
+LOW_DISK = 2 << 30
+"""Bytes below which a run with large files is likely to end in the middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report. ``warn`` leaves the product usable, ``bad`` does not."""
+
+    area: str
+    name: str
+    status: Status
+    found: str
+    fix: str = ""
+
+
+def check_machine() -> Iterator[Check]:
+    yield Check("System", "Python", "ok", f"{platform.python_version()} ({sys.executable})")
+    yield Check("System", "Platform", "ok", platform.platform())
+    if rg := shutil.which("rg"):
+        yield Check("System", "ripgrep", "ok", rg)
+    else:
+        yield Check(
+            "System",
+            "ripgrep",
+            "warn",
+            "not found: searching files is slower",
+            "Install ripgrep with your package manager.",
+        )
+
+
+def check_config(client: DeerFlowClient) -> Iterator[Check]:
+    config = client.harness.config
+    origin, file = config.origin, config.origin.config_file
+    if problem := client.config_source.problem:
+        fix = "Until this is mended, the last good configuration is used."
+        yield Check("Configuration", "config.yaml", "bad", problem, fix)
+    elif file is None:
+        yield Check("Configuration", "config.yaml", "ok", "none: models are found by themselves, the rest is default")
+    else:
+        yield Check("Configuration", "config.yaml", "ok", f"{file} (version {config.config_version})")
+    for warning in origin.warnings:
+        yield Check("Configuration", "note", "warn", warning)
+
+
+def check_models(config: AppConfig) -> list[Check]:
+    if not config.models:
+        return [Check("Models", "none", "bad", "No model is configured.", CONNECT_A_MODEL)]
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return list(pool.map(lambda model: check_model(config, model), config.models))
+
+
+def check_model(config: AppConfig, model: ModelConfig) -> Check:
+    """Whether the provider's package is there, a key is set, and the endpoint answers."""
+    label = f"{model.name} ({model.model})" if model.model != model.name else model.name
+    if is_demo(model):
+        return Check(
+            "Models",
+            label,
+            "warn",
+            "the scripted demo, not a real model",
+            CONNECT_A_MODEL,
+        )
+    from deerflow.config import mask_secrets
+    from deerflow.models import create_chat_model
+
+    try:
+        chat_model = create_chat_model(model.name, app_config=config)
+    except Exception as error:
+        return Check("Models", label, "bad", str(error))
+    endpoint = endpoint_of(chat_model)
+    if endpoint is None:
+        return Check("Models", label, "ok", "ready (its endpoint is not one that can be asked)")
+    answer = reach(endpoint)
+    return Check("Models", label, answer.status, f"{mask_secrets(endpoint.url)}: {answer.found}", answer.fix)
+
+
+def check_sandbox(client: DeerFlowClient) -> Iterator[Check]:
+    config = client.harness.config.sandbox
+    report = client.harness.sandbox_provider.probe()
+    if report.ok and report.isolation is not None:
+        weak = report.isolation.level == "none" or report.isolation.warnings
+        yield Check(
+            "Sandbox",
+            report.provider,
+            "warn" if weak else "ok",
+            sandbox_label(report),
+            " ".join(report.isolation.warnings),
+        )
+        enforced = ", ".join(sorted(report.isolation.limits)) or "none"
+        limits = config.limits
+        text = f"{limits.processes} processes, {limits.memory_mb} MB memory, {limits.disk_mb} MB disk; enforced: {enforced}"
+        yield Check("Sandbox", "limits", "ok" if report.isolation.limits else "warn", text)
+        yield Check("Sandbox", "network", "ok", NETWORK.get(report.isolation.network, report.isolation.network))
+    for problem in report.problems:
+        fatal = not report.ok
+        yield Check("Sandbox", problem.code, "bad" if fatal else "warn", problem.sentence, problem.fix)
+    if not report.ok and not report.problems:
+        yield Check("Sandbox", report.provider, "bad", "cannot run commands here")
+
+
+def check_tool_image(client: DeerFlowClient) -> Iterator[Check]:
+    if not client.harness.config.sandbox.tool_image.enabled:
+        yield Check(
+            "Sandbox",
+            "Python packages",
+            "warn",
+            "switched off",
+            "Set sandbox.tool_image.enabled to true in config.yaml.",
+        )
+        return
+    status = client.harness.tool_image.status()
+    if status.ready:
+        yield Check("Sandbox", "Python packages", "ok", str(status.path))
+    elif status.missing:
+        yield Check(
+            "Sandbox",
+            "Python packages",
+            "warn",
+            status.reason,
+            "The agent works without pandas, matplotlib and the like until then.",
+        )
+    else:
+        yield Check(
+            "Sandbox",
+            "Python packages",
+            "warn",
+            "not built yet",
+            "They are built at the first start; it takes about a minute.",
+        )
+
+
+def check_database(client: DeerFlowClient) -> Iterator[Check]:
+    """Whether the threads can be read."""
+    config = client.harness.config
+    if config.database.backend != "sqlite":
+        return
+    directory = config.database.sqlite_directory(client.harness.paths.data_dir, config.origin.project_root)
+    file = directory / "deerflow.db"
+    if not file.exists():
+        return
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(f"malformed: {found}")
+    except sqlite3.Error as error:
+        yield Check("Storage", "database", "bad", f"{file}: {error}", database_failure(error).remedy)
+    else:
+        yield Check("Storage", "database", "ok", str(file))
+
+
+def check_storage(client: DeerFlowClient) -> Iterator[Check]:
+    base = client.harness.paths.base_dir
+    existing = next(path for path in (base, *base.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            yield Check("Storage", "data", "ok", str(base))
+    except OSError as error:
+        yield Check(
+            "Storage",
+            "data",
+            "bad",
+            f"{existing}: {error.strerror}",
+            "Set DEER_FLOW_HOME to a folder that you may write.",
+        )
+        return
+    free = shutil.disk_usage(existing).free
+    if free < LOW_DISK:
+        yield Check(
+            "Storage", "disk", "warn", f"{human_size(free)} free", "Make room: runs stop when the disk is nearly full."
+        )
+    else:
+        yield Check("Storage", "disk", "ok", f"{human_size(free)} free")
+    if base.exists() and base.stat().st_mode & 0o002 and os.name == "posix":
+        yield Check(
+            "Storage",
+            "permissions",
+            "warn",
+            f"{base} can be written by every user of this machine",
+            f"Run: chmod o-w {base}",
+        )

@@ -1,0 +1,208 @@
+"""Slash commands of the chat."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from deerflow.identity import check_id
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE
+from deerflow_app.cli.banner import model_label
+from deerflow_app.cli.client import check_model, chosen_model
+from deerflow_app.cli.deliver import human_size
+from deerflow_app.cli.failures import usage_failure
+from deerflow_app.cli.terminal import clean, one_line
+from deerflow_app.cli.uploads import check_files
+from deerflow_app.thread_folders import thread_folders
+
+if TYPE_CHECKING:
+    from deerflow_app.cli.chat import Chat
+
+SHOWN_THREADS = 15
+SHOWN_FILES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command. ``run`` gets the chat and the words after the command."""
+
+    usage: str
+    help: str
+    run: Callable[[Chat, str], Awaitable[None]]
+
+
+def is_command(line: str) -> bool:
+    """Whether a line is meant as a command: one word after the slash, so that a path is still a message."""
+    return re.fullmatch(r"/[a-z]+", line.split()[0]) is not None
+
+
+async def run_command(chat: Chat, line: str) -> bool:
+    """Run a slash command; False when it was the one that leaves."""
+    name, _, argument = line.partition(" ")
+    if name == "/exit":
+        return False
+    if name not in COMMANDS:
+        raise usage_failure(f"There is no command {name}.", "/help lists the commands.")
+    await COMMANDS[name].run(chat, argument.strip())
+    return True
+
+
+async def _new(chat: Chat, _argument: str) -> None:
+    chat.begin()
+    chat.transcript.block(Text("  New thread.", style="faint"))
+
+
+async def _threads(chat: Chat, _argument: str) -> None:
+    threads = await _listed(chat)
+    if not threads:
+        chat.transcript.block(Text("  No threads yet.", style="faint"))
+        return
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    for number, thread in enumerate(threads, 1):
+        here = "▸" if thread["thread_id"] == chat.thread_id else " "
+        title = one_line(thread.get("title") or "", 60) or "(no title)"
+        table.add_row(
+            Text(f"{here} {number:>2}", style="accent"),
+            title,
+            Text(_age(thread), style="faint"),
+            Text(thread["thread_id"][:8], style="faint"),
+        )
+    chat.transcript.block(table)
+    chat.console.print(Text("  /resume NUMBER opens one.", style="faint"))
+
+
+async def _resume(chat: Chat, argument: str) -> None:
+    await chat.open(_picked(await _listed(chat), argument, chat.thread_id))
+
+
+async def _model(chat: Chat, argument: str) -> None:
+    if argument:
+        check_model(chat.client, argument)
+        chat.model_name = argument
+        chat.transcript.block(Text("  From now on ").append(argument, style="bold").append(" answers."))
+        return
+    current = chosen_model(chat.client, chat.model_name)
+    lines = Text("")
+    for model in chat.client.models:
+        mark = "▸" if model.name == current.name else " "
+        lines.append(f"  {mark} {model.name:<24}", style="bold" if model.name == current.name else "none")
+        lines.append(f"{clean(model.description or model_label(model))}\n", style="faint")
+    lines.append("  /model NAME changes it.", style="faint")
+    chat.transcript.block(lines)
+
+
+async def _files(chat: Chat, argument: str) -> None:
+    if argument:
+        await _attach(chat, argument)
+        return
+    folders = thread_folders(chat.client.paths, chat.thread_id) if chat.client.paths else {}
+    listing = _listing(await chat.client.afile_sizes(chat.thread_id), folders)
+    for path in chat.attached:
+        listing.append(f"  + {clean(str(path))}", style="none").append("  goes with your next message\n", style="faint")
+    if not listing.plain:
+        listing.append("  This thread has no files yet.\n", style="faint")
+    listing.append("  /files PATH attaches a file to your next message.", style="faint")
+    chat.transcript.block(listing)
+
+
+async def _attach(chat: Chat, argument: str) -> None:
+    try:
+        paths = [Path(word).expanduser() for word in shlex.split(argument)]
+    except ValueError:
+        paths = [Path(argument).expanduser()]
+    await asyncio.to_thread(check_files, paths)
+    chat.attached += [path.resolve() for path in paths]
+    names = ", ".join(clean(path.name) for path in paths)
+    chat.transcript.block(Text(f"  {names} goes with your next message.", style="faint"))
+
+
+async def _help(chat: Chat, _argument: str) -> None:
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for command in COMMANDS.values():
+        table.add_row(Text(command.usage, style="accent"), command.help)
+    for key, what in _KEYS:
+        table.add_row(Text(key, style="accent"), Text(what))
+    chat.transcript.block(table)
+
+
+async def _exit(_chat: Chat, _argument: str) -> None:
+    """Leaving is decided in run_command."""
+
+
+COMMANDS = MappingProxyType(
+    {
+        "/new": Command("/new", "start a new thread", _new),
+        "/threads": Command("/threads", "list the latest threads", _threads),
+        "/resume": Command(
+            "/resume [number or id]", "open a thread (the latest other one), and finish its last turn", _resume
+        ),
+        "/model": Command("/model [name]", "show the models, or choose the one that answers", _model),
+        "/files": Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
+        "/help": Command("/help", "this list", _help),
+        "/exit": Command("/exit", "leave", _exit),
+    }
+)
+_KEYS = (
+    ("Alt-Enter", "a new line in your message"),
+    ("Ctrl-C", "stop the turn; the thread keeps what was finished"),
+    ("Ctrl-D", "leave"),
+)
+
+
+async def _listed(chat: Chat) -> list[dict[str, Any]]:
+    return (await chat.client.alist_threads(limit=SHOWN_THREADS))["thread_list"]
+
+
+def _picked(threads: list[dict[str, Any]], argument: str, current: str) -> str:
+    """The id of the thread that was meant: by number, by the beginning of its id, or the latest other one."""
+    ids = [thread["thread_id"] for thread in threads]
+    if not argument:
+        found = [thread_id for thread_id in ids if thread_id != current][:1] or ids[:1]
+    elif argument.isdecimal() and 1 <= int(argument) <= len(ids):
+        found = [ids[int(argument) - 1]]
+    else:
+        found = [thread_id for thread_id in ids if thread_id.startswith(argument)]
+    if len(found) > 1:
+        raise usage_failure(f"Several threads begin with {argument!r}.", "Give more of the id.")
+    if not found and not argument:
+        raise usage_failure("There is no thread yet.")
+    return found[0] if found else check_id(argument, "thread id")
+
+
+def _age(thread: dict[str, Any]) -> str:
+    try:
+        then = datetime.fromisoformat(str(thread.get("updated_at") or thread.get("created_at")))
+    except ValueError:
+        return ""
+    seconds = (datetime.now(UTC) - then.replace(tzinfo=then.tzinfo or UTC)).total_seconds()
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return "just now"
+
+
+def _listing(sizes: Mapping[str, int], folders: Mapping[str, Path]) -> Text:
+    """Files by the folder they are in, which is named by its place on this machine if it has one."""
+    listing = Text("")
+    for virtual in (OUTPUTS, WORKSPACE, UPLOADS):
+        files = sorted(path for path in sizes if path.startswith(f"{virtual}/"))
+        if not files:
+            continue
+        place = str(folders.get(virtual, virtual))
+        listing.append(f"  {virtual.rsplit('/', 1)[-1]} ", style="bold").append(f"{place}\n", style="faint")
+        for path in files[:SHOWN_FILES]:
+            name = clean(path.removeprefix(f"{virtual}/"))
+            listing.append(f"    {name}").append(f"  {human_size(sizes[path])}\n", style="faint")
+        if len(files) > SHOWN_FILES:
+            listing.append(f"    … {len(files) - SHOWN_FILES:,} more\n", style="faint")
+    return listing

@@ -1,0 +1,96 @@
+"""Delivered files: where they lie on the host, and how they are copied out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO
+
+from deerflow.sandbox.interface import SandboxFileError
+from deerflow_app.thread_folders import thread_folders
+
+if TYPE_CHECKING:
+    from deerflow_app.cli.client import Client
+
+DEFAULT_OUT = Path("deerflow-out")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """An artifact and the file it was copied to; ``problem`` says why there is none."""
+
+    path: str
+    file: Path | None
+    problem: str = ""
+
+
+def host_path(client: Client, thread_id: str, virtual: str) -> Path | None:
+    """Where a virtual path lies on this machine, for display; None when it is none of the thread's files."""
+    folders = thread_folders(client.paths, thread_id) if client.paths else {}
+    for root, folder in folders.items():
+        if virtual.startswith(root + "/"):
+            return folder / virtual[len(root) + 1 :]
+    return None
+
+
+async def copy_out(client: Client, thread_id: str, artifacts: list[str], folder: Path) -> list[Delivered]:
+    """Copy artifacts into ``folder``, which is made if need be. Nothing that exists is overwritten: ``report-1.md``.
+
+    Raises:
+        OSError: the folder cannot be made or written.
+    """
+    return [await _copy(client, thread_id, artifact, folder) for artifact in artifacts]
+
+
+async def _copy(client: Client, thread_id: str, artifact: str, folder: Path) -> Delivered:
+    pieces = client.aread_artifact(thread_id, artifact)
+    file, target = await asyncio.to_thread(_open_new, folder, PurePosixPath(artifact).name)
+    try:
+        async with contextlib.aclosing(pieces):
+            async for piece in pieces:
+                await asyncio.to_thread(file.write, piece)
+        await asyncio.to_thread(file.close)
+    except BaseException as error:
+        await asyncio.to_thread(_discard, file, target)
+        if isinstance(error, SandboxFileError):
+            return Delivered(artifact, None, str(error))
+        raise
+    return Delivered(artifact, target)
+
+
+def _discard(file: BinaryIO, target: Path) -> None:
+    with contextlib.suppress(OSError):  # a full disk: what was buffered cannot be written either
+        file.close()
+    target.unlink(missing_ok=True)
+
+
+def _open_new(folder: Path, name: str) -> tuple[BinaryIO, Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
+    for number in itertools.count():
+        target = folder / (f"{stem}-{number}{suffix}" if number else name)
+        with contextlib.suppress(FileExistsError):
+            return target.open("xb"), target.resolve()
+    raise AssertionError("counting never ends")
+
+
+def near(file: Path) -> str:
+    """A path as one would type it here: relative below the current folder, with ``~`` below the home."""
+    for base, prefix in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if file.is_relative_to(base):
+            return f"{prefix}{file.relative_to(base)}"
+    return str(file)
+
+
+def human_size(size: float) -> str:
+    """``812 B``, ``4.2 KB``, ``1.3 MB``."""
+    if size < 1024:
+        return f"{size:.0f} B"
+    for unit in ("KB", "MB"):
+        size /= 1024
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} GB"

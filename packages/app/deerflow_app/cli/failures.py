@@ -1,0 +1,116 @@
+"""What a person reads when something that can be expected goes wrong: one message, one remedy, an exit code."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+USAGE = 2
+FAILED = 1
+
+NO_ROOM = "Make room on that disk, or set DEER_FLOW_HOME to a folder on another one."
+NOT_WRITABLE = "Set DEER_FLOW_HOME to a folder that you may write."
+DAMAGED = (
+    "Bring a backup back with `deerflow restore ARCHIVE`. Without one, move the file away to begin anew; a copy can perhaps "
+    "be read with `sqlite3 … .recover`."
+)
+DATABASE_REMEDIES: Mapping[str, str] = {
+    "locked": "Another program holds it. Wait for its end, then try again.",
+    "full": NO_ROOM,
+    "disk i/o error": NO_ROOM,
+    "readonly": NOT_WRITABLE,
+    "unable to open": NOT_WRITABLE,
+    "malformed": DAMAGED,
+    "not a database": DAMAGED,
+}
+"""What helps, by a part of SQLite's message."""
+STORAGE_REMEDIES = {errno.ENOSPC: NO_ROOM, errno.EDQUOT: NO_ROOM, errno.EROFS: NOT_WRITABLE}
+
+
+class Failure(Exception):
+    """An expected end of a command.
+
+    Args:
+        message: what happened and where, one sentence.
+        remedy: what the person can do next.
+        exit_code: 1 the agent, the model or the machine failed; 2 the call or the configuration is wrong.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "", exit_code: int = FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.exit_code = exit_code
+
+
+def usage_failure(message: str, remedy: str = "") -> Failure:
+    """A mistake in the call or the configuration (exit code 2)."""
+    return Failure(message, remedy=remedy, exit_code=USAGE)
+
+
+def explain(error: BaseException) -> Failure:
+    """The failure that stands for any exception that reached the border of the command line."""
+    if isinstance(error, Failure):
+        return error
+    from deerflow.config import ConfigError
+    from deerflow.persistence.errors import DatabaseError
+    from deerflow.runtime.thread_lock import ThreadBusyError
+    from deerflow.sandbox.interface import SandboxError, SandboxUnavailableError
+    from deerflow_app.remote.errors import RefusedError, RemoteError
+
+    if isinstance(error, RemoteError):
+        ours = isinstance(error, RefusedError) and error.status in (400, 401, 403, 404, 413, 422)
+        return Failure(str(error), remedy=error.remedy, exit_code=USAGE if ours else FAILED)
+    if isinstance(error, ConfigError):
+        return usage_failure(str(error))
+    if isinstance(error, SandboxUnavailableError):
+        return Failure(str(error), remedy="`deerflow doctor` shows what is missing and how to get it.")
+    if isinstance(error, SandboxError | ThreadBusyError | DatabaseError):
+        return Failure(str(error))
+    if isinstance(error, sqlite3.Error):
+        return database_failure(error)
+    if isinstance(error, OSError) and error.strerror:
+        about = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+        return Failure(
+            about,
+            remedy=NOT_WRITABLE if _is_about_the_data(error) else STORAGE_REMEDIES.get(error.errno or 0, ""),
+            exit_code=USAGE if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else FAILED,
+        )
+    if isinstance(error, FileNotFoundError):
+        return usage_failure(str(error))
+    if isinstance(error, OSError):
+        return Failure(f"{type(error).__name__}: {error}")
+    if isinstance(error, ValueError | ImportError):
+        return usage_failure(str(error))
+    return Failure(
+        f"Unexpected error: {type(error).__name__}: {error}",
+        remedy="Run the command again with --debug for the traceback, and please report it.",
+    )
+
+
+def _is_about_the_data(error: OSError) -> bool:
+    from deerflow.config import Paths
+
+    named = isinstance(error, PermissionError | NotADirectoryError) and isinstance(error.filename, str)
+    return named and Path(str(error.filename)).is_relative_to(Paths().base_dir)
+
+
+def database_failure(error: sqlite3.Error) -> Failure:
+    """The failure for what SQLite says about the database that holds the threads."""
+    said = str(error)
+    remedy = next((remedy for part, remedy in DATABASE_REMEDIES.items() if part in said.lower()), "")
+    return Failure(f"The database of the threads cannot be used: {said}.", remedy=remedy)
+
+
+def turn_failure(error: Mapping[str, Any]) -> Failure:
+    """The failure for the ``error`` of a turn's ``end`` event: ``{"kind", "message"}``, whose message names its remedy."""
+    kind = str(error.get("kind") or "")
+    remedy = (
+        "`deerflow doctor` asks every model whether it answers."
+        if kind in ("auth", "network", "model_not_found")
+        else ""
+    )
+    return Failure(str(error.get("message") or kind or "The agent failed."), remedy=remedy)

@@ -1,0 +1,233 @@
+"""`deerflow serve|worker|prune|backup|restore`: running DeerFlow for a browser, and looking after what it keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from deerflow.config import ConfigSource, Paths
+    from deerflow.runtime.retention import RetentionPolicy
+    from deerflow.runtime.runtime import Runtime
+
+UI_PORT = 2026
+API_PORT = 8001
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The config.yaml to use.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Log more, with tracebacks.")]
+
+
+def serve(
+    context: typer.Context,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.  [default: 127.0.0.1]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", "-p", min=0, max=65535, help=f"[default: {UI_PORT}, without the page {API_PORT}]"),
+    ] = None,
+    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Serve the page, or the API alone.")] = True,
+    auth: Annotated[
+        bool, typer.Option("--auth/--no-auth", help="Ask who is there, or take everyone for the one local user.")
+    ] = True,
+    execute: Annotated[
+        bool, typer.Option("--execute/--no-execute", help="Execute runs here, or leave them to `deerflow worker`.")
+    ] = True,
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Serve DeerFlow over HTTP: the page for the browser and the API for programs, on one port."""
+    from deerflow.runtime.runtime import Runtime
+    from deerflow_app.gateway.running import running_server
+    from deerflow_app.gateway.server import ServerError
+    from deerflow_app.gateway.server import serve as serve_http
+    from deerflow_app.gateway.settings import GatewaySettings, SettingsError
+
+    source, paths = _opened(context, config, debug)
+    paths.ensure_base_dir()
+    environ = {**source.current().origin.environ, **({} if auth else {"DEER_FLOW_AUTH_DISABLED": "true"})}
+    try:
+        settings = GatewaySettings.from_environ(
+            environ, paths.base_dir, host=host, port=_port(port, ui, environ), serve_ui=ui
+        )
+    except SettingsError as error:
+        raise usage_failure(str(error)) from error
+    runtime = Runtime(source, paths, executes=execute)
+    if not runtime.database.is_postgres:
+        if not execute:
+            raise usage_failure(
+                "Workers need database.backend: postgres. With SQLite the gateway executes runs itself."
+            )
+        if (other := running_server(paths.base_dir)) is not None:
+            raise Failure(f"DeerFlow is running already: {other.url}", remedy="Open it there, or stop it first.")
+    try:
+        used = source.current().origin.config_file
+        code = serve_http(
+            runtime,
+            settings,
+            config_file=used,
+            on_start=lambda url: _began(url, ui, execute),
+            on_setup=_tell_setup_code,
+        )
+    except ServerError as error:
+        raise Failure(str(error)) from error
+    raise typer.Exit(code)
+
+
+def worker(
+    context: typer.Context,
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Execute runs that gateways with the same PostgreSQL take in. Stops at SIGTERM and hands over what is not finished."""
+    from deerflow.runtime.runtime import Runtime
+
+    source, paths = _opened(context, config, debug)
+    paths.ensure_base_dir()
+    runtime = Runtime(source, paths)
+    if not runtime.database.is_postgres:
+        raise usage_failure("A worker needs database.backend: postgres. With SQLite the gateway executes runs itself.")
+    asyncio.run(_work(runtime))
+
+
+def prune(
+    context: typer.Context,
+    threads_days: Annotated[
+        float | None, typer.Option("--threads-days", min=0, help="Delete threads that nobody used for so long.")
+    ] = None,
+    events_days: Annotated[
+        float | None, typer.Option("--events-days", min=0, help="Forget what older runs streamed.")
+    ] = None,
+    checkpoints_days: Annotated[
+        float | None, typer.Option("--checkpoints-days", min=0, help="Drop the way back in threads unused for so long.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Remove what is not kept any longer (see `retention` in config.yaml) and give the space back."""
+    from dataclasses import replace
+    from datetime import timedelta
+
+    from deerflow.runtime.runtime import Runtime, retention_policy
+
+    source, paths = _opened(context, config, debug)
+    given = {"threads": threads_days, "events": events_days, "checkpoints": checkpoints_days}
+    changes = {name: timedelta(days=days) for name, days in given.items() if days is not None}
+    policy = replace(retention_policy(source.current()), **changes)
+    removed = asyncio.run(_prune(Runtime(source, paths, executes=False), policy, dry_run))
+    for name, (count, size) in removed.items():
+        typer.echo(f"{name:<16}{count:>8}{_readable(size):>12}")
+    typer.echo("Nothing was removed: this was a dry run." if dry_run else "Done.")
+
+
+def backup(
+    context: typer.Context,
+    target: Annotated[Path, typer.Argument(help="The archive to write: NAME.tar.zst or NAME.tar.gz.")],
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Copy everything (database, files, configuration) into one archive; may be done while DeerFlow runs."""
+    from deerflow.persistence.backup import backup as write_backup
+
+    source, paths = _opened(context, config, debug)
+    file = source.current().origin.config_file
+    write_backup(_location(source, paths), paths, target, config_files=[file] if file else [])
+    typer.echo(f"Wrote {target}, which only you can read: it holds the secrets of your configuration, too.")
+
+
+def restore(
+    context: typer.Context,
+    archive: Annotated[Path, typer.Argument(help="What `deerflow backup` wrote.")],
+    config: ConfigFile = None,
+    debug: Debug = False,
+) -> None:
+    """Make everything what it was when the archive was written. Stop DeerFlow first; nothing is thrown away."""
+    from deerflow.persistence.backup import restore as read_backup
+    from deerflow_app.gateway.running import running_server
+
+    source, paths = _opened(context, config, debug)
+    if (running := running_server(paths.base_dir)) is not None:
+        raise Failure(f"DeerFlow is running: {running.url}", remedy="Stop it first.")
+    aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd())
+    typer.echo(f"Restored. What was there before is in {aside}")
+
+
+def _opened(context: typer.Context, config: Path | None, debug: bool) -> tuple[ConfigSource, Paths]:
+    from deerflow.config import ConfigSource, Paths
+    from deerflow_app.cli.opening import log_to_stderr
+
+    settings = context.ensure_object(Settings)
+    settings.config = config or settings.config
+    settings.debug = debug or settings.debug
+    source = ConfigSource(settings.config)
+    log_to_stderr("debug" if settings.debug else source.current().log_level)
+    return source, Paths()
+
+
+def _port(given: int | None, ui: bool, environ: Mapping[str, str]) -> int:
+    if given is not None:
+        return given
+    told = environ.get("GATEWAY_PORT", "").strip()
+    if told and not told.isdigit():
+        raise usage_failure(f"GATEWAY_PORT is {told!r}; use a number.")
+    return int(told) if told else UI_PORT if ui else API_PORT
+
+
+def _began(url: str, ui: bool, execute: bool) -> None:
+    _hold_up_seldom(execute)
+    typer.echo(f"DeerFlow is ready: {url if ui else url + '/docs'}   (Ctrl-C stops it; runs go on at the next start)")
+
+
+def _tell_setup_code(code: str) -> None:
+    typer.echo(f"Nobody has an account yet. Whoever makes the first from another machine needs the setup code {code}")
+
+
+def _hold_up_seldom(execute: bool) -> None:
+    from deerflow.runtime.runtime import LEAD_AGENT_MODULE
+    from deerflow_app.collector import collect_seldom
+
+    collect_seldom(*[LEAD_AGENT_MODULE] if execute else [])
+
+
+async def _work(runtime: Runtime) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        await runtime.start()
+        _hold_up_seldom(execute=True)
+        typer.echo("This worker takes runs. (Ctrl-C stops it; others go on with them)")
+        await stop.wait()
+    finally:
+        await runtime.aclose()
+
+
+async def _prune(runtime: Runtime, policy: RetentionPolicy, dry_run: bool) -> dict[str, tuple[int, int]]:
+    try:
+        await runtime.start()
+        removed = await runtime.retention.apply(policy, dry_run=dry_run)
+    finally:
+        await runtime.aclose()
+    return {name: (amount.count, amount.bytes) for name, amount in removed.items()}
+
+
+def _location(source: ConfigSource, paths: Paths) -> str:
+    config = source.current()
+    return str(config.database.location(paths.data_dir, config.origin.project_root))
+
+
+def _readable(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,83 @@
+"""The terminal: consoles with our theme, and the door that text from outside passes before it is shown."""
+
+from __future__ import annotations
+
+import re
+from typing import TextIO
+
+from rich.console import Console
+from rich.theme import Theme
+
+# Colours come from the terminal's own palette, so that light and dark themes both stay readable.
+THEME = Theme(
+    {
+        "accent": "cyan",
+        "ok": "green",
+        "warn": "yellow",
+        "bad": "red",
+        "faint": "bright_black",
+        "card.name": "bold",
+        "card.path": "cyan",
+        "diff.add": "green",
+        "diff.remove": "red",
+        "markdown.code": "cyan",
+        "markdown.code_block": "none",
+        "markdown.h1": "bold",
+        "markdown.h2": "bold",
+        "markdown.h3": "bold",
+        "markdown.h4": "italic",
+        "markdown.item.bullet": "cyan",
+        "markdown.item.number": "cyan",
+        "markdown.block_quote": "bright_black",
+        "markdown.hr": "bright_black",
+        "markdown.link": "cyan underline",
+        "markdown.link_url": "cyan underline",
+        "markdown.table.border": "bright_black",
+        "markdown.table.header": "bold",
+    }
+)
+
+_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC: title, clipboard, links
+    r"|\x1b[PX^_][^\x1b\n]*(?:\x1b\\)?"  # DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]?"  # everything else that starts with ESC
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
+
+
+def clean(text: str) -> str:
+    """``text`` without anything that a terminal would obey: escape sequences, control and direction characters.
+
+    A carriage return overwrites its line, as it would on a terminal, so that progress bars leave their last state.
+    """
+    if not text.isprintable():
+        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n"))
+        text = _CONTROL.sub("", _SEQUENCE.sub("", text))
+    return text
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """The first line of ``text``, cleaned and cut to ``width`` characters."""
+    line = next((line.strip() for line in clean(text).splitlines() if line.strip()), "")
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def make_console(file: TextIO | None = None, *, stderr: bool = False) -> Console:
+    """A console with the product's theme. Markup is off: text is data."""
+    return Console(file=file, stderr=stderr, theme=THEME, highlight=False, markup=False, emoji=False)
+
+
+def duration(seconds: float) -> str:
+    """``0.4 s``, ``12 s``, ``3 min 05 s``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 line``, ``2,400 lines``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

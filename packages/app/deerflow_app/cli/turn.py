@@ -1,0 +1,214 @@
+"""One turn: the client's events become what a view shows and an outcome that the caller acts on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from deerflow.runtime.events import StreamEvent
+
+KEPT_LIVE_OUTPUT = 20_000
+"""Characters of a running command's output that are kept for display; its result arrives whole with the tool message."""
+
+
+@dataclass(slots=True)
+class ToolRun:
+    """A tool call from the moment the model made it."""
+
+    id: str
+    name: str
+    args: Mapping[str, Any]
+    output: str = ""
+    """What it wrote so far, while it runs."""
+    result: str | None = None
+    failed: bool = False
+    started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        return (time.monotonic() if self.ended is None else self.ended) - self.started
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a turn ended."""
+
+    text: str = ""
+    """The final answer, or the question that the agent ends its turn with."""
+    artifacts: list[str] = field(default_factory=list)
+    """Virtual paths that were delivered in this turn."""
+    todos: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+    """Money by currency, where prices are configured."""
+    error: dict[str, Any] | None = None
+    """``{"kind", "message"}`` when the turn failed."""
+    error_told: bool = False
+    """The view has shown the error's message already, as text of the agent."""
+    seconds: float = 0.0
+    stopped: bool = False
+
+
+class TurnView(Protocol):
+    """Shows a turn while it runs."""
+
+    def text(self, delta: str) -> None: ...
+    def thinking(self, delta: str) -> None: ...
+    def message_ended(self) -> None: ...
+    def tool_started(self, tool: ToolRun) -> None: ...
+    def tool_output(self, tool: ToolRun) -> None: ...
+    def tool_finished(self, tool: ToolRun) -> None: ...
+    def todos(self, todos: list[dict[str, Any]]) -> None: ...
+    def notice(self, text: str) -> None: ...
+
+
+class Turn:
+    """Reads events, tells the view, and remembers the outcome, also of a turn that is stopped half way.
+
+    Args:
+        known_artifacts: delivered by earlier turns.
+        known_messages: the thread's, when the turn had begun already: they are not shown again, and it begins with the
+            calls among them that have no result yet.
+    """
+
+    def __init__(
+        self,
+        view: TurnView,
+        *,
+        known_artifacts: list[str] | None = None,
+        known_messages: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.outcome = Outcome()
+        self._view = view
+        self._known_artifacts = set(known_artifacts or ())
+        self._tools: dict[str, ToolRun] = {}
+        self._presented: set[str] = set()
+        self._message_id: str | None = None
+        self._texts: list[str] = []
+        self._started = time.monotonic()
+        self._known_messages = {message["id"] for message in known_messages if message.get("id")}
+        self._expect(unanswered_calls(known_messages))
+
+    async def play(self, events: AsyncIterator[StreamEvent]) -> Outcome:
+        """Show every event; return the outcome when the stream ends."""
+        try:
+            async for event in events:
+                self._feed(event.type, event.data)
+        finally:
+            self._end_message()
+            self.outcome.text = "".join(self._texts).strip()
+            if self.outcome.error and self.outcome.text == str(self.outcome.error.get("message")).strip():
+                self.outcome.text, self.outcome.error_told = "", True
+            self.outcome.seconds = time.monotonic() - self._started
+        return self.outcome
+
+    def _feed(self, kind: str, data: Mapping[str, Any]) -> None:
+        if kind == "messages-tuple" and data.get("id") in self._known_messages:
+            return
+        if kind == "messages-tuple" and data.get("type") == "ai":
+            self._assistant(data)
+        elif kind == "messages-tuple" and data.get("type") == "tool":
+            self._tool_result(data)
+        elif kind == "custom":
+            self._custom(data)
+        elif kind == "values":
+            self._values(data)
+        elif kind == "end":
+            self.outcome.usage = dict(data.get("usage") or {})
+            self.outcome.error = data.get("error")
+
+    def _assistant(self, data: Mapping[str, Any]) -> None:
+        if data.get("id") != self._message_id:
+            self._end_message()
+            self._message_id, self._texts = data.get("id"), []
+        if reasoning := data.get("reasoning_content"):
+            self._view.thinking(str(reasoning))
+        if isinstance(text := data.get("content"), str) and text and not data.get("error"):
+            self._texts.append(text)
+            self._view.text(text)
+        calls = data.get("tool_calls") or ()
+        if calls:
+            self._end_message()
+        self._expect(calls)
+
+    def _expect(self, calls: Iterable[Mapping[str, Any]]) -> None:
+        """Show calls as running."""
+        for call in calls:
+            tool = ToolRun(str(call.get("id") or ""), str(call.get("name") or "?"), call.get("args") or {})
+            if tool.id not in self._tools:
+                self._tools[tool.id] = tool
+                self._view.tool_started(tool)
+
+    def _end_message(self) -> None:
+        if self._message_id is not None:
+            self._view.message_ended()
+
+    def _tool_result(self, data: Mapping[str, Any]) -> None:
+        call_id, name, content = str(data.get("tool_call_id") or ""), str(data.get("name") or "?"), str(data["content"])
+        tool = self._tools.get(call_id) or ToolRun(call_id, name, {})
+        tool.result, tool.ended, tool.failed = content, time.monotonic(), is_failure(data)
+        if name == "ask_clarification":
+            self._texts = [content]
+        elif name == "present_files" and not tool.failed:
+            self._presented.update(map(virtual_path, tool.args.get("filepaths") or ()))
+        self._view.tool_finished(tool)
+
+    def _custom(self, data: Mapping[str, Any]) -> None:
+        kind = data.get("type")
+        if kind == "tool_output":
+            tool = self._tools.get(str(data.get("tool_call_id") or ""))
+            if tool is not None and tool.result is None:
+                tool.output = (tool.output + str(data.get("text") or ""))[-KEPT_LIVE_OUTPUT:]
+                self._view.tool_output(tool)
+        elif kind == "todos":
+            self._todos(data.get("todos") or [])
+        elif kind == "connection":
+            self._view.notice(str(data.get("message") or ""))
+        elif kind == "llm_retry":
+            self._view.notice(retry_notice(data))
+        elif kind == "token_usage" and (cost := data.get("cost")):
+            currency = str(cost.get("currency") or "USD")
+            self.outcome.cost[currency] = self.outcome.cost.get(currency, 0.0) + float(cost.get("amount") or 0)
+
+    def _values(self, data: Mapping[str, Any]) -> None:
+        self.outcome.artifacts = [
+            path for path in data.get("artifacts") or () if path not in self._known_artifacts or path in self._presented
+        ]
+        if data.get("todos") is not None:
+            self._todos(data["todos"])
+
+    def _todos(self, todos: list[dict[str, Any]]) -> None:
+        if todos != self.outcome.todos:
+            self.outcome.todos = list(todos)
+            self._view.todos(self.outcome.todos)
+
+
+def is_failure(message: Mapping[str, Any]) -> bool:
+    """Whether a tool message tells of a failure: by its status, or by the `Error: ` that every tool begins one with."""
+    return message.get("status") == "error" or str(message.get("content") or "").startswith("Error: ")
+
+
+def unanswered_calls(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The tool calls of a thread's last step that have no result yet."""
+    answered = {message.get("tool_call_id") for message in messages if message.get("type") == "tool"}
+    last = next((message for message in reversed(messages) if message.get("type") == "ai"), {})
+    return [call for call in last.get("tool_calls") or () if call.get("id") not in answered]
+
+
+def virtual_path(path: str) -> str:
+    """A path as the state stores it: exactly one leading slash."""
+    return "/" + str(path).lstrip("/")
+
+
+def retry_notice(data: Mapping[str, Any]) -> str:
+    """The sentence for an ``llm_retry`` event."""
+    sentence = str(data.get("message") or data.get("reason") or "The model did not answer. Trying again").rstrip(". ")
+    if wait := float(data.get("wait_ms") or 0) / 1000:
+        sentence += f" in {wait:.0f} s"
+    if int(data.get("max_attempts") or 0) > 1:
+        sentence += f" (attempt {data.get('attempt')} of {data['max_attempts']})"
+    return sentence + "."

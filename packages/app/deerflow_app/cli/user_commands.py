@@ -1,0 +1,185 @@
+"""`deerflow user …`: the accounts of the gateway, straight from its database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deerflow_app.cli.accounts import find_user, with_database
+from deerflow_app.cli.failures import usage_failure
+from deerflow_app.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from deerflow.persistence.database import Database
+    from deerflow.persistence.users import Role, User
+
+app = typer.Typer(help="Manage who may sign in to the gateway.", no_args_is_help=True, rich_markup_mode=None)
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The config.yaml to use.")]
+Email = Annotated[str, typer.Argument(help="The e-mail address of the account.")]
+CREDENTIALS_FILE = "admin_initial_credentials.txt"
+
+
+@app.command("list")
+def list_users(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    config: ConfigFile = None,
+) -> None:
+    """List the accounts, the oldest first."""
+
+    async def work(database: Database) -> list[User]:
+        from deerflow.persistence.users import UserRepository
+
+        return await UserRepository(database).list(limit=1_000_000)
+
+    users = with_database(settings_of(context, config), work)
+    if as_json:
+        shown = [
+            {"id": user.id, "email": user.email, "system_role": user.role, "needs_setup": user.needs_setup}
+            for user in users
+        ]
+        typer.echo(json.dumps({"users": shown}, ensure_ascii=False, indent=2))
+        return
+    for user in users:
+        typer.echo(f"{user.email}\t{user.role}\t{user.id}")
+    if not users:
+        typer.echo("No accounts yet. Make the first with `deerflow user add EMAIL`.", err=True)
+
+
+@app.command("add")
+def add_user(
+    context: typer.Context,
+    email: Email,
+    role: Annotated[str, typer.Option("--role", metavar="admin|user", help="The first account is admin.")] = "user",
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
+    config: ConfigFile = None,
+) -> None:
+    """Make an account. Its password is random and printed, unless given on stdin."""
+    given = typer.get_text_stream("stdin").readline().rstrip("\r\n") if password_stdin else None
+
+    async def work(database: Database) -> tuple[User, str]:
+        import secrets
+
+        from deerflow.persistence.users import UserRepository
+        from deerflow_app.gateway.auth.accounts import check_email
+        from deerflow_app.gateway.auth.passwords import Passwords, check_password
+
+        users, password = UserRepository(database), secrets.token_urlsafe(12) if given is None else given
+        address, hashed = check_email(email), await Passwords().hash(check_password(password))
+        if not await users.any_admin():
+            return await users.create_first_admin(address, hashed), password
+        return await users.create(address, hashed, _role(role), needs_setup=given is None), password
+
+    user, password = with_database(settings_of(context, config), work)
+    typer.echo(f"Made the account {user.email} ({user.role}).", err=True)
+    if given is None:
+        typer.echo(password)
+
+
+@app.command("reset-password")
+def reset_password(
+    context: typer.Context,
+    email: Annotated[str | None, typer.Argument(help="Default: the oldest administrator.")] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Set a random password, to be changed when signing in. All sessions of the account end."""
+
+    async def work(database: Database) -> tuple[User, str]:
+        import secrets
+
+        from deerflow.persistence.users import UserRepository
+        from deerflow_app.gateway.auth.passwords import Passwords
+
+        user, password = await find_user(database, email), secrets.token_urlsafe(12)
+        hashed = await Passwords().hash(password)
+        return await UserRepository(database).set_password(user, hashed, needs_setup=True), password
+
+    user, password = with_database(settings_of(context, config), work)
+    path = _write_credentials(user.email, password)
+    typer.echo(f"The new password of {user.email} is in {path}. Delete that file when you have signed in.")
+
+
+@app.command("role")
+def change_role(
+    context: typer.Context,
+    email: Email,
+    role: Annotated[str, typer.Argument(metavar="admin|user")],
+    config: ConfigFile = None,
+) -> None:
+    """Make someone an administrator, or no longer one."""
+
+    async def work(database: Database) -> User:
+        from deerflow.persistence.users import UserRepository
+
+        return await UserRepository(database).set_role((await find_user(database, email)).id, _role(role))
+
+    user = with_database(settings_of(context, config), work)
+    typer.echo(f"{user.email} is {user.role} now.")
+
+
+@app.command("delete")
+def delete_user(
+    context: typer.Context,
+    email: Email,
+    with_data: Annotated[
+        bool | None,
+        typer.Option(
+            "--with-data/--keep-data", help="Delete its threads and files, too, or leave them where they are."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; keep the data unless told otherwise.")] = False,
+    config: ConfigFile = None,
+) -> None:
+    """Delete an account, its sessions, API tokens and crons. Asks what is to become of its threads and files."""
+    from deerflow.config import Paths
+    from deerflow.persistence.users import UserRepository
+    from deerflow_app.cli.deletion import account_and_belongings, delete_all
+
+    settings, paths = settings_of(context, config), Paths()
+    user, owned = with_database(settings, lambda database: account_and_belongings(database, paths, email))
+    if with_data is None:
+        with_data = not yes and owned.threads > 0 and typer.confirm(f"Delete its {owned.threads} threads, too?")
+    if not yes:
+        what = f" with {owned.threads} threads and all its files" if with_data else ""
+        typer.confirm(f"Delete the account {user.email}{what}?", abort=True)
+    if with_data:
+        delete_all(settings, paths, user)
+        typer.echo(f"Deleted the account {user.email} with everything that it had.")
+        return
+    with_database(settings, lambda database: UserRepository(database).delete(user.id))
+    typer.echo(f"Deleted the account {user.email}.")
+    if owned.threads:
+        typer.echo(
+            f"Its {owned.threads} threads stay in the database and their files in {owned.directory}, where nobody can "
+            "open them over HTTP."
+        )
+
+
+def settings_of(context: typer.Context, config: Path | None) -> Settings:
+    """Options may stand before or after the command."""
+    settings = context.ensure_object(Settings)
+    settings.config = config or settings.config
+    return settings
+
+
+def _role(role: str) -> Role:
+    if role == "admin" or role == "user":
+        return role
+    raise usage_failure(f"There is no role {role!r}.", "Use admin or user.")
+
+
+def _write_credentials(email: str, password: str) -> Path:
+    """Not to the terminal, which others may see and which keeps what it showed."""
+    import os
+
+    from deerflow.config import Paths
+
+    path = Paths().ensure_base_dir() / CREDENTIALS_FILE
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"email: {email}\npassword: {password}\n")
+    return path

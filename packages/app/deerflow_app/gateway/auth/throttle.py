@@ -1,0 +1,67 @@
+"""How often someone may try: failed attempts per key, in this process, in bounded memory."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from deerflow.errors import TooManyRequestsError
+
+
+class ThrottledError(TooManyRequestsError):
+    """Too many attempts. ``retry_after``: seconds, at least 1."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Throttle:
+    """Counts attempts per key within a window that begins with the first of them.
+
+    Args:
+        window: seconds.
+        capacity: keys that are remembered; those of which least was heard lately go first.
+    """
+
+    def __init__(
+        self, *, window: float = 300.0, capacity: int = 20_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._window = window
+        self._capacity = capacity
+        self._clock = clock
+        self._counts: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def attempt(self, limits: dict[str, int]) -> None:
+        """Count an attempt on all keys of ``limits`` (key to greatest number). Call it before the attempt is made, so that
+        attempts at the same time count, too.
+
+        Raises:
+            ThrottledError: one key is used up; nothing was counted.
+        """
+        now = self._clock()
+        waits = [ends - now for key, limit in limits.items() if (ends := self._blocked_until(key, limit, now))]
+        if waits:
+            raise ThrottledError("Too many attempts. Try again later.", max(1, round(max(waits))))
+        for key in limits:
+            ends, count = self._counts.pop(key, (0.0, 0))
+            self._counts[key] = (ends, count + 1) if ends > now else (now + self._window, 1)
+        while len(self._counts) > self._capacity:
+            self._counts.popitem(last=False)
+
+    def take_back(self, keys: list[str]) -> None:
+        """The last attempt on ``keys`` was a good one and does not count."""
+        for key in keys:
+            ends, count = self._counts.get(key, (0.0, 0))
+            if count > 1:
+                self._counts[key] = (ends, count - 1)
+            else:
+                self._counts.pop(key, None)
+
+    def forget(self, key: str) -> None:
+        self._counts.pop(key, None)
+
+    def _blocked_until(self, key: str, limit: int, now: float) -> float | None:
+        ends, count = self._counts.get(key, (0.0, 0))
+        return ends if ends > now and count >= limit else None

@@ -1,0 +1,42 @@
+"""The services for files, as routes ask for them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends
+
+from deerflow.persistence.threads import ThreadRepository
+from deerflow.runtime.artifact_history import ArtifactHistory
+from deerflow.runtime.artifact_service import ArtifactService
+from deerflow.runtime.preview_service import PreviewService
+from deerflow.runtime.thread_archive import ThreadArchive
+from deerflow.runtime.upload_service import UploadService
+from deerflow_app.gateway.deps import CurrentRuntime, CurrentSettings
+
+
+async def artifact_service(runtime: CurrentRuntime) -> ArtifactService:
+    return ArtifactService(runtime.paths, ThreadRepository(runtime.database))
+
+
+async def thread_archive(runtime: CurrentRuntime) -> ThreadArchive:
+    return ThreadArchive(runtime.paths, runtime.threads.transcript)
+
+
+async def artifact_history(runtime: CurrentRuntime) -> ArtifactHistory:
+    return ArtifactHistory(runtime.paths, ThreadRepository(runtime.database))
+
+
+async def upload_service(runtime: CurrentRuntime) -> UploadService:
+    return UploadService(runtime.paths, ThreadRepository(runtime.database))
+
+
+async def preview_service(runtime: CurrentRuntime, settings: CurrentSettings) -> PreviewService:
+    return PreviewService(runtime.paths, ThreadRepository(runtime.database), settings.auth_secret)
+
+
+CurrentArtifacts = Annotated[ArtifactService, Depends(artifact_service)]
+CurrentThreadArchive = Annotated[ThreadArchive, Depends(thread_archive)]
+CurrentHistory = Annotated[ArtifactHistory, Depends(artifact_history)]
+CurrentUploads = Annotated[UploadService, Depends(upload_service)]
+CurrentPreviews = Annotated[PreviewService, Depends(preview_service)]

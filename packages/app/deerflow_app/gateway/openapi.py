@@ -1,0 +1,28 @@
+"""Prints the OpenAPI description of the gateway: ``python -m deerflow_app.gateway.openapi``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from deerflow.config import ConfigSource, Paths
+from deerflow.runtime.runtime import Runtime
+from deerflow_app.gateway.app import create_app
+from deerflow_app.gateway.settings import GatewaySettings
+
+
+def description() -> dict[str, Any]:
+    """Needs no configuration, and opens nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        config = directory / "config.yaml"
+        config.write_text("{}")
+        settings = GatewaySettings(data_dir=directory, auth_secret="signs nothing: no request is ever answered")
+        return create_app(Runtime(ConfigSource(config), Paths(directory)), settings).openapi()
+
+
+if __name__ == "__main__":
+    json.dump(description(), sys.stdout)

@@ -1,0 +1,54 @@
+"""Whether the gateway is there, and what it can do. Public."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from deerflow_app.gateway.deps import CurrentRuntime
+
+router = APIRouter(tags=["system"])
+
+
+class Health(BaseModel):
+    status: Literal["healthy"] = "healthy"
+    service: Literal["deer-flow-gateway"] = "deer-flow-gateway"
+
+
+class Ok(BaseModel):
+    ok: Literal[True] = True
+
+
+class Flags(BaseModel):
+    """What clients of LangGraph's servers look for."""
+
+    assistants: bool = True
+    crons: bool = True
+
+
+class Info(BaseModel):
+    version: str
+    langgraph_py_version: str
+    flags: Flags
+
+
+_INFO = Info(version=version("deerflow"), langgraph_py_version=version("langgraph"), flags=Flags())
+
+
+@router.get("/health", summary="Whether the process answers")
+async def health() -> Health:
+    return Health()
+
+
+@router.get("/api/ok", summary="Whether the database answers")
+async def ok(runtime: CurrentRuntime) -> Ok:
+    await runtime.database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
+    return Ok()
+
+
+@router.get("/api/info", summary="Versions and abilities")
+async def info() -> Info:
+    return _INFO

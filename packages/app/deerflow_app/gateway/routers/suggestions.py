@@ -1,0 +1,41 @@
+"""What the person might ask next."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from deerflow.runtime.suggestions import Said
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+
+router = APIRouter(tags=["suggestions"])
+
+
+class SaidMessage(BaseModel):
+    role: str = Field(max_length=32, examples=["user"])
+    content: str
+
+
+class SuggestionRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    messages: Annotated[list[SaidMessage], Field(description="The newest last.")]
+    n: int = Field(default=3, ge=1, le=5)
+    model_name: str | None = Field(default=None, description="Default: the first model.")
+
+
+class Suggestions(BaseModel):
+    suggestions: list[str] = Field(description="At most n. Empty if the model cannot be asked.")
+
+
+@router.post("/api/threads/{thread_id}/suggestions", summary="What the person might ask next")
+async def suggest(
+    thread_id: str, body: SuggestionRequest, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Suggestions:
+    await runtime.threads.repository.get(principal, thread_id)
+    config = await runtime.config_source.acurrent()
+    messages = [Said(message.role, message.content) for message in body.messages]
+    found = await runtime.suggestions.suggest(config, messages, n=body.n, model_name=body.model_name)
+    return Suggestions(suggestions=found)

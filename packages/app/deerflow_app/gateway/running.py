@@ -1,0 +1,40 @@
+"""How local programs find the gateway that serves a data directory. Imports nothing heavy: a terminal asks at each start."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FILE_NAME = "server.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """What a gateway tells programs of the same operating-system user. ``token`` goes into X-DeerFlow-Internal-Token."""
+
+    url: str
+    pid: int
+    token: str = field(repr=False)
+    config: str | None = None
+    """The configuration file it uses; None: there was none when it started."""
+
+    def is_alive(self, timeout: float = 2.0) -> bool:
+        """Whether it answers. Blocks up to ``timeout`` seconds."""
+        # Without the handler for proxies: this address is local, whatever HTTP_PROXY says.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"{self.url}/health", timeout=timeout) as answer:
+                return json.load(answer).get("service") == "deer-flow-gateway"
+        except (OSError, ValueError, AttributeError):
+            return False
+
+
+def running_server(data_dir: Path) -> RunningServer | None:
+    """The gateway that serves ``data_dir``, if one answers. Blocks on files and the network."""
+    try:
+        server = RunningServer(**json.loads((data_dir / FILE_NAME).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return server if server.is_alive() else None

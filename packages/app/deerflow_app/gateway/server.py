@@ -1,0 +1,195 @@
+"""The gateway as a process: it listens, tells local programs where it is, and ends in an orderly way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
+
+from deerflow.persistence.errors import DatabaseError
+from deerflow_app.gateway.app import create_app
+from deerflow_app.gateway.bounded_http import BoundedHttp
+from deerflow_app.gateway.running import FILE_NAME
+from deerflow_app.gateway.settings import GatewaySettings
+
+if TYPE_CHECKING:
+    from deerflow.runtime.runtime import Runtime
+
+_STOP_SECONDS = 5
+_BACKLOG = 2048
+
+
+class ServerError(Exception):
+    """The gateway cannot start; the message says why and what to do."""
+
+
+def serve(
+    runtime: Runtime,
+    settings: GatewaySettings,
+    *,
+    config_file: Path | None = None,
+    on_start: Callable[[str], None] | None = None,
+    on_setup: Callable[[str], None] | None = None,
+) -> int:
+    """Serve until SIGINT or SIGTERM, then finish requests and close ``runtime``; returns the exit code of the process.
+
+    Args:
+        config_file: what local programs are told that the configuration comes from.
+        on_start: called with the address once connections are accepted.
+        on_setup: called then, too, with the setup code, if someone elsewhere could make the first administrator.
+
+    Raises:
+        ServerError: the port is taken, the address is not ours, or the database cannot be used.
+    """
+    settings = dataclasses.replace(settings, internal_token=settings.internal_token or secrets.token_urlsafe(32))
+    with contextlib.closing(_listen(settings.host, settings.port)) as listener:
+        app = create_app(runtime, settings)
+
+        async def began() -> None:
+            if on_start:
+                on_start(announcement.url)
+            with contextlib.suppress(DatabaseError):  # those who ask for something are told of it
+                if on_setup and settings.setup_code and await app.state.accounts.needs_setup():
+                    on_setup(settings.setup_code)
+
+        announcement = _Announcement(settings, _url(settings.host, listener), config_file)
+        config = uvicorn.Config(
+            _WithoutTraceback(app),
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,  # middleware/proxies.py believes only those that were named
+            server_header=False,
+            timeout_graceful_shutdown=_STOP_SECONDS,
+            http=BoundedHttp,
+        )
+        server = _Server(config, announcement, began)
+        try:
+            server.run(sockets=[listener])
+        except SystemExit:  # how uvicorn tells that the runtime could not start; it has logged why
+            if app.state.start_error is not None:
+                raise ServerError(str(app.state.start_error)) from app.state.start_error
+            return 1
+    return 0
+
+
+class _WithoutTraceback:
+    """The application; a reason not to start that has its remedy is not logged like a fault of the program."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def told(message: Message) -> None:
+            if message["type"] == "lifespan.startup.failed" and self._app.state.start_error is not None:
+                message = {"type": message["type"]}
+            await send(message)
+
+        await self._app(scope, receive, told if scope["type"] == "lifespan" else send)
+
+
+class _Server(uvicorn.Server):
+    """Ends without raising the signal anew, which would kill the process before it has put things away."""
+
+    def __init__(
+        self, config: uvicorn.Config, announcement: _Announcement, began: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__(config)
+        self._announcement = announcement
+        self._began = began
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            await asyncio.to_thread(self._announcement.write)
+            await self._began()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await asyncio.to_thread(self._announcement.remove)
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class _Announcement:
+    """The file that tells local programs where the gateway is, while it is there."""
+
+    def __init__(self, settings: GatewaySettings, url: str, config_file: Path | None) -> None:
+        self.url = url
+        self._path = settings.data_dir / FILE_NAME
+        config = str(config_file) if config_file else None
+        told = {"url": url, "pid": os.getpid(), "token": settings.internal_token, "config": config}
+        self._content = json.dumps(told)
+
+    def write(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._path.with_name(f"{FILE_NAME}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(self._content)
+        temporary.replace(self._path)
+
+    def remove(self) -> None:
+        """Unless another gateway of the same data has taken over since."""
+        with contextlib.suppress(FileNotFoundError):
+            if self._path.read_text() == self._content:
+                self._path.unlink()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bound before anything else starts, so that a taken port costs nothing."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise ServerError(f"The address {host!r} is unknown ({error.strerror}). Use 127.0.0.1, or 0.0.0.0.") from None
+    family, kind, protocol, _, address = sorted(found, key=lambda one: one[0] != socket.AF_INET)[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise ServerError(_why(error, host, port)) from None
+    return listener
+
+
+def _why(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is taken. Stop the program that uses it, or choose another: --port {port + 1}"
+    if error.errno == errno.EACCES:
+        return f"Port {port} on {host} needs more rights. Choose one above 1023: --port 8001"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"This machine does not have the address {host}. Use 127.0.0.1, or 0.0.0.0 for all of its addresses."
+    return f"Cannot listen on {host}, port {port}: {error.strerror}."
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    """How to get there from this machine."""
+    name, port = listener.getsockname()[:2]
+    if name in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if name == "0.0.0.0" else "::1"
+    return f"http://[{host.strip('[]')}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,226 @@
+"""DeerFlow behind HTTP: threads, turns and files of a running server, used as those of this process are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from deerflow.identity import check_id
+from deerflow_app.remote.connection import Connection, get_once
+from deerflow_app.remote.errors import RefusedError
+from deerflow_app.thread_folders import file_sizes, thread_folders
+
+if TYPE_CHECKING:
+    from deerflow.config import Paths
+    from deerflow.runtime.events import StreamEvent
+
+PATIENCE = 60.0
+"""Seconds that a turn waits for a server that has gone, perhaps to be started anew."""
+UPLOAD_SECONDS = 600.0
+MOST_RUNS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model that the server offers."""
+
+    name: str
+    model: str
+    display_name: str | None = None
+    description: str | None = None
+    discovered_from: str | None = None
+
+
+class RemoteClient:
+    """See ``deerflow_app.cli.client.Client``.
+
+    Args:
+    paths: the server's data directory, if it is on this machine.
+    options: of every turn, as a run's ``context`` takes them, e.g. ``{"is_plan_mode": True}``.
+    patience: see PATIENCE.
+
+    Every method raises UnreachableError when nobody answers and RefusedError when the server says no.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        paths: Paths | None = None,
+        options: Mapping[str, Any] | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.paths = paths
+        self._connection = connection
+        self._options = dict(options or {})
+        self._patience = patience
+        known = {field.name for field in fields(RemoteModel)}
+        listed = get_once(connection.address, "/api/models")["models"]
+        self.models: Sequence[RemoteModel] = [
+            RemoteModel(**{key: value for key, value in model.items() if key in known}) for model in listed
+        ]
+
+    harness = None
+    problem = None
+    notice = ""
+
+    @property
+    def url(self) -> str:
+        return self._connection.address.url
+
+    # turns ----------------------------------------------------------------------------------------------------------
+
+    async def astream(
+        self,
+        message: str,
+        *,
+        thread_id: str | None = None,
+        files: Sequence[str | Path] = (),
+        model_name: str | None = None,
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """One turn: say ``message``, with files sent along, and follow what happens.
+
+        Closing the iterator stops the turn; the thread keeps what was done, also half an answer. A turn goes on when
+        this process dies.
+        """
+        thread_id = check_id(thread_id or str(uuid4()), "thread id")
+        said: dict[str, Any] = {"role": "user", "content": message}
+        if files:
+            said["additional_kwargs"] = {"files": await self.aupload_files(thread_id, files)}
+        run = await self._started(thread_id, {"messages": [said]}, model_name)
+        async with aclosing(self._followed(run)) as events:
+            async for event in events:
+                yield event
+
+    async def aresume(self, thread_id: str, *, model_name: str | None = None) -> AsyncGenerator[StreamEvent, None]:
+        """Join the turn that is going on, from its beginning; or go on with one that was cut off.
+
+        Without either the last turn is told once more: it may have ended since the caller looked.
+        """
+        runs = await self._runs(thread_id)
+        active = _active(runs)
+        if active:
+            run = next((run for run in active if run["status"] == "running"), active[0])
+        elif (await self.athread_state(thread_id))["unfinished"]:
+            run = await self._started(thread_id, None, model_name)
+        elif runs:
+            run = runs[0]
+        else:
+            return
+        async with aclosing(self._followed(run)) as events:
+            async for event in events:
+                yield event
+
+    def _followed(self, run: Mapping[str, Any]) -> AsyncGenerator[StreamEvent, None]:
+        from deerflow_app.remote.following import Following
+
+        return Following(self._connection, run, patience=self._patience).events()
+
+    async def _started(self, thread_id: str, given: dict[str, Any] | None, model_name: str | None) -> Mapping[str, Any]:
+        request = {
+            "input": given,
+            "context": {**self._options, **({"model_name": model_name} if model_name else {})},
+            "stream_mode": ["values", "updates", "messages-tuple", "custom"],
+            "multitask_strategy": "reject",
+            "if_not_exists": "create",
+        }
+        try:
+            return await self._connection.post(f"/api/threads/{thread_id}/runs", json=request)
+        except RefusedError as error:
+            if error.status == 409:
+                error.remedy = "Wait for its end, or join it with /resume: Ctrl-C there stops it."
+            raise
+
+    # threads --------------------------------------------------------------------------------------------------------
+
+    async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
+        """``{thread_list: [{thread_id, created_at, updated_at, title}]}``, the last used first."""
+        found = await self._connection.post("/api/threads/search", json={"limit": limit})
+        keys = ("thread_id", "created_at", "updated_at")
+        return {
+            "thread_list": [
+                {**{key: thread[key] for key in keys}, "title": thread["values"].get("title")} for thread in found
+            ]
+        }
+
+    async def athread_state(self, thread_id: str) -> dict[str, Any]:
+        """``{values: {title, messages, todos, artifacts}, next, unfinished, running}`` after the last finished step."""
+        from deerflow_app.remote.messages import shown_values
+
+        active = _active(await self._runs(thread_id))
+        state = await self._if_there(f"/api/threads/{thread_id}/state", {"select": ["values", "next", "tasks"]})
+        state = state or {"values": {}, "next": [], "tasks": []}
+        return {
+            "values": shown_values(state["values"]),
+            "next": tuple(state["next"]),
+            "unfinished": bool(active or state["next"] or state["tasks"]),
+            "running": bool(active),
+        }
+
+    async def _runs(self, thread_id: str) -> list[dict[str, Any]]:
+        """The newest first; a thread that is not there has none."""
+        params = {"limit": MOST_RUNS, "select": ["run_id", "thread_id", "status"]}
+        found = await self._if_there(f"/api/threads/{check_id(thread_id, 'thread id')}/runs", params)
+        return found or []
+
+    async def _if_there(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        try:
+            return await self._connection.get(path, params)
+        except RefusedError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    # files ----------------------------------------------------------------------------------------------------------
+
+    async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> list[dict[str, Any]]:
+        """Send files into the thread's uploads; how a message names them."""
+        from deerflow_app.remote.upload_body import UploadBody
+
+        body = UploadBody([Path(file).expanduser() for file in files])
+        answer = await self._connection.post(
+            f"/api/threads/{thread_id}/uploads",
+            content=body.chunks,
+            headers={"Content-Type": body.content_type},
+            silence=UPLOAD_SECONDS,
+        )
+        return [
+            {"filename": file["filename"], "size": int(file["size"]), "path": file["path"], "status": "uploaded"}
+            for file in answer["files"]
+        ]
+
+    async def aread_artifact(self, thread_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        """The pieces of a file, by its virtual path. Raises SandboxFileError when it cannot be had."""
+        from deerflow.sandbox.interface import SandboxFileError
+
+        address = quote("/" + path.lstrip("/"), errors="surrogateescape")
+        where = f"/api/threads/{thread_id}/artifacts{address}"
+        try:
+            async with self._connection.open("GET", where, params={"download": "true"}) as answer:
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except RefusedError as error:
+            raise SandboxFileError(str(error)) from error
+
+    async def afile_sizes(self, thread_id: str) -> dict[str, int]:
+        """Bytes of the thread's files by virtual path; from afar only of those that were delivered or sent."""
+        if self.paths is not None:
+            return await asyncio.to_thread(file_sizes, thread_folders(self.paths, thread_id))
+        delivered = await self._if_there(f"/api/threads/{thread_id}/artifacts") or {"artifacts": []}
+        sent = await self._if_there(f"/api/threads/{thread_id}/uploads/list") or {"files": []}
+        return {file["path"]: int(file["size"]) for file in [*delivered["artifacts"], *sent["files"]]}
+
+    async def aclose(self) -> None:
+        """Let go of the connections. Runs go on."""
+        await self._connection.aclose()
+
+
+def _active(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that have not ended, the oldest first."""
+    return [run for run in reversed(runs) if run["status"] in ("pending", "running")]

@@ -1,0 +1,157 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Page } from "@playwright/test";
+import { expect, test } from "./fixtures";
+
+const OUT = resolve(import.meta.dirname, "../out");
+const KB = 1024;
+/** Budgets are told; the median of three counts, and only half as much again fails, since machines are noisy. */
+const TRIES = 3;
+const SLACK = 1.5;
+
+const sizeOf = (file: string) => gzipSync(readFileSync(join(OUT, file)), { level: 9 }).length / KB;
+
+/** Scripts that a page loads before it can be used. */
+function firstLoad(page: string): number {
+  const html = readFileSync(join(OUT, page), "utf8");
+  const scripts = [...html.matchAll(/<script[^>]*\ssrc="([^"]+)"[^>]*>/g)].filter(
+    ([tag]) => !/\snomodule\b/i.test(tag),
+  );
+  return [...new Set(scripts.map(([, src]) => src!))].reduce((sum, src) => sum + sizeOf(src), 0);
+}
+
+const median = (values: number[]) =>
+  values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!;
+
+function within(name: string, value: number, budget: number, unit: string, slack = SLACK) {
+  console.log(
+    `${name.padEnd(44)} ${value.toFixed(unit === "ms" ? 0 : 1).padStart(8)} ${unit.padEnd(6)} budget ${budget}`,
+  );
+  expect.soft(value, name).toBeLessThanOrEqual(budget * slack);
+}
+
+test("first loads and chunks are small", () => {
+  within("/chats: first load, gzip", firstLoad("chats.html"), 340, "kB");
+  for (const page of ["login", "setup", "settings", "404"]) {
+    within(`/${page}: first load, gzip`, firstLoad(`${page}.html`), 220, "kB");
+  }
+  const chunks = readdirSync(join(OUT, "_next/static"), { recursive: true }).filter((name) =>
+    String(name).endsWith(".js"),
+  );
+  const largest = Math.max(...chunks.map((name) => sizeOf(join("_next/static", String(name)))));
+  within("largest chunk, gzip", largest, 250, "kB");
+});
+
+test("the page is there soon", async ({ page, gateway }) => {
+  const times: number[] = [];
+  for (let i = 0; i <= TRIES; i += 1) {
+    await page.goto(`${gateway.url}/chats`);
+    await page.getByRole("textbox").first().waitFor();
+    const time = await page.evaluate(
+      () =>
+        new Promise<number>((done) => {
+          new PerformanceObserver((list) => done(list.getEntries().at(-1)!.startTime)).observe({
+            type: "largest-contentful-paint",
+            buffered: true,
+          });
+        }),
+    );
+    if (i > 0) times.push(time); // the first visit fills the cache
+  }
+  within("largest contentful paint, warm", median(times), 1500, "ms");
+});
+
+/** Frame times in ms and long tasks while something happens. */
+async function watchFrames(page: Page) {
+  await page.evaluate(() => {
+    const seen = { frames: [] as number[], long: [] as number[], on: true };
+    (window as unknown as { seen: typeof seen }).seen = seen;
+    new PerformanceObserver((list) =>
+      seen.long.push(...list.getEntries().map((entry) => entry.duration)),
+    ).observe({ type: "longtask" });
+    let last = performance.now();
+    const tick = (now: number) => {
+      seen.frames.push(now - last);
+      last = now;
+      if (seen.on) requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  });
+  return () =>
+    page.evaluate(() => {
+      const { seen } = window as unknown as { seen: { frames: number[]; long: number[]; on: boolean } };
+      seen.on = false;
+      const frames = seen.frames.toSorted((one, other) => one - other);
+      return { p95: frames[Math.floor(frames.length * 0.95)]!, longest: Math.max(0, ...seen.long) };
+    });
+}
+
+test("streaming does not make the page stutter", async ({ page }) => {
+  await say(page, "markdown"); // loads what draws Markdown
+  await expect(page.getByText("The end.")).toBeVisible({ timeout: 60_000 });
+  await page.waitForTimeout(2000);
+  const results: { p95: number; longest: number }[] = [];
+  for (let i = 0; i < TRIES; i += 1) {
+    await say(page, `prose ${i === 0 ? 5000 : 2000}`);
+    await expect(page.getByRole("button", { name: "Stop" })).toBeVisible();
+    const stop = await watchFrames(page);
+    await expect(page.getByRole("button", { name: "Stop" })).toBeHidden({ timeout: 120_000 });
+    results.push(await stop());
+  }
+  within("prose stream: frame p95", median(results.map(({ p95 }) => p95)), 50, "ms");
+  within("prose stream: longest task", median(results.map(({ longest }) => longest)), 200, "ms");
+});
+
+test("a thread of 500 messages opens and scrolls", async ({ page, gateway }) => {
+  const id = await longThread(page, gateway.url, 500);
+  const opened: number[] = [];
+  const scrolled: number[] = [];
+  for (let i = 0; i < TRIES; i += 1) {
+    await page.goto(`${gateway.url}/chats`);
+    const before = Date.now();
+    await page.goto(`${gateway.url}/chats/${id}`);
+    await expect(page.getByText("answer 249", { exact: false }).last()).toBeVisible();
+    opened.push(Date.now() - before);
+    const stop = await watchFrames(page);
+    for (let step = 0; step < 20; step += 1) {
+      await page.getByRole("log").evaluate((log) => log.scrollBy(0, -2400));
+      await page.waitForTimeout(50);
+    }
+    scrolled.push((await stop()).p95);
+  }
+  within("500 messages: last one visible", median(opened), 1500, "ms");
+  within("500 messages: scroll, frame p95", median(scrolled), 150, "ms");
+  within(
+    "500 messages: DOM nodes",
+    await page.evaluate(() => document.querySelectorAll("*").length),
+    2000,
+    "nodes",
+  );
+});
+
+async function say(page: Page, text: string) {
+  await page.getByRole("textbox", { name: /message/i }).fill(text);
+  await page.keyboard.press("Enter");
+}
+
+async function longThread(page: Page, url: string, count: number): Promise<string> {
+  const csrf = (await page.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
+  const headers = { "X-CSRF-Token": csrf, Origin: url };
+  const made = await page.request.post(`${url}/api/threads`, { data: { metadata: {} }, headers });
+  const { thread_id: id } = (await made.json()) as { thread_id: string };
+  const messages = Array.from({ length: count / 2 }, (_, i) => [
+    { type: "human", id: `h${i}`, content: `question ${i}`, additional_kwargs: { run_id: `r${i}` } },
+    {
+      type: "ai",
+      id: `a${i}`,
+      content: `**answer ${i}**\n\n- one\n- two\n\n\`\`\`python\nprint(${i})\n\`\`\`\n`,
+    },
+  ]).flat();
+  const told = await page.request.post(`${url}/api/threads/${id}/state`, {
+    data: { values: { messages }, as_node: "model" },
+    headers,
+  });
+  expect(told.status()).toBe(200);
+  return id;
+}

@@ -1,0 +1,50 @@
+import { expect, type Page } from "@playwright/test";
+
+/** A conversation as a person uses it. */
+export class Chat {
+  constructor(readonly page: Page) {}
+
+  get field() {
+    return this.page.getByRole("textbox", { name: "Message", exact: true });
+  }
+  get log() {
+    return this.page.getByRole("log");
+  }
+  get stop() {
+    return this.page.getByRole("button", { name: "Stop the agent" });
+  }
+
+  /** Sends a message, by keyboard where there is one, and waits until it stands in the conversation. */
+  async say(text: string) {
+    await this.field.fill(text);
+    const touch = await this.page.evaluate(() => matchMedia("(pointer: coarse)").matches);
+    if (touch) await this.page.getByRole("button", { name: "Send", exact: true }).click();
+    else await this.field.press("Enter");
+    await expect(this.log.getByText(text, { exact: true }).last()).toBeVisible();
+  }
+
+  /** Until nothing runs any more. */
+  async done() {
+    await expect(this.stop).toBeHidden({ timeout: 60_000 });
+  }
+
+  /** Says it and waits for the end. */
+  async ask(text: string) {
+    await this.say(text);
+    await this.done();
+  }
+
+  /** A new conversation, without loading the page anew. */
+  async fresh() {
+    await this.page
+      .getByRole("button", { name: "New chat" })
+      .or(this.page.getByRole("link", { name: "New chat" }))
+      .first()
+      .click();
+    await expect(this.log).toBeHidden();
+  }
+
+  sees(text: string | RegExp) {
+    return expect(this.log.getByText(text).last()).toBeVisible();
+  }
+}

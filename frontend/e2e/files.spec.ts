@@ -1,0 +1,118 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "./fixtures";
+
+test("files go with a message, and the agent sees them", async ({ page, chat }) => {
+  const sales = { name: "sales.csv", mimeType: "text/csv", buffer: Buffer.from("a,b\n1,2\n") };
+  await page.locator('input[type="file"]').first().setInputFiles(sales);
+  await expect(page.getByText("sales.csv")).toBeVisible();
+  await chat.field.fill("bash cat /mnt/user-data/uploads/sales.csv");
+  await chat.field.press("Enter");
+  await chat.sees("sales.csv");
+  await chat.done();
+  await page
+    .getByRole("button", { name: /Run the command/ })
+    .first()
+    .click();
+  await chat.sees(/1,2/);
+});
+
+test("each kind of file has a viewer", async ({ page, chat }) => {
+  await chat.ask("files");
+  await chat.sees("Seven files are ready.");
+  await page.keyboard.press("ControlOrMeta+Shift+E");
+  const panel = page
+    .getByRole("complementary", { name: "Files of this conversation" })
+    .or(page.getByRole("region", { name: "Files of this conversation" }));
+  const open = (name: string) =>
+    panel
+      .getByRole("button", { name: new RegExp(name.replace(".", "\\.")) })
+      .first()
+      .click();
+  const back = () => panel.getByRole("button", { name: "All files" }).click();
+
+  await open("data.csv");
+  await expect(panel.getByText("北京")).toBeVisible();
+  await expect(panel.getByText(/said "yes"/)).toBeVisible();
+  await back();
+  await open("script.py");
+  await expect(panel.getByText("fib").first()).toBeVisible();
+  await back();
+  await open("notebook.ipynb");
+  await expect(panel.getByRole("heading", { name: "A notebook" })).toBeVisible();
+  await back();
+  await open("picture.png");
+  await expect(panel.getByRole("img").first()).toBeVisible();
+  await back();
+  await open("chart.svg");
+  await expect(panel.getByRole("img").first()).toBeVisible();
+});
+
+test("a site of several files runs, without our session", async ({ page, chat }) => {
+  await chat.ask("site");
+  await page
+    .getByRole("button", { name: /index\.html/ })
+    .last()
+    .click();
+  const frame = page.frameLocator("iframe");
+  await expect(frame.getByText("The script ran.")).toBeVisible();
+  await expect(frame.locator("body")).toHaveCSS("font-family", /Georgia/);
+  await frame.getByRole("link", { name: "Second page" }).click();
+  await expect(frame.getByRole("heading", { name: "The second page" })).toBeVisible();
+  const origin = await frame.locator("body").evaluate(
+    () =>
+      `${self.origin}|${(() => {
+        try {
+          return document.cookie;
+        } catch {
+          return "none";
+        }
+      })()}`,
+  );
+  expect(origin).toMatch(/^null\|(none)?$/);
+});
+
+test("a file is edited, has versions, and is handed back to the agent", async ({ page, chat }) => {
+  await chat.ask("write");
+  await page
+    .getByRole("button", { name: /report\.md/ })
+    .last()
+    .click();
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  const editor = page.locator(".cm-content");
+  await editor.click();
+  await page.keyboard.press("ControlOrMeta+Home");
+  await page.keyboard.type("# My own title\n\n");
+  await page.getByRole("button", { name: "Save" }).first().click();
+  await expect(page.getByText("Saved", { exact: true })).toBeVisible();
+  await page.getByRole("button", { name: "Tell the agent" }).click();
+  await expect(chat.field).toHaveValue(/report\.md/);
+  await page.getByRole("button", { name: "Close", exact: true }).click();
+  await expect(page.getByRole("heading", { name: "My own title" })).toBeVisible();
+  await page.getByRole("button", { name: /^Versions/ }).click();
+  await page
+    .getByRole("menuitem", { name: /Version 1/ })
+    .or(page.getByRole("menuitemradio", { name: /Version 1/ }))
+    .first()
+    .click();
+  await expect(page.getByRole("heading", { name: "My own title" })).toBeHidden();
+});
+
+test("everything can be downloaded", async ({ page, chat }) => {
+  await chat.ask("site");
+  await page.keyboard.press("ControlOrMeta+Shift+E");
+  const waiting = page.waitForEvent("download");
+  await page
+    .getByRole("link", { name: "Download all" })
+    .or(page.getByRole("button", { name: "Download all" }))
+    .first()
+    .click();
+  const file = await (await waiting).path();
+  expect(readFileSync(file).subarray(0, 2).toString()).toBe("PK");
+});
+
+test("what a run changed is listed", async ({ page, chat }) => {
+  await chat.ask("write");
+  await page.keyboard.press("ControlOrMeta+Shift+E");
+  await page.getByRole("tab", { name: "Changes" }).click();
+  await expect(page.getByRole("tabpanel").getByText("report.md").first()).toBeVisible();
+});

@@ -1,0 +1,52 @@
+import { test as base, expect, type APIRequestContext, type BrowserContext } from "@playwright/test";
+import { Chat } from "./chat";
+import { EMAIL, Gateway, Model, PASSWORD } from "./server";
+
+/** Signs a browser, or a client, in. */
+export async function signIn(
+  on: { request: APIRequestContext } | BrowserContext,
+  url: string,
+  email = EMAIL,
+  password = PASSWORD,
+) {
+  const form = { username: email, password };
+  await expect(async () => {
+    const answer = await on.request.post(`${url}/api/v1/auth/login/local`, {
+      form,
+      headers: { Origin: url },
+    });
+    expect(answer.status()).toBe(200);
+  }).toPass();
+}
+
+/** `page` is signed in and begins at `/chats`. All tests of a worker share gateway and model. */
+export const test = base.extend<{ signedIn: boolean; chat: Chat }, { model: Model; gateway: Gateway }>({
+  model: [
+    async ({}, use) => {
+      const model = await new Model().start();
+      await use(model);
+      await model.stop();
+    },
+    { scope: "worker", timeout: 100_000 },
+  ],
+  gateway: [
+    async ({ model }, use) => {
+      const gateway = await new Gateway(model.url).start();
+      await use(gateway);
+      await gateway.stop();
+    },
+    { scope: "worker", timeout: 100_000 },
+  ],
+  signedIn: [true, { option: true }],
+  baseURL: async ({ gateway }, use) => use(gateway.url),
+  page: async ({ page, gateway, signedIn }, use) => {
+    if (signedIn) {
+      await signIn(page.context(), gateway.url);
+      await page.goto("/chats");
+    }
+    await use(page);
+  },
+  chat: async ({ page }, use) => use(new Chat(page)),
+});
+
+export { expect };

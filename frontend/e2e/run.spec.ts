@@ -1,0 +1,125 @@
+import { expect, signIn, test } from "./fixtures";
+import { Chat } from "./chat";
+
+test("an answer streams, gets its address, and is there after a reload", async ({ page, chat }) => {
+  await chat.say("hello there");
+  await chat.sees("I am a scripted model");
+  await expect(page).toHaveURL(/\/chats\/[0-9a-f-]{36}$/);
+  await chat.done();
+  await page.reload();
+  await chat.sees("I am a scripted model");
+});
+
+test("a reload in the middle of an answer goes on with it", async ({ page, chat }) => {
+  await chat.say("long 5000");
+  await chat.sees(/word20 /);
+  await page.reload();
+  await chat.sees(/word20 /);
+  await expect(chat.stop).toBeVisible();
+  const words = async () => (await chat.log.innerText()).match(/word\d+/g)?.length ?? 0;
+  const before = await words();
+  await expect.poll(words).toBeGreaterThan(before + 20);
+  await chat.stop.click();
+  await chat.done();
+  const text = await chat.log.innerText();
+  expect(text.match(/word5 /g)).toHaveLength(1);
+});
+
+test("a second browser sees the same live run, and what a program starts", async ({
+  page,
+  chat,
+  browser,
+  gateway,
+}) => {
+  await chat.say("long 5000");
+  await expect(page).toHaveURL(/\/chats\/.+/);
+  const context = await browser.newContext();
+  await signIn(context, gateway.url);
+  const second = new Chat(await context.newPage());
+  await second.page.goto(page.url());
+  await second.sees(/word30 /);
+  await expect(second.stop).toBeVisible();
+  await second.stop.click();
+  await chat.sees("Stopped. What was done stays.");
+  await second.done();
+
+  const thread = page.url().split("/").at(-1);
+  const csrf = (await context.cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
+  await context.request.post(`${gateway.url}/api/threads/${thread}/runs`, {
+    data: { assistant_id: "lead_agent", input: { messages: [{ role: "user", content: "think" }] } },
+    headers: { "X-CSRF-Token": csrf, Origin: gateway.url },
+  });
+  await chat.sees("The answer is 42.");
+  await second.sees("The answer is 42.");
+  await context.close();
+});
+
+test("stop keeps the partial answer", async ({ page, chat }) => {
+  await chat.say("long 5000");
+  await chat.sees(/word20 /);
+  await chat.stop.click();
+  await chat.sees("Stopped. What was done stays.");
+  await chat.sees(/word20 /);
+  await page.reload();
+  await chat.sees(/word20 /);
+  await chat.sees("Stopped. What was done stays.");
+});
+
+test("a message while it works waits its turn, or is told at once", async ({ page, chat }) => {
+  await chat.say("many 25");
+  await chat.field.fill("think afterwards");
+  await chat.field.press("Enter");
+  await expect(page.getByText("1 message waits")).toBeVisible();
+  await page.reload();
+  await expect(page.getByText("1 message waits")).toBeVisible();
+  await chat.field.fill("please be brief");
+  await chat.field.press("ControlOrMeta+Enter");
+  await chat.sees("please be brief");
+  await chat.sees("The answer is 42.");
+  await chat.done();
+  await expect(page.getByText("1 message waits")).toBeHidden();
+});
+
+test("a waiting message can be taken back", async ({ page, chat }) => {
+  await chat.say("slow 400");
+  await chat.field.fill("never mind");
+  await chat.field.press("Enter");
+  await page.getByRole("button", { name: "Do not send" }).click();
+  await expect(page.getByText("1 message waits")).toBeHidden();
+  await chat.stop.click();
+  await chat.done();
+  await expect(chat.log.getByText("never mind")).toBeHidden();
+});
+
+test("a message is edited into a branch, and both can be gone back to", async ({ page, chat }) => {
+  await chat.ask("first question");
+  await chat.ask("think");
+  const turn = chat.log.getByText("think", { exact: true });
+  await turn.hover();
+  await page.getByRole("button", { name: "Edit message" }).last().click();
+  const field = page.getByRole("textbox", { name: "Your message" });
+  await field.fill("cjk please");
+  await field.press("ControlOrMeta+Enter");
+  await chat.sees("你好");
+  await chat.done();
+  await expect(chat.log.getByText("2 / 2")).toBeVisible();
+  await page.getByRole("button", { name: "Earlier version" }).click();
+  await chat.sees("The answer is 42.");
+  await expect(chat.log.getByText("1 / 2")).toBeVisible();
+  await page.reload();
+  await expect(chat.log.getByText("1 / 2")).toBeVisible();
+  await chat.ask("and on from here");
+  await page.getByRole("button", { name: "Later version" }).click();
+  await chat.sees("你好");
+  await expect(chat.log.getByText("and on from here")).toBeHidden();
+  await page.getByRole("button", { name: "Earlier version" }).click();
+  await chat.sees("and on from here");
+});
+
+test("an answer is asked for again", async ({ page, chat }) => {
+  await chat.ask("think");
+  await page.getByRole("button", { name: "Answer again" }).click();
+  await expect(chat.log.getByText("2 / 2")).toBeVisible();
+  await chat.done();
+  await chat.sees("The answer is 42.");
+});

@@ -1,0 +1,175 @@
+import { join, resolve } from "node:path";
+import type { Page } from "@playwright/test";
+import { expect, signIn, test } from "./fixtures";
+import { Chat } from "./chat";
+import { Gateway } from "./server";
+
+const TARGET = resolve(import.meta.dirname, "../screenshots");
+const LOOKS = [
+  { name: "light", colorScheme: "light", mobile: false },
+  { name: "dark", colorScheme: "dark", mobile: false },
+  { name: "mobile", colorScheme: "light", mobile: true },
+  { name: "mobile-dark", colorScheme: "dark", mobile: true },
+] as const;
+const SECTIONS = ["account", "tokens", "appearance", "notifications", "models", "sandbox", "users", "about"];
+
+for (const { name, colorScheme, mobile } of LOOKS) {
+  test(`pictures: ${name}`, async ({ browser, gateway, model }) => {
+    test.setTimeout(600_000);
+    const viewport = mobile ? { width: 390, height: 844 } : { width: 1360, height: 860 };
+    const context = await browser.newContext({ viewport, isMobile: mobile, hasTouch: mobile, colorScheme });
+    const page = await context.newPage();
+    const chat = new Chat(page);
+    const shot = async (what: string, of: Page = page) => {
+      await of.waitForTimeout(500);
+      await of.screenshot({ path: join(TARGET, `${name}-${what}.png`) });
+    };
+    const fresh = async (path = "/chats") => {
+      await page.goto(`${gateway.url}${path}`);
+      await chat.field.waitFor();
+    };
+
+    const unset = await new Gateway(model.url, ["--no-account"]).start();
+    await page.goto(unset.url);
+    await page.getByLabel("E-mail").waitFor();
+    await shot("setup");
+    await unset.stop();
+    await page.goto(`${gateway.url}/login`);
+    await page.getByLabel("E-mail").waitFor();
+    await shot("login");
+    await page.getByLabel("E-mail").fill("admin@example.com");
+    await page.getByLabel("Password", { exact: true }).fill("not this one");
+    await page.keyboard.press("Enter");
+    await expect(page.getByText("E-mail or password is not right.")).toBeVisible();
+    await shot("login-wrong");
+
+    await signIn(context, gateway.url);
+    await fresh();
+    await shot("welcome");
+    await chat.field.fill("/");
+    await shot("slash");
+    await chat.field.fill("");
+    await page.getByRole("button", { name: /^Model/ }).click();
+    await shot("models-menu");
+    await page.keyboard.press("Escape");
+    await page.waitForTimeout(500);
+    await page.getByRole("button", { name: /^How to work/ }).click();
+    await shot("modes-menu");
+    await page.keyboard.press("Escape");
+
+    await chat.ask("markdown");
+    await page.waitForTimeout(2500);
+    await shot("markdown-end");
+    await chat.log.evaluate((log) => log.scrollTo(0, 0));
+    await shot("markdown-top");
+    await chat.ask("cjk");
+    await shot("cjk");
+
+    await fresh();
+    await chat.say("slow 60");
+    await chat.sees(/step 4 of 60/);
+    await shot("live-command");
+    await chat.field.fill("and then make a chart");
+    if (mobile) await page.getByRole("button", { name: "After this" }).click();
+    else await chat.field.press("Enter");
+    await page.getByRole("button", { name: "Do not send" }).waitFor();
+    await shot("queued");
+    await page.getByRole("button", { name: "Do not send" }).click();
+    await chat.stop.click();
+    await chat.done();
+    await shot("stopped");
+
+    await fresh();
+    await chat.say("plan");
+    await expect(page.getByText("Compute the totals").last()).toBeVisible();
+    await shot("plan");
+    await chat.done();
+    await chat.ask("ask");
+    await shot("clarification");
+    await chat.ask("approve rm -rf old && echo removed");
+    await shot("decision");
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await shot("decision-edit");
+
+    await fresh();
+    await chat.ask("fail");
+    await shot("tool-errors");
+    await chat.ask("error 401");
+    await shot("run-error");
+    await chat.ask("think");
+    await page
+      .getByRole("button", { name: /Thought/ })
+      .last()
+      .click();
+    await shot("thinking");
+
+    await fresh();
+    await chat.ask("write");
+    await page.getByRole("button", { name: /Wrote a file/ }).click();
+    await shot("steps-open");
+    await page
+      .getByRole("button", { name: /Make it precise/ })
+      .first()
+      .click();
+    await shot("diff");
+    await page
+      .getByRole("button", { name: /report\.md/ })
+      .last()
+      .click();
+    await page.getByRole("heading", { name: "Sales in spring" }).waitFor();
+    await shot("file-markdown");
+
+    await fresh();
+    await chat.ask("files");
+    await shot("file-cards");
+    const thread = page.url().split("?")[0]!;
+    for (const file of [
+      "",
+      "data.csv",
+      "notebook.ipynb",
+      "script.py",
+      "chart.svg",
+      "picture.png",
+      "paper.pdf",
+      "facts.json",
+    ]) {
+      const path = file && `/mnt/user-data/outputs/${file}`;
+      await page.goto(`${thread}?panel=${encodeURIComponent(path)}`);
+      await page.getByRole("region", { name: "Files of this conversation" }).waitFor();
+      await page.waitForTimeout(1500);
+      await shot(`panel-${file.split(".")[1] ?? "list"}`);
+    }
+    await fresh();
+    await chat.ask("site");
+    await page
+      .getByRole("button", { name: /index\.html/ })
+      .last()
+      .click();
+    await page.frameLocator("iframe").getByText("The script ran.").waitFor();
+    await shot("panel-site");
+
+    await fresh();
+    if (mobile) {
+      await page.getByRole("button", { name: "Menu" }).click();
+      await shot("drawer");
+      await page.keyboard.press("Escape");
+    }
+    await page.keyboard.press("ControlOrMeta+k");
+    await shot("palette");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("ControlOrMeta+/");
+    await shot("shortcuts");
+    await page.keyboard.press("Escape");
+    for (const section of SECTIONS) {
+      await page.goto(`${gateway.url}/settings/${section}`);
+      await page.getByRole("heading").first().waitFor();
+      await shot(`settings-${section}`);
+    }
+    await page.goto(`${gateway.url}/chats/00000000-0000-4000-8000-000000000000`);
+    await page.getByText("This conversation does not exist").waitFor();
+    await shot("missing");
+    await page.goto(`${gateway.url}/nowhere`);
+    await shot("404");
+    await context.close();
+  });
+}

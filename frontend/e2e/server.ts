@@ -1,0 +1,97 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+export const EMAIL = "admin@example.com";
+export const PASSWORD = "deerflow-2026";
+const ROOT = resolve(import.meta.dirname, "../..");
+const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv/bin/python");
+const GUARD = 90_000;
+
+/** A process of the test: started, killed, started again. */
+class Process {
+  private child: ChildProcess | null = null;
+  output = "";
+  constructor(private readonly command: string[]) {}
+
+  /** Resolves with the first address that it prints. */
+  async start(): Promise<string> {
+    const child = (this.child = spawn(PYTHON, this.command, {
+      cwd: ROOT,
+      env: { ...process.env, NO_PROXY: "127.0.0.1" },
+    }));
+    return new Promise((ready, failed) => {
+      const timer = setTimeout(() => failed(new Error(`It did not start.\n${this.output}`)), GUARD);
+      const hear = (data: Buffer) => {
+        this.output += data.toString();
+        const address = /http:\/\/127\.0\.0\.1:\d+[\w/]*/.exec(this.output)?.[0];
+        if (address) ready(address);
+        if (address) clearTimeout(timer);
+      };
+      child.stdout.on("data", hear);
+      child.stderr.on("data", hear);
+      child.on("exit", () => failed(new Error(`It ended at once.\n${this.output}`)));
+    });
+  }
+
+  async end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    const child = this.child;
+    this.child = null;
+    if (!child || child.exitCode !== null) return;
+    const gone = new Promise((done) => child.once("exit", done));
+    child.kill(signal);
+    await gone;
+    this.output = "";
+  }
+}
+
+/** The model whose behaviour depends on the first word of a message (tests/support/keyword_agent.py). */
+export class Model {
+  private readonly process = new Process(["-m", "tests.support.keyword_agent"]);
+  url = "";
+
+  async start() {
+    this.url = await this.process.start();
+    return this;
+  }
+
+  stop = () => this.process.end("SIGKILL");
+}
+
+/** A gateway with real sandbox and database, serving the built page. */
+export class Gateway {
+  private readonly home = mkdtempSync(join(tmpdir(), "deerflow-e2e-"));
+  private process: Process | null = null;
+  url = "";
+
+  constructor(
+    private readonly modelUrl: string,
+    private readonly options: string[] = [],
+  ) {}
+
+  async start() {
+    const port = this.url ? new URL(this.url).port : String(await freePort());
+    const place = ["--home", this.home, "--model", this.modelUrl, "--port", port];
+    this.process = new Process(["-m", "tests.support.workspace_server", ...place, ...this.options]);
+    this.url = (await this.process.start()).replace("127.0.0.1", "localhost");
+    return this;
+  }
+
+  kill = () => this.process?.end("SIGKILL");
+
+  async stop() {
+    await this.process?.end("SIGTERM");
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((found) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => found(typeof address === "object" && address ? address.port : 0));
+    });
+  });
+}

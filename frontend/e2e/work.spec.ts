@@ -1,0 +1,113 @@
+import { expect, test } from "./fixtures";
+
+test("work is grouped into steps that open, and delivered files into cards", async ({ page, chat }) => {
+  await chat.ask("write");
+  await chat.sees("The report is ready");
+  await page.getByRole("button", { name: /Wrote a file, edited a file/ }).click();
+  await page.getByRole("button", { name: /Thought/ }).click();
+  await chat.sees("A short report needs a table");
+  await page
+    .getByRole("button", { name: /Make it precise|Edited/ })
+    .first()
+    .click();
+  await chat.sees("34 %");
+  await page
+    .getByRole("button", { name: /report\.md/ })
+    .last()
+    .click();
+  await expect(page.getByRole("heading", { name: "Sales in spring" })).toBeVisible();
+  await expect(page).toHaveURL(/panel=/);
+});
+
+test("a command shows its output while it works", async ({ chat }) => {
+  await chat.say("slow 400");
+  await chat.sees(/step 3 of 400/);
+  await chat.sees(/step 6 of 400/);
+  await chat.stop.click();
+  await chat.done();
+});
+
+test("a failed tool is seen without opening anything", async ({ chat }) => {
+  await chat.ask("fail");
+  await chat.sees(/failed/);
+});
+
+test("thinking can be opened", async ({ page, chat }) => {
+  await chat.ask("think");
+  await page.getByRole("button", { name: /Thought/ }).click();
+  await chat.sees("Then I weigh two ways");
+});
+
+test("the plan is docked and ticked off", async ({ page, chat }) => {
+  await chat.say("plan");
+  await expect(page.getByText("Compute the totals").last()).toBeVisible();
+  await chat.done();
+  await chat.sees("All three steps are done.");
+});
+
+test("a question of the agent is answered with one click", async ({ page, chat }) => {
+  await chat.ask("ask");
+  await chat.sees("Which format should the report have?");
+  await page.getByRole("button", { name: "PDF", exact: true }).click();
+  await chat.sees("I am a scripted model");
+});
+
+test("suggestions follow an answer and can be taken", async ({ page, chat }) => {
+  await chat.ask("hello");
+  await page.getByRole("button", { name: "Show the numbers as a chart" }).click();
+  await expect(chat.field)
+    .toHaveValue("Show the numbers as a chart")
+    .catch(() => chat.sees("Show the numbers as a chart"));
+});
+
+test.describe("a decision", () => {
+  test("survives a reload, and allows", async ({ page, chat }) => {
+    await chat.ask("approve echo precious");
+    await expect(page.getByRole("button", { name: "Allow", exact: true })).toBeVisible();
+    await page.reload();
+    await page.getByRole("button", { name: "Allow", exact: true }).click();
+    await chat.sees(/The tool said: precious/);
+  });
+
+  test("allows something else", async ({ page, chat }) => {
+    await chat.ask("approve echo one");
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByRole("textbox", { name: /command/i }).fill("echo another");
+    await page.getByRole("button", { name: "Allow with changes" }).click();
+    await chat.sees(/Understood.*another/);
+  });
+
+  test("is no, with a reason", async ({ page, chat }) => {
+    await chat.ask("approve rm -rf everything");
+    await page.getByRole("button", { name: "Don’t allow" }).click();
+    await page.getByRole("textbox", { name: "Note to the agent" }).fill("Too dangerous.");
+    await page.getByRole("button", { name: "Don’t allow" }).last().click();
+    await chat.sees(/Too dangerous/);
+    await chat.sees(/Understood/);
+  });
+});
+
+test("errors say what to do, and can be tried again", async ({ page, chat }) => {
+  await chat.ask("error 401");
+  await chat.sees("The provider did not accept the key");
+  await expect(page.getByRole("button", { name: /try again/i }).first()).toBeVisible();
+});
+
+test("Markdown, mathematics, diagrams, tables and code are drawn", async ({ page, chat }) => {
+  const foreign: string[] = [];
+  page.on(
+    "request",
+    (request) => !request.url().startsWith("http://localhost") && foreign.push(request.url()),
+  );
+  await chat.ask("markdown");
+  await expect(chat.log.getByRole("cell", { name: "1,200" })).toBeVisible();
+  await expect(chat.log.locator(".katex").first()).toBeVisible();
+  await expect(chat.log.getByRole("img", { name: "Diagram" }).locator("svg")).toBeVisible();
+  expect(foreign.filter((url) => !url.startsWith("data:") && !url.startsWith("blob:"))).toEqual([]);
+});
+
+test("tokens and money are told per answer and conversation", async ({ page, chat }) => {
+  await chat.ask("hello");
+  await chat.sees(/tokens · \$/);
+  await expect(page.getByRole("banner").getByText(/^\$/)).toBeVisible();
+});

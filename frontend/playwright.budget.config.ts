@@ -1,0 +1,10 @@
+import { defineConfig } from "@playwright/test";
+import tests from "./playwright.config";
+
+/** `make budget`: sizes and frame times against their limits. */
+export default defineConfig({
+  ...tests,
+  testMatch: "budget.ts",
+  timeout: 180_000,
+  use: { ...tests.use, trace: "off" },
+});

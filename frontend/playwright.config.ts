@@ -1,0 +1,18 @@
+import { defineConfig } from "@playwright/test";
+
+/** Debian's Chromium; nothing is downloaded. Each worker starts its own gateway and model (e2e/server.ts). */
+export default defineConfig({
+  testDir: "e2e",
+  testMatch: "*.spec.ts",
+  workers: 1,
+  retries: 0,
+  timeout: 90_000,
+  expect: { timeout: 20_000 },
+  reporter: process.env.CI ? [["line"], ["./e2e/count.ts"]] : [["list"]],
+  use: {
+    viewport: { width: 1360, height: 860 },
+    locale: "en-US",
+    trace: "retain-on-failure",
+    launchOptions: { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] },
+  },
+});

@@ -1,0 +1,13 @@
+import { Suspense } from "react";
+import { ChatPage } from "@/features/chat";
+
+/** The export has one page for all conversations; the gateway answers `/chats/<id>` with it, and the browser reads the id. */
+export const generateStaticParams = () => [{ slug: [] as string[] }];
+
+export default function Page() {
+  return (
+    <Suspense fallback={<div className="h-dvh bg-background" />}>
+      <ChatPage />
+    </Suspense>
+  );
+}

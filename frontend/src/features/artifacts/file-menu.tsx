@@ -1,0 +1,118 @@
+"use client";
+import { Code, Copy, Download, Ellipsis, ExternalLink, Eye, Link2, Pencil, WrapText } from "lucide-react";
+import { useRef, useState } from "react";
+import { toast } from "sonner";
+import { useT } from "@/i18n";
+import { useStored } from "@/lib/storage";
+import { copyText } from "@/ui/copy-button";
+import {
+  DropdownMenu,
+  DropdownMenuCheckboxItem,
+  DropdownMenuContent,
+  DropdownMenuItem,
+  DropdownMenuSeparator,
+  DropdownMenuTrigger,
+} from "@/ui/dropdown-menu";
+import { IconButton } from "@/ui/icon-button";
+import { previewUrl, readText, type FileAt } from "./api";
+import type { Mode } from "./file-header";
+import { isText, type Kind } from "./kinds";
+import { fileUrl, nameOf } from "@/lib/files";
+
+interface Props {
+  file: FileAt;
+  kind: Kind;
+  /** null: there is only one way to look at it. */
+  mode: Mode | null;
+  onMode: (mode: Mode) => void;
+  editable: boolean;
+}
+
+/** What is not wanted every minute; in a narrow panel all that the head has no room for. */
+export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
+  const t = useT("artifacts.view");
+  const common = useT("common");
+  const trigger = useRef<HTMLButtonElement>(null);
+  const [narrow, setNarrow] = useState(false);
+  const [wrap, setWrap] = useStored("files.wrap", false);
+  const copy = async (text: () => Promise<string>) => {
+    const done = await text().then(copyText, () => false);
+    if (done) toast.success(common("copied"));
+    else toast.error(t("copyFailed"));
+  };
+  return (
+    // The menu is outside of the panel, whose width no style there can ask for. 448 is what the head calls @md.
+    <DropdownMenu
+      onOpenChange={(open) =>
+        open && setNarrow((trigger.current?.closest("section")?.clientWidth ?? Infinity) < 448)
+      }
+    >
+      <DropdownMenuTrigger asChild>
+        <IconButton ref={trigger} label={t("more")} className="text-muted-foreground">
+          <Ellipsis aria-hidden />
+        </IconButton>
+      </DropdownMenuTrigger>
+      <DropdownMenuContent align="end">
+        {mode && (
+          <DropdownMenuItem
+            className={narrow ? "" : "hidden"}
+            onSelect={() => onMode(mode === "code" ? "preview" : "code")}
+          >
+            {mode === "code" ? <Eye aria-hidden /> : <Code aria-hidden />}
+            {t(mode === "code" ? "preview" : "code")}
+          </DropdownMenuItem>
+        )}
+        {editable && (
+          <DropdownMenuItem className={narrow ? "" : "hidden"} onSelect={() => onMode("edit")}>
+            <Pencil aria-hidden />
+            {t("edit")}
+          </DropdownMenuItem>
+        )}
+        <DropdownMenuItem asChild className={narrow ? "" : "hidden"}>
+          <a
+            href={fileUrl(file.threadId, file.path, { version: file.version, download: true })}
+            download={nameOf(file.path)}
+          >
+            <Download aria-hidden />
+            {t("download")}
+          </a>
+        </DropdownMenuItem>
+        <DropdownMenuItem onSelect={() => void openInTab(file, kind)}>
+          <ExternalLink aria-hidden />
+          {t("newTab")}
+        </DropdownMenuItem>
+        <DropdownMenuSeparator />
+        {isText(kind) && (
+          <DropdownMenuItem onSelect={() => void copy(async () => (await readText(file)).text)}>
+            <Copy aria-hidden />
+            {t("copy")}
+          </DropdownMenuItem>
+        )}
+        <DropdownMenuItem onSelect={() => void copy(async () => file.path)}>
+          <Link2 aria-hidden />
+          {t("copyPath")}
+        </DropdownMenuItem>
+        {isText(kind) && (
+          <>
+            <DropdownMenuSeparator />
+            <DropdownMenuCheckboxItem checked={wrap} onCheckedChange={setWrap}>
+              <WrapText aria-hidden />
+              {t("wrap")}
+            </DropdownMenuCheckboxItem>
+          </>
+        )}
+      </DropdownMenuContent>
+    </DropdownMenu>
+  );
+}
+
+/** A site at its own address, anything else as the server gives it. The tab is opened first: later it would be a pop-up. */
+async function openInTab(file: FileAt, kind: Kind) {
+  const tab = window.open("", "_blank");
+  if (!tab) return;
+  tab.opener = null;
+  let url = fileUrl(file.threadId, file.path, { version: file.version });
+  if (kind === "html" && file.version === null)
+    url = await previewUrl(file.threadId, file.path, false).catch(() => url);
+  tab.location.replace(url);
+}

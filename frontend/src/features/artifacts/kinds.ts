@@ -1,0 +1,71 @@
+/** What a file is for the person who looks at it, by its name; the server's media type decides where the name says nothing. */
+
+export type Kind =
+  | "markdown"
+  | "html"
+  | "image"
+  | "svg"
+  | "pdf"
+  | "table"
+  | "notebook"
+  | "json"
+  | "code"
+  | "text"
+  | "audio"
+  | "video"
+  | "office"
+  | "archive"
+  | "binary";
+
+const BY_EXTENSION = extensions({
+  markdown: "md markdown mdx",
+  html: "html htm xhtml",
+  image: "png jpg jpeg gif webp avif bmp ico",
+  svg: "svg",
+  pdf: "pdf",
+  table: "csv tsv",
+  notebook: "ipynb",
+  json: "json geojson webmanifest",
+  code:
+    "js mjs cjs jsx ts mts cts tsx vue svelte css scss sass less py pyi rb php go rs java kt kts scala swift c h cc cpp hpp cs m lua " +
+    "pl r jl dart ex exs erl clj hs ml fs sql sh bash zsh fish ps1 bat yaml yml toml ini cfg conf env xml xsl xslt tex bib diff patch " +
+    "graphql proto cmake gradle nix tf jsonl ndjson map dockerfile makefile",
+  text: "txt log rst org srt vtt ics",
+  audio: "mp3 wav ogg oga opus flac m4a",
+  video: "mp4 m4v webm mov ogv",
+  office: "docx doc xlsx xls pptx ppt odt ods odp rtf epub",
+  archive: "zip gz tgz tar bz2 xz 7z rar skill whl",
+  binary: "exe dll so bin wasm woff woff2 ttf otf db sqlite parquet pkl npy pt tif tiff heic",
+});
+
+const BY_NAME = extensions({ code: "dockerfile makefile", text: "license readme" });
+
+/** Those with a source that can be read, and with a view of their own besides. */
+const TWO_SIDED = new Set<Kind>(["markdown", "html", "svg", "table", "notebook", "json"]);
+const TEXT = new Set<Kind>([...TWO_SIDED, "code", "text"]);
+
+export function kindOf(name: string, mime?: string): Kind {
+  const lower = name.toLowerCase();
+  const extension = /[^.]\.([^./]+)$/.exec(lower)?.[1];
+  return (extension && BY_EXTENSION.get(extension)) || BY_NAME.get(lower) || byMime(mime) || "binary";
+}
+
+export const isText = (kind: Kind) => TEXT.has(kind);
+export const hasTwoSides = (kind: Kind) => TWO_SIDED.has(kind);
+
+function byMime(mime: string | undefined): Kind | null {
+  const type = mime?.split(";")[0]?.trim() ?? "";
+  if (type === "application/pdf") return "pdf";
+  if (type === "application/json") return "json";
+  if (type === "image/svg+xml") return "svg";
+  if (type === "image/tiff") return "binary";
+  const family = type.split("/")[0];
+  if (family === "image" || family === "audio" || family === "video" || family === "text") return family;
+  return null;
+}
+
+function extensions(table: Partial<Record<Kind, string>>): Map<string, Kind> {
+  return new Map(
+    Object.entries(table).flatMap(([kind, all]) => all.split(" ").map((one) => [one, kind as Kind] as const)),
+  );
+}

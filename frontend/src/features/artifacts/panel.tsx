@@ -1,0 +1,61 @@
+"use client";
+import { lazy, Suspense } from "react";
+import { useT } from "@/i18n";
+import { cn } from "@/lib/cn";
+import { Spinner } from "@/ui/spinner";
+import { FileLists } from "./file-lists";
+
+// Looking at a file brings viewers and an editor along: none of that is in the first load.
+const FileView = lazy(() => import("./file-view"));
+
+export interface ArtifactPanelProps {
+  threadId: string;
+  /** "": the list. */
+  path: string;
+  onPath: (path: string) => void;
+  onClose: () => void;
+  /** Puts a message to the agent before the person, who may send it. */
+  onTellAgent?: (text: string) => void;
+  className?: string;
+}
+
+/** The files of a conversation: what was delivered, uploaded and changed, and each file by itself. Fills its parent. */
+export function ArtifactPanel({
+  threadId,
+  path,
+  onPath,
+  onClose,
+  onTellAgent,
+  className,
+}: ArtifactPanelProps) {
+  const t = useT("artifacts");
+  return (
+    <section
+      aria-label={t("panel")}
+      className={cn("@container flex h-full min-h-0 min-w-0 flex-col bg-background", className)}
+    >
+      {path === "" ? (
+        <FileLists threadId={threadId} onPath={onPath} onClose={onClose} />
+      ) : (
+        <Suspense fallback={<Waiting />}>
+          <FileView
+            key={`${threadId} ${path}`}
+            threadId={threadId}
+            path={path}
+            onPath={onPath}
+            onClose={onClose}
+            onTellAgent={onTellAgent}
+          />
+        </Suspense>
+      )}
+    </section>
+  );
+}
+
+function Waiting() {
+  return (
+    <div className="flex flex-1 items-center justify-center text-muted-foreground">
+      <Spinner />
+    </div>
+  );
+}

@@ -1,0 +1,191 @@
+"use client";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown, ArrowUp, Table2 } from "lucide-react";
+import { useMemo, useRef, useState } from "react";
+import { useLocale, useT } from "@/i18n";
+import { cn } from "@/lib/cn";
+import { EmptyState } from "@/ui/empty-state";
+import { columnTypes, hasHeader, parseTable, sorted, type ColumnType, type Sorting } from "../csv";
+import { nameOf } from "@/lib/files";
+import { TextFrame } from "./text-frame";
+import type { ViewerProps } from "./types";
+
+const ROW = 33;
+const MAX_COLUMNS = 200;
+
+export default function TableViewer({ file }: ViewerProps) {
+  const name = nameOf(file.path);
+  return (
+    <TextFrame file={file}>
+      {(text, isPartial) => <Grid name={name} text={text} isPartial={isPartial} />}
+    </TextFrame>
+  );
+}
+
+interface Column {
+  name: string;
+  type: ColumnType;
+  /** Pixels. */
+  width: number;
+}
+
+function Grid({ name, text, isPartial }: { name: string; text: string; isPartial: boolean }) {
+  "use no memo"; // the virtualizer changes under the compiler's eyes
+  const t = useT("artifacts.table");
+  const [locale] = useLocale();
+  const [sorting, setSorting] = useState<Sorting | null>(null);
+  const scroller = useRef<HTMLDivElement>(null);
+  const { columns, body } = useMemo(() => {
+    const delimiter = /\.tsv$/i.test(name) ? "\t" : undefined;
+    return tableOf(parseTable(text, { delimiter, partial: isPartial }).rows, (n) => t("column", { n }));
+  }, [name, text, isPartial, t]);
+  const rows = useMemo(
+    () => (sorting ? sorted(body, sorting, columns[sorting.column]?.type ?? "text", locale) : body),
+    [body, columns, sorting, locale],
+  );
+  // eslint-disable-next-line react-hooks/incompatible-library
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    overscan: 12,
+  });
+  if (columns.length === 0) return <EmptyState icon={<Table2 />} title={t("none")} />;
+  const digits = String(rows.length).length;
+  const template = `${digits * 8 + 24}px ${columns.map((column) => `minmax(${column.width}px, auto)`).join(" ")}`;
+  const total = digits * 8 + 24 + columns.reduce((sum, column) => sum + column.width, 0);
+  return (
+    <div className="absolute inset-0 flex flex-col">
+      <div ref={scroller} tabIndex={0} className="min-h-0 flex-1 overflow-auto -outline-offset-2">
+        <div
+          role="table"
+          aria-label={t("label", { name })}
+          aria-rowcount={rows.length + 1}
+          aria-colcount={columns.length + 1}
+          className="text-[13px] tabular-nums"
+          style={{ minWidth: total }}
+        >
+          <div role="rowgroup" className="sticky top-0 z-10 bg-muted">
+            <div
+              role="row"
+              aria-rowindex={1}
+              className="grid border-b"
+              style={{ gridTemplateColumns: template }}
+            >
+              <span role="columnheader" className="sticky left-0 bg-muted">
+                <span className="sr-only">{t("row")}</span>
+              </span>
+              {columns.map((column, index) => (
+                <Head
+                  key={index}
+                  column={column}
+                  direction={
+                    sorting?.column === index ? (sorting.descending ? "descending" : "ascending") : "none"
+                  }
+                  onSort={() => setSorting(nextSorting(sorting, index))}
+                />
+              ))}
+            </div>
+          </div>
+          <div role="rowgroup" className="relative" style={{ height: virtualizer.getTotalSize() }}>
+            {virtualizer.getVirtualItems().map((item) => (
+              <div
+                key={item.key}
+                role="row"
+                aria-rowindex={item.index + 2}
+                className="group absolute inset-x-0 top-0 grid items-center border-b border-border/60 hover:bg-muted/50"
+                style={{
+                  gridTemplateColumns: template,
+                  height: ROW,
+                  transform: `translateY(${item.start}px)`,
+                }}
+              >
+                <span
+                  role="rowheader"
+                  className="sticky left-0 flex h-full items-center justify-end bg-background pr-2 text-xs text-muted-foreground group-hover:bg-muted"
+                >
+                  {item.index + 1}
+                </span>
+                {columns.map((column, index) => {
+                  const value = rows[item.index]?.[index] ?? "";
+                  return (
+                    <span
+                      key={index}
+                      role="cell"
+                      title={value.length > 24 ? value : undefined}
+                      className={cn("truncate px-3", column.type === "number" && "text-right")}
+                    >
+                      {value}
+                    </span>
+                  );
+                })}
+              </div>
+            ))}
+          </div>
+        </div>
+      </div>
+      <footer className="flex h-8 shrink-0 items-center border-t px-4 text-xs text-muted-foreground tabular-nums">
+        {t("rows", { n: rows.length })} · {t("columns", { n: columns.length })}
+      </footer>
+    </div>
+  );
+}
+
+interface HeadProps {
+  column: Column;
+  direction: "ascending" | "descending" | "none";
+  onSort: () => void;
+}
+
+function Head({ column, direction, onSort }: HeadProps) {
+  const t = useT("artifacts.table");
+  const Arrow = direction === "descending" ? ArrowDown : ArrowUp;
+  return (
+    <span role="columnheader" aria-sort={direction} className="min-w-0">
+      <button
+        type="button"
+        title={column.name}
+        aria-label={t("sortBy", { name: column.name })}
+        className={cn(
+          "group/head flex h-9 w-full items-center gap-1 px-3 text-xs font-semibold -outline-offset-2 hover:bg-accent",
+          column.type === "number" && "flex-row-reverse",
+        )}
+        onClick={onSort}
+      >
+        <span className="truncate">{column.name}</span>
+        <Arrow
+          aria-hidden
+          className={cn(
+            "size-3 shrink-0 text-muted-foreground",
+            direction === "none" && "opacity-0 group-hover/head:opacity-50",
+          )}
+        />
+      </button>
+    </span>
+  );
+}
+
+/** Up, down, and as it was. */
+function nextSorting(sorting: Sorting | null, column: number): Sorting | null {
+  if (sorting?.column !== column) return { column, descending: false };
+  return sorting.descending ? null : { column, descending: true };
+}
+
+function tableOf(rows: string[][], unnamed: (n: number) => string): { columns: Column[]; body: string[][] } {
+  const named = hasHeader(rows);
+  const body = named ? rows.slice(1) : rows;
+  const width = Math.min(MAX_COLUMNS, Math.max(0, ...rows.slice(0, 1000).map((row) => row.length)));
+  const types = columnTypes(body, width);
+  const columns = types.map((type, index) => {
+    const name = (named && rows[0]?.[index]) || unnamed(index + 1);
+    const longest = body
+      .slice(0, 200)
+      .reduce((most, row) => Math.max(most, widthOf(row[index] ?? "")), widthOf(name) + 2);
+    return { name, type, width: Math.round(Math.min(320, Math.max(64, longest * 7.5 + 28))) };
+  });
+  return { columns, body };
+}
+
+/** In Latin letters; Chinese ones are twice as wide. */
+const widthOf = (text: string) =>
+  [...text.slice(0, 60)].reduce((sum, char) => sum + (char > "\u2E7F" ? 2 : 1), 0);

@@ -1,0 +1,10 @@
+export { AuthGuard } from "./auth-guard";
+export { FormError } from "./form-error";
+export { LoginPage } from "./login-page";
+export { PasswordField } from "./password-field";
+export { isAcceptable } from "./password-rules";
+export { SessionExpiredDialog } from "./session-expired-dialog";
+export { SetupPage } from "./setup-page";
+export { useAccount } from "./use-account";
+export { useErrorText, useSubmission } from "./use-submission";
+export { signOut, type Account } from "./wire";

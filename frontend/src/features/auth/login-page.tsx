@@ -1,0 +1,101 @@
+"use client";
+import { useQueryClient } from "@tanstack/react-query";
+import { useRouter, useSearchParams } from "next/navigation";
+import { useEffect, useState, type FormEvent } from "react";
+import { useT } from "@/i18n";
+import { ApiError } from "@/lib/http";
+import { safeNext, settingsPath } from "@/lib/route";
+import { Button } from "@/ui/button";
+import { AuthFrame } from "./auth-frame";
+import { EmailField } from "./email-field";
+import { FormError } from "./form-error";
+import { isUnreachable } from "./guard";
+import { PasswordField } from "./password-field";
+import { isAcceptable } from "./password-rules";
+import { Unreachable } from "./unreachable";
+import { useAccount, useSetupStatus } from "./use-account";
+import { useSubmission } from "./use-submission";
+import { register, signIn } from "./wire";
+
+export function LoginPage() {
+  const t = useT("auth");
+  const router = useRouter();
+  const next = safeNext(useSearchParams().get("next"));
+  const setup = useSetupStatus();
+  const account = useAccount();
+  const [isNew, setIsNew] = useState(false);
+  const elsewhere = setup.data?.needs_setup ? "/setup" : account.data ? next : null;
+  useEffect(() => {
+    if (elsewhere) router.replace(elsewhere);
+  }, [router, elsewhere]);
+
+  if (isUnreachable(setup.error) && !setup.data)
+    return <Unreachable trying={setup.isFetching} retry={() => setup.refetch()} />;
+  const kind = isNew ? "register" : "login";
+  const link = (text: React.ReactNode) => (
+    <Button
+      variant="link"
+      className="h-auto p-0 text-[13px] pointer-coarse:h-auto"
+      onClick={() => setIsNew(!isNew)}
+    >
+      {text}
+    </Button>
+  );
+  return (
+    <AuthFrame
+      title={t(`${kind}Title`)}
+      text={t(`${kind}Text`)}
+      footer={
+        setup.data &&
+        (setup.data.registration ? t.rich(isNew ? "toLogin" : "toRegister", { link }) : t("noAccount"))
+      }
+    >
+      <SignInForm key={kind} isNew={isNew} next={next} />
+    </AuthFrame>
+  );
+}
+
+function SignInForm({ isNew, next }: { isNew: boolean; next: string }) {
+  const t = useT("auth");
+  const router = useRouter();
+  const queries = useQueryClient();
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const form = useSubmission();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void form.submit(async () => {
+      const session = isNew ? await register(email.trim(), password) : await signIn(email.trim(), password);
+      queries.clear(); // of whoever was here before
+      router.replace(session.needs_setup ? settingsPath("account") : next);
+    });
+  };
+  const code = form.error instanceof ApiError ? form.error.code : null;
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-4">
+      <EmailField
+        value={email}
+        onChange={setEmail}
+        autoFocus
+        invalid={code === "invalid_email" || code === "email_taken"}
+      />
+      <PasswordField
+        value={password}
+        onChange={setPassword}
+        label={t("password")}
+        isNew={isNew}
+        invalid={code === "invalid_credentials" || code === "weak_password"}
+      />
+      <FormError message={form.message} />
+      <Button
+        type="submit"
+        size="lg"
+        className="mt-1"
+        pending={form.pending}
+        disabled={form.blocked || (isNew && !isAcceptable(password))}
+      >
+        {t(isNew ? "registerButton" : "loginButton")}
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,24 @@
+"use client";
+import { useQuery } from "@tanstack/react-query";
+import { keys } from "@/lib/keys";
+import { isUnauthenticated } from "./guard";
+import { me, setupStatus } from "./wire";
+
+const RETRY_MS = 3000;
+
+/** While the server gives no account for another reason than that nobody is signed in, it is asked again and again. */
+const untilAnswered = (query: { state: { error: unknown; data: unknown } }) =>
+  query.state.error && !query.state.data && !isUnauthenticated(query.state.error) ? RETRY_MS : false;
+
+/** Who is signed in; the same answer for all who ask. */
+export const useAccount = () =>
+  useQuery({ queryKey: keys.me, queryFn: me, retry: false, refetchInterval: untilAnswered });
+
+export const useSetupStatus = (enabled = true) =>
+  useQuery({
+    queryKey: keys.setup,
+    queryFn: setupStatus,
+    enabled,
+    retry: false,
+    refetchInterval: untilAnswered,
+  });

@@ -1,0 +1,41 @@
+import * as api from "@/lib/api";
+import type { components } from "@/lib/api-types";
+import { http, request } from "@/lib/http";
+import { forgetOwn, setOwner } from "@/lib/storage";
+
+export type Account = api.Account;
+/** `code_required`: the first account needs the code that the server printed, since strangers can reach the server. */
+export type SetupStatus = api.SetupStatus;
+
+/** From then on this page keeps what is personal for that account. */
+export async function me(): Promise<Account> {
+  const account = await api.me();
+  setOwner(account.id);
+  return account;
+}
+export const setupStatus: () => Promise<SetupStatus> = api.setupStatus;
+
+export async function signIn(email: string, password: string): Promise<components["schemas"]["Session"]> {
+  const body = new URLSearchParams({ username: email, password });
+  const answer = await request("POST", "/api/v1/auth/login/local", { body });
+  return (await answer.json()) as components["schemas"]["Session"];
+}
+
+export const register = (email: string, password: string) =>
+  http.post<Account>("/api/v1/auth/register", { email, password });
+
+export const initialize = (email: string, password: string, code: string | null) =>
+  http.post<Account>("/api/v1/auth/initialize", {
+    email,
+    password,
+    ...(code === null ? {} : { setup_code: code }),
+  });
+
+export async function signOut(): Promise<void> {
+  await http.post("/api/v1/auth/logout");
+  forgetOwn();
+  loadPage("/login");
+}
+
+/** Not a navigation within the page: nothing of the account stays in memory. */
+export const loadPage = (path: string) => window.location.assign(path);

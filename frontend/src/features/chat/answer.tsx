@@ -1,0 +1,81 @@
+"use client";
+import { CircleStop, RefreshCw } from "lucide-react";
+import { useState } from "react";
+import { toast } from "sonner";
+import { FileCard } from "@/features/artifacts";
+import { useT } from "@/i18n";
+import { cn } from "@/lib/cn";
+import { CopyButton } from "@/ui/copy-button";
+import { IconButton } from "@/ui/icon-button";
+import { useChat } from "./chat-context";
+import { Feedback } from "./feedback";
+import { Markdown } from "@/features/markdown";
+import type { Turn } from "./turns";
+import { Usage } from "./usage";
+import { useAction } from "./use-action";
+
+/** The end of a turn: the agent's words and the files that it hands over. */
+export function Answer({ turn }: { turn: Turn }) {
+  const { threadId, actions } = useChat();
+  // A failed run says the same in its error, with a way on.
+  const answer = turn.error && turn.answer?.text.trim() === turn.error.message.trim() ? null : turn.answer;
+  return (
+    <>
+      {answer && <Markdown text={answer.text} streaming={answer.streaming} className="py-1" />}
+      {threadId && turn.presented.length > 0 && (
+        <div className="my-2 grid items-start gap-2 sm:grid-cols-2">
+          {turn.presented.map((path) => (
+            <FileCard key={path} threadId={threadId} path={path} onOpen={() => actions.openFile(path)} />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+export function StoppedMark() {
+  const t = useT("chat.answer");
+  return (
+    <p className="flex items-center gap-2 py-1 text-[13px] text-muted-foreground">
+      <CircleStop aria-hidden className="size-4 shrink-0" />
+      {t("stopped")}
+    </p>
+  );
+}
+
+/** Copy, answer again, rate, cost. In sight under the last answer, elsewhere on hover. */
+export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean; busy: boolean }) {
+  const t = useT("chat.answer");
+  const { threadId, actions } = useChat();
+  const { pending, run } = useAction();
+  const [wanted, setWanted] = useState(false);
+  const regenerate = async () => {
+    if (!(await run(() => actions.regenerate(turn.id)))) toast.error(t("failed"));
+  };
+  return (
+    <div
+      className={cn(
+        "-ml-1.5 flex h-8 items-center transition-opacity pointer-coarse:h-10",
+        !last &&
+          "opacity-0 group-focus-within/turn:opacity-100 group-hover/turn:opacity-100 pointer-coarse:opacity-100",
+      )}
+      onPointerEnter={() => setWanted(true)}
+      onFocus={() => setWanted(true)}
+    >
+      {turn.answer && <CopyButton value={turn.answer.text} label={t("copy")} />}
+      {turn.question && (
+        <IconButton
+          label={t("regenerate")}
+          size="icon-xs"
+          className="text-muted-foreground"
+          disabled={busy || pending}
+          onClick={regenerate}
+        >
+          <RefreshCw aria-hidden className={cn(pending && "animate-spin")} />
+        </IconButton>
+      )}
+      {threadId && turn.runId && <Feedback threadId={threadId} runId={turn.runId} wanted={wanted || last} />}
+      {turn.usage && <Usage usage={turn.usage} />}
+    </div>
+  );
+}

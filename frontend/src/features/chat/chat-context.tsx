@@ -1,0 +1,65 @@
+"use client";
+import { createContext, use, useEffect, useState, type ReactNode } from "react";
+import { MarkdownPlace } from "@/features/markdown";
+import type { RunSettings, Session } from "./session";
+
+/** What parts of a turn can do. The object stays the same while the session's content changes with every token. */
+interface ChatActions {
+  openFile(path: string): void;
+  send(text: string): Promise<void>;
+  edit(turnId: string, text: string): Promise<void>;
+  regenerate(turnId: string): Promise<void>;
+  /** With another model than the chosen one, if one is named. */
+  retry(turnId: string, modelName?: string): Promise<void>;
+  showBranch(turnId: string, index: number): Promise<void>;
+  respond(interruptId: string, value: unknown): Promise<void>;
+}
+
+interface Chat {
+  threadId: string | null;
+  actions: ChatActions;
+}
+
+const ChatContext = createContext<Chat | null>(null);
+
+export function useChat(): Chat {
+  const chat = use(ChatContext);
+  if (!chat) throw new Error("useChat() needs a <ChatProvider> around it.");
+  return chat;
+}
+
+interface Source {
+  session: Session;
+  settings: RunSettings;
+  onOpenFile: (path: string) => void;
+}
+
+export function ChatProvider({ session, settings, onOpenFile, children }: Source & { children: ReactNode }) {
+  const [actions] = useState(() => new LatestActions({ session, settings, onOpenFile }));
+  useEffect(() => actions.become({ session, settings, onOpenFile }));
+  const { threadId } = session;
+  return (
+    <ChatContext value={{ threadId, actions }}>
+      <MarkdownPlace value={{ threadId, openFile: actions.openFile }}>{children}</MarkdownPlace>
+    </ChatContext>
+  );
+}
+
+/** Acts on the session as it is when something is pressed. */
+class LatestActions implements ChatActions {
+  constructor(private now: Source) {}
+
+  become(source: Source) {
+    this.now = source;
+  }
+
+  openFile = (path: string) => this.now.onOpenFile(path);
+  send = (text: string) => this.now.session.send({ text }, this.now.settings);
+  edit = (turnId: string, text: string) => this.now.session.edit(turnId, text, this.now.settings);
+  regenerate = (turnId: string) => this.now.session.regenerate(turnId, this.now.settings);
+  retry = (turnId: string, modelName = this.now.settings.modelName) =>
+    this.now.session.retryTurn(turnId, { ...this.now.settings, modelName });
+  showBranch = (turnId: string, index: number) => this.now.session.showBranch(turnId, index);
+  respond = (interruptId: string, value: unknown) =>
+    this.now.session.respond(interruptId, value, this.now.settings);
+}

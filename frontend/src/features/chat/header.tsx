@@ -1,0 +1,60 @@
+"use client";
+import { Files, Menu } from "lucide-react";
+import { useT } from "@/i18n";
+import { formatCost, formatTokens } from "@/lib/format";
+import { usePanel } from "@/lib/route";
+import { SHORTCUTS } from "@/lib/shortcuts";
+import { Badge } from "@/ui/badge";
+import { IconButton } from "@/ui/icon-button";
+import { SimpleTooltip } from "@/ui/tooltip";
+import { ContextGauge } from "./context-gauge";
+import { useSession } from "./session";
+
+export function Header({ onMenu }: { onMenu: () => void }) {
+  const t = useT("common");
+  const { threadId, title, files } = useSession();
+  const panel = usePanel();
+  return (
+    <header className="flex h-12 shrink-0 items-center gap-2 px-2 sm:px-4">
+      <IconButton label={t("menu")} className="md:hidden" onClick={onMenu}>
+        <Menu />
+      </IconButton>
+      <h1 className="min-w-0 flex-1 truncate text-sm font-medium" title={title ?? undefined}>
+        {threadId ? (title ?? t("untitled")) : <span className="sr-only">{t("newChat")}</span>}
+      </h1>
+      <Cost />
+      <ContextGauge />
+      {threadId && (
+        <IconButton
+          label={files.length > 0 ? t("filesCount", { n: files.length }) : t("files")}
+          shortcut={SHORTCUTS.files}
+          aria-pressed={panel.open !== null}
+          onClick={() => panel.set(panel.open === null ? "" : null)}
+          className="relative"
+        >
+          <Files />
+          {files.length > 0 && (
+            <Badge className="absolute -top-0.5 -right-0.5 h-4 min-w-4 px-1 text-[10px]" aria-hidden>
+              {files.length}
+            </Badge>
+          )}
+        </IconButton>
+      )}
+    </header>
+  );
+}
+
+/** What the conversation has cost so far. */
+function Cost() {
+  const t = useT("common");
+  const { usage } = useSession();
+  if (!usage?.total) return null;
+  const label = t("threadUsage", { input: formatTokens(usage.input), output: formatTokens(usage.output) });
+  return (
+    <SimpleTooltip label={label}>
+      <span tabIndex={0} className="hidden rounded-sm text-xs text-muted-foreground tabular-nums sm:inline">
+        {usage.cost ? formatCost(usage.cost) : t("tokens", { count: formatTokens(usage.total) })}
+      </span>
+    </SimpleTooltip>
+  );
+}

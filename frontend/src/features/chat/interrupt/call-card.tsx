@@ -1,0 +1,182 @@
+"use client";
+import { Check, MessageSquare, Pencil, Undo2, X } from "lucide-react";
+import { useId, useState } from "react";
+import { useT } from "@/i18n";
+import { Badge } from "@/ui/badge";
+import { Button } from "@/ui/button";
+import { Textarea } from "@/ui/textarea";
+import { describe } from "../tool-card/describe";
+import { ArgumentsEditor } from "./arguments-editor";
+import { CallView } from "./call-view";
+import {
+  approve,
+  edit,
+  reasonOf,
+  reject,
+  respond,
+  type Choice,
+  type Decision,
+  type WaitingCall,
+} from "./decisions";
+
+interface CallCardProps {
+  call: WaitingCall;
+  decision: Decision | null;
+  busy: boolean;
+  onDecide: (decision: Decision | null) => void;
+}
+
+/** One call that waits, and what can be decided about it. */
+export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
+  const t = useT("chat");
+  const id = useId();
+  const [mode, setMode] = useState<Exclude<Choice, "approve"> | null>(null);
+  const {
+    icon: Icon,
+    deed,
+    subject,
+  } = describe({ ...call, id, status: "waiting", result: "", images: [], output: "" });
+  const reason = reasonOf(call);
+  const decide = (made: Decision) => {
+    setMode(null);
+    onDecide(made);
+  };
+  return (
+    <div className="flex flex-col gap-3">
+      <div className="flex items-start gap-2">
+        <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-muted-foreground" />
+        <p className="min-w-0 text-sm leading-5 break-words">
+          {reason || t(`doing.${deed}`, { name: subject })}
+          <span className="ml-2 font-mono text-xs text-muted-foreground">{call.name}</span>
+        </p>
+      </div>
+      {mode === "edit" ? (
+        <ArgumentsEditor
+          id={id}
+          args={call.args}
+          disabled={busy}
+          onDone={(args) => decide(edit(call, args))}
+          onCancel={() => setMode(null)}
+        />
+      ) : (
+        <CallView call={call} />
+      )}
+      {(mode === "reject" || mode === "respond") && (
+        <Words
+          mode={mode}
+          busy={busy}
+          onCancel={() => setMode(null)}
+          onDone={(text) => decide(mode === "reject" ? reject(text) : respond(text))}
+        />
+      )}
+      {mode === null &&
+        (decision ? (
+          <Decided decision={decision} busy={busy} onUndo={() => onDecide(null)} />
+        ) : (
+          <Buttons allowed={call.allowed} busy={busy} onApprove={() => onDecide(approve)} onMode={setMode} />
+        ))}
+    </div>
+  );
+}
+
+interface ButtonsProps {
+  allowed: Choice[];
+  busy: boolean;
+  onApprove: () => void;
+  onMode: (mode: Exclude<Choice, "approve">) => void;
+}
+
+function Buttons({ allowed, busy, onApprove, onMode }: ButtonsProps) {
+  const t = useT("chat.interrupt");
+  return (
+    <div className="flex flex-wrap gap-2">
+      {allowed.includes("approve") && (
+        <Button size="sm" disabled={busy} onClick={onApprove}>
+          <Check aria-hidden />
+          {t("approve")}
+        </Button>
+      )}
+      {allowed.includes("edit") && (
+        <Button variant="outline" size="sm" disabled={busy} onClick={() => onMode("edit")}>
+          <Pencil aria-hidden />
+          {t("edit")}
+        </Button>
+      )}
+      {allowed.includes("respond") && (
+        <Button variant="outline" size="sm" disabled={busy} onClick={() => onMode("respond")}>
+          <MessageSquare aria-hidden />
+          {t("respond")}
+        </Button>
+      )}
+      {allowed.includes("reject") && (
+        <Button variant="outline" size="sm" disabled={busy} onClick={() => onMode("reject")}>
+          <X aria-hidden />
+          {t("reject")}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+interface WordsProps {
+  mode: "reject" | "respond";
+  busy: boolean;
+  onDone: (text: string) => void;
+  onCancel: () => void;
+}
+
+/** Why not, or the answer in place of the tool's. */
+function Words({ mode, busy, onDone, onCancel }: WordsProps) {
+  const t = useT("chat.interrupt");
+  const common = useT("common");
+  const [text, setText] = useState("");
+  const isNote = mode === "reject";
+  return (
+    <div className="flex flex-col gap-2">
+      <Textarea
+        autoFocus
+        aria-label={t(isNote ? "noteLabel" : "answerLabel")}
+        placeholder={t(isNote ? "note" : "answerLabel")}
+        value={text}
+        disabled={busy}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <div className="flex flex-wrap gap-2">
+        <Button
+          size="sm"
+          variant={isNote ? "destructive" : "default"}
+          disabled={busy || (!isNote && !text.trim())}
+          onClick={() => onDone(text)}
+        >
+          {t(isNote ? "sendNote" : "sendAnswer")}
+        </Button>
+        <Button variant="ghost" size="sm" disabled={busy} onClick={onCancel}>
+          {common("cancel")}
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+const BADGES = {
+  approve: ["success", "approved"],
+  edit: ["default", "edited"],
+  reject: ["destructive", "rejected"],
+  respond: ["default", "responded"],
+} as const;
+
+function Decided({ decision, busy, onUndo }: { decision: Decision; busy: boolean; onUndo: () => void }) {
+  const t = useT("chat.interrupt");
+  const [variant, text] = BADGES[decision.type];
+  return (
+    <div className="flex items-center gap-2">
+      <Badge variant={variant}>{t(text)}</Badge>
+      {!busy && (
+        <Button variant="ghost" size="xs" className="text-muted-foreground" onClick={onUndo}>
+          <Undo2 aria-hidden />
+          {t("undo")}
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,88 @@
+/** What a person decides about calls that wait, in the shape of LangChain's human-in-the-loop middleware. Pure. */
+import type { Interrupt } from "../session";
+
+export type WaitingCall = Interrupt["calls"][number];
+export type Choice = WaitingCall["allowed"][number];
+
+export type Decision =
+  | { type: "approve" }
+  | { type: "edit"; edited_action: { name: string; args: Record<string, unknown> } }
+  | { type: "reject"; message?: string }
+  | { type: "respond"; message: string };
+
+export const approve: Decision = { type: "approve" };
+
+/** Without a note the server tells the agent that the person said no. */
+export const reject = (note: string): Decision =>
+  note.trim() ? { type: "reject", message: note.trim() } : { type: "reject" };
+
+export const respond = (answer: string): Decision => ({ type: "respond", message: answer.trim() });
+
+export const edit = (call: WaitingCall, args: Record<string, unknown>): Decision => ({
+  type: "edit",
+  edited_action: { name: call.name, args },
+});
+
+/** The answer to an interrupt: one decision for each call, in their order. Null while one is missing. */
+export function answerOf(decisions: readonly (Decision | null)[]): { decisions: Decision[] } | null {
+  const made = decisions.filter((one) => one !== null);
+  return made.length === decisions.length ? { decisions: made } : null;
+}
+
+export interface Field {
+  name: string;
+  kind: "line" | "text" | "number" | "flag" | "json";
+}
+
+/** How each argument is edited. */
+export function fieldsOf(args: Record<string, unknown>): Field[] {
+  return Object.entries(args).map(([name, value]) => ({ name, kind: kindOf(name, value) }));
+}
+
+function kindOf(name: string, value: unknown): Field["kind"] {
+  if (typeof value === "string")
+    return name === "command" || value.length > 60 || value.includes("\n") ? "text" : "line";
+  if (typeof value === "number") return "number";
+  return typeof value === "boolean" ? "flag" : "json";
+}
+
+export type Problem =
+  { kind: "badJson"; message: string } | { kind: "notObject" } | { kind: "notNumber"; field: string };
+
+/** Arguments out of a text. */
+export function parseArgs(text: string): { args: Record<string, unknown> } | { problem: Problem } {
+  const read = parse(text);
+  if ("problem" in read) return read;
+  const { value } = read;
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return { problem: { kind: "notObject" } };
+  return { args: value as Record<string, unknown> };
+}
+
+/** The value of a field as it was typed. */
+export function parseField(field: Field, text: string): { value: unknown } | { problem: Problem } {
+  if (field.kind === "json") return parse(text);
+  if (field.kind !== "number") return { value: text };
+  const number = Number(text);
+  if (text.trim() === "" || Number.isNaN(number))
+    return { problem: { kind: "notNumber", field: field.name } };
+  return { value: number };
+}
+
+function parse(text: string): { value: unknown } | { problem: Problem } {
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    return { problem: { kind: "badJson", message: error instanceof Error ? error.message : String(error) } };
+  }
+}
+
+/** Why the agent asks, without the JSON that the card shows anyway. */
+export function reasonOf(call: WaitingCall): string {
+  const text = call.description.trim();
+  if (/^Tool execution (requires approval|pending)/i.test(text) || text.includes("\nArgs:")) {
+    const why = call.args["description"];
+    return typeof why === "string" ? why : "";
+  }
+  return text;
+}

@@ -1,0 +1,168 @@
+"use client";
+import { ShieldQuestion } from "lucide-react";
+import { useEffect, useId, useRef, useState, type ReactNode } from "react";
+import { useT } from "@/i18n";
+import { Button } from "@/ui/button";
+import { Spinner } from "@/ui/spinner";
+import { Textarea } from "@/ui/textarea";
+import { useChat } from "../chat-context";
+import { useSession, type Interrupt } from "../session";
+import { Block, PlainText } from "../tool-card/blocks";
+import { useAction } from "../use-action";
+import { CallCard } from "./call-card";
+import { answerOf, approve, type Decision } from "./decisions";
+
+/** Everything that waits for the person's decision. */
+export function InterruptCards() {
+  const { interrupts } = useSession();
+  if (!interrupts.length) return null;
+  return (
+    <div className="flex flex-col gap-3 py-2">
+      {interrupts.map((interrupt) =>
+        interrupt.calls.length ? (
+          <CallsCard key={interrupt.id} interrupt={interrupt} />
+        ) : (
+          <GeneralCard key={interrupt.id} interrupt={interrupt} />
+        ),
+      )}
+    </div>
+  );
+}
+
+/** Several calls in one interrupt are answered together; a single one at once. */
+function CallsCard({ interrupt }: { interrupt: Interrupt }) {
+  const t = useT("chat.interrupt");
+  const { actions } = useChat();
+  const { pending, error, run } = useAction();
+  const { calls } = interrupt;
+  const [decisions, setDecisions] = useState<(Decision | null)[]>(() => calls.map(() => null));
+  const [sent, setSent] = useState(false);
+  const answer = answerOf(decisions);
+  const open = decisions.filter((one) => one === null).length;
+  const busy = pending || sent;
+
+  const send = async (all: readonly (Decision | null)[]) => {
+    const value = answerOf(all);
+    if (value) setSent(await run(() => actions.respond(interrupt.id, value)));
+  };
+  const decide = (at: number, decision: Decision | null) => {
+    const next = decisions.map((one, i) => (i === at ? decision : one));
+    setDecisions(next);
+    if (calls.length === 1) void send(next);
+  };
+  const approveAll = () => {
+    const next = decisions.map((one) => one ?? approve);
+    setDecisions(next);
+    void send(next);
+  };
+  const canApproveAll = calls.every((call, i) => decisions[i] !== null || call.allowed.includes("approve"));
+  return (
+    <Card title={t("title", { n: calls.length })} busy={busy} error={error}>
+      {calls.map((call, i) => (
+        <div key={call.id ?? i} className={i ? "border-t pt-4" : ""}>
+          <CallCard
+            call={call}
+            decision={decisions[i] ?? null}
+            busy={busy}
+            onDecide={(made) => decide(i, made)}
+          />
+        </div>
+      ))}
+      {(calls.length > 1 || error) && (
+        <div className="flex flex-wrap items-center gap-2 border-t pt-4">
+          <Button size="sm" disabled={!answer || busy} onClick={() => send(decisions)}>
+            {t("submit", { n: calls.length })}
+          </Button>
+          {calls.length > 1 && open > 0 && canApproveAll && (
+            <Button variant="outline" size="sm" disabled={busy} onClick={approveAll}>
+              {t("approveAll")}
+            </Button>
+          )}
+          {open > 0 && <span className="text-xs text-muted-foreground">{t("missing", { n: open })}</span>}
+        </div>
+      )}
+    </Card>
+  );
+}
+
+/** An interrupt of another kind: what it says, and a free answer. */
+function GeneralCard({ interrupt }: { interrupt: Interrupt }) {
+  const t = useT("chat.interrupt");
+  const { actions } = useChat();
+  const { pending, error, run } = useAction();
+  const [sent, setSent] = useState(false);
+  const [text, setText] = useState("");
+  const busy = pending || sent;
+  const { value } = interrupt;
+  const send = async () => setSent(await run(() => actions.respond(interrupt.id, text.trim())));
+  return (
+    <Card title={t("general")} busy={busy} error={error}>
+      {typeof value === "string" ? (
+        <p className="text-[15px] leading-relaxed break-words whitespace-pre-wrap">{value}</p>
+      ) : (
+        <Block>
+          <PlainText text={JSON.stringify(value, null, 2)} />
+        </Block>
+      )}
+      <Textarea
+        aria-label={t("sendAnswer")}
+        value={text}
+        disabled={busy}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <div>
+        <Button size="sm" disabled={busy || !text.trim()} onClick={send}>
+          {t("sendAnswer")}
+        </Button>
+      </div>
+    </Card>
+  );
+}
+
+interface CardProps {
+  title: string;
+  busy: boolean;
+  error: string | null;
+  children: ReactNode;
+}
+
+/** Takes the focus when it appears, unless the person is writing something. */
+function Card({ title, busy, error, children }: CardProps) {
+  const t = useT("chat.interrupt");
+  const id = useId();
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const at = document.activeElement;
+    const isWriting =
+      at instanceof HTMLElement && (at.isContentEditable || ("value" in at && at.value !== ""));
+    if (!isWriting) box.current?.focus({ preventScroll: true });
+  }, []);
+  return (
+    <div
+      ref={box}
+      role="alertdialog"
+      aria-modal="false"
+      aria-labelledby={id}
+      aria-busy={busy}
+      tabIndex={-1}
+      className="flex animate-rise flex-col gap-4 rounded-2xl border border-warning/40 bg-card p-4 outline-none focus-visible:ring-2 focus-visible:ring-ring/40 motion-reduce:animate-none"
+    >
+      <p id={id} className="flex items-center gap-2 text-sm font-medium">
+        <ShieldQuestion aria-hidden className="size-4 shrink-0 text-warning" />
+        {title}
+      </p>
+      {children}
+      {busy && (
+        <p role="status" className="flex items-center gap-2 text-xs text-muted-foreground">
+          <Spinner className="size-3.5" />
+          {t("deciding")}
+        </p>
+      )}
+      {error && (
+        <p role="alert" className="text-xs text-destructive">
+          {t("failed", { message: error })}
+        </p>
+      )}
+    </div>
+  );
+}

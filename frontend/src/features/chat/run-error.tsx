@@ -1,0 +1,105 @@
+"use client";
+import { ChevronRight, RotateCw, TriangleAlert } from "lucide-react";
+import Link from "next/link";
+import { useState } from "react";
+import { useT } from "@/i18n";
+import { useModels } from "@/lib/models";
+import { settingsPath } from "@/lib/route";
+import { cn } from "@/lib/cn";
+import { Button } from "@/ui/button";
+import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
+import { useChat } from "./chat-context";
+import { errorKind } from "./error-kind";
+import type { Turn } from "./turns";
+import { useAction } from "./use-action";
+
+const SETTINGS = new Set(["auth", "network", "model_not_found", "quota"]);
+
+/** What went wrong in a few words, and how to go on. */
+export function RunError({
+  turn,
+  error,
+  busy,
+}: {
+  turn: Turn;
+  error: NonNullable<Turn["error"]>;
+  busy: boolean;
+}) {
+  const t = useT("chat.error");
+  const failed = useT("chat.question");
+  const { actions } = useChat();
+  const action = useAction();
+  const [open, setOpen] = useState(false);
+  const kind = errorKind(error);
+  const disabled = busy || action.pending;
+  return (
+    <section
+      role="group"
+      aria-label={t(`title.${kind}`)}
+      className="my-2 rounded-2xl bg-destructive-soft p-4"
+    >
+      <div className="flex items-start gap-2.5">
+        <TriangleAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-destructive" />
+        <div className="min-w-0 flex-1">
+          <p className="text-sm font-medium">{t(`title.${kind}`)}</p>
+          <p className="mt-0.5 text-sm leading-relaxed text-foreground/80">{t(`text.${kind}`)}</p>
+        </div>
+      </div>
+      <div className="mt-3 flex flex-wrap items-center gap-2 pl-6.5">
+        <Button size="sm" disabled={disabled} onClick={() => action.run(() => actions.retry(turn.id))}>
+          <RotateCw aria-hidden />
+          {t("retry")}
+        </Button>
+        <OtherModels disabled={disabled} onPick={(name) => action.run(() => actions.retry(turn.id, name))} />
+        {SETTINGS.has(kind) && (
+          <Button asChild variant="ghost" size="sm">
+            <Link href={settingsPath("models")}>{t("settings")}</Link>
+          </Button>
+        )}
+        {error.message && (
+          <Button
+            variant="ghost"
+            size="sm"
+            aria-expanded={open}
+            className="text-muted-foreground"
+            onClick={() => setOpen(!open)}
+          >
+            {t("details")}
+            <ChevronRight aria-hidden className={cn("transition-transform", open && "rotate-90")} />
+          </Button>
+        )}
+      </div>
+      {open && (
+        <pre className="mt-3 max-h-60 overflow-auto rounded-lg bg-background/70 p-3 font-mono text-xs leading-5 break-words whitespace-pre-wrap">
+          {error.message}
+        </pre>
+      )}
+      {action.error && (
+        <p className="mt-2 pl-6.5 text-xs text-destructive">{failed("failed", { message: action.error })}</p>
+      )}
+    </section>
+  );
+}
+
+function OtherModels({ disabled, onPick }: { disabled: boolean; onPick: (name: string) => void }) {
+  const t = useT("chat.error");
+  const { data } = useModels();
+  const usable = data?.models.filter((model) => !model.problem) ?? [];
+  if (usable.length < 2) return null;
+  return (
+    <DropdownMenu>
+      <DropdownMenuTrigger asChild>
+        <Button variant="outline" size="sm" disabled={disabled}>
+          {t("changeModel")}
+        </Button>
+      </DropdownMenuTrigger>
+      <DropdownMenuContent align="start">
+        {usable.map((model) => (
+          <DropdownMenuItem key={model.name} onSelect={() => onPick(model.name)}>
+            {model.display_name}
+          </DropdownMenuItem>
+        ))}
+      </DropdownMenuContent>
+    </DropdownMenu>
+  );
+}

@@ -1,0 +1,97 @@
+/** How what the gateway tells of a thread looks to the views of the conversation. Pure. */
+import type { Run, TurnRecord } from "@/lib/api";
+import type { WaitingFor } from "./thread-state";
+import type { RunFacts, Said } from "./turns";
+
+export type Decision = "approve" | "edit" | "reject" | "respond";
+
+export interface Interrupt {
+  id: string;
+  value: unknown;
+  /** The calls that wait for a decision, in the order in which to decide; none if the value has another shape. */
+  calls: {
+    id: string | null;
+    name: string;
+    args: Record<string, unknown>;
+    description: string;
+    allowed: Decision[];
+  }[];
+}
+
+const ALL: Decision[] = ["approve", "edit", "reject", "respond"];
+
+/** Reads what LangChain's human-in-the-loop middleware asks. */
+export function interruptOf({ id, value }: WaitingFor): Interrupt {
+  const asked = (typeof value === "object" && value ? value : {}) as {
+    action_requests?: { name: string; args?: Record<string, unknown>; description?: string }[];
+    review_configs?: { action_name: string; allowed_decisions?: Decision[] }[];
+  };
+  const calls = (asked.action_requests ?? []).map((action) => {
+    const config = asked.review_configs?.find((review) => review.action_name === action.name);
+    return {
+      id: null,
+      name: action.name,
+      args: action.args ?? {},
+      description: action.description ?? "",
+      allowed: config?.allowed_decisions ?? ALL,
+    };
+  });
+  return { id, value, calls };
+}
+
+/** By id of the run that a question began; what went on with it after an answer to an interrupt is added to it. */
+export function factsOf(runs: readonly Run[] | undefined): ReadonlyMap<string, RunFacts> {
+  const found = new Map<string, RunFacts>();
+  let begun: RunFacts | undefined;
+  for (const run of [...(runs ?? [])].reverse()) {
+    const facts = factOf(run);
+    const goesOn = begun && run.kwargs.input == null;
+    begun = goesOn && begun ? joined(begun, facts) : facts;
+    found.set(begun.runId, begun);
+  }
+  return found;
+}
+
+const joined = (one: RunFacts, next: RunFacts): RunFacts => ({
+  ...next,
+  runId: one.runId,
+  startedAt: one.startedAt,
+  input: one.input + next.input,
+  output: one.output + next.output,
+  cost: one.cost === null && next.cost === null ? null : (one.cost ?? 0) + (next.cost ?? 0),
+});
+
+const factOf = (run: Run): RunFacts => ({
+  runId: run.run_id,
+  status: run.status as RunFacts["status"],
+  stopReason: run.stop_reason,
+  error: run.error,
+  cost: run.cost,
+  input: run.total_input_tokens,
+  output: run.total_output_tokens,
+  startedAt: run.started_at,
+  endedAt: run.ended_at,
+});
+
+/** All that the person said after the same message, in order of time; only what can be gone back to. */
+export function waysFrom(records: readonly TurnRecord[] | undefined, messageId: string): TurnRecord[] {
+  const own = records?.find((record) => record.message_id === messageId);
+  if (!own || own.checkpoint_id === null) return [];
+  return (records ?? []).filter(
+    (record) => record.checkpoint_id !== null && record.parent_message_id === own.parent_message_id,
+  );
+}
+
+/** By message of the thread as it stands: which of how many ways it is. */
+export function branchesOf(
+  records: readonly TurnRecord[] | undefined,
+  messages: readonly Said[],
+): ReadonlyMap<string, { index: number; count: number }> {
+  const found = new Map<string, { index: number; count: number }>();
+  for (const { id, type } of messages) {
+    const ways = type === "human" ? waysFrom(records, id) : [];
+    const index = ways.findIndex((way) => way.message_id === id);
+    if (ways.length > 1 && index >= 0) found.set(id, { index, count: ways.length });
+  }
+  return found;
+}

@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { countFailed, countWork, hasFailed, segmentsOf, splitRunning } from "./steps-summary";
+import { callWith } from "./test-session";
+import type { Part, ToolCall } from "./turns";
+
+const tool = (id: string, call: Partial<ToolCall>): Part => ({
+  kind: "tool",
+  id,
+  call: callWith({ id, ...call }),
+});
+const thinking = (id: string, streaming = false): Part => ({ kind: "thinking", id, text: "hm", streaming });
+const steering: Part = { kind: "steering", id: "s", text: "In French" };
+const ids = (parts: Part[]) => parts.map((part) => part.id);
+
+describe("countWork", () => {
+  it("counts in the order of first times, a file once however often it is read", () => {
+    const parts = [
+      thinking("t"),
+      tool("1", { name: "read_file", args: { path: "/a" } }),
+      tool("2", { name: "bash" }),
+      tool("3", { name: "read_file", args: { path: "/b" } }),
+      tool("4", { name: "read_file", args: { path: "/a", start_line: 10 } }),
+      tool("5", { name: "some_mcp__tool" }),
+    ];
+    expect(countWork(parts)).toEqual([
+      { work: "read", count: 2 },
+      { work: "command", count: 1 },
+      { work: "other", count: 1 },
+    ]);
+  });
+});
+
+describe("hasFailed", () => {
+  it.each([
+    ["a tool that says so in words", { name: "read_file", result: "Error: File not found: /x" }, true],
+    ["a status", { name: "x", status: "error", result: "boom" }, true],
+    ["an exit code", { result: "oops\nExit Code: 2" }, true],
+    ["an exit code with a warning behind it", { result: "oops\nExit Code: 2\n\n⚠️ Warning: note" }, true],
+    ["a command that was stopped", { result: "tick\nError: the command was stopped after 5 seconds." }, true],
+    ["a file that speaks of errors", { name: "read_file", result: "1\nError: not mine" }, false],
+    ["a command that prints the word", { result: "log\nError: handled" }, false],
+    [
+      "a call that the person stopped",
+      { status: "error", result: "Not finished: the user stopped the run." },
+      false,
+    ],
+    ["a call that was broken off", { status: "stopped", result: "" }, false],
+  ] as [string, Partial<ToolCall>, boolean][])("%s", (_name, call, failed) => {
+    expect(hasFailed(callWith(call))).toBe(failed);
+    expect(countFailed([tool("1", call)])).toBe(failed ? 1 : 0);
+  });
+});
+
+describe("what is folded while the agent works", () => {
+  it("keeps everything open from the first step that is not over", () => {
+    const parts = [thinking("t"), tool("1", {}), tool("2", { status: "running" }), tool("3", {})];
+    expect(ids(splitRunning(parts).former)).toEqual(["t", "1"]);
+    expect(ids(splitRunning(parts).current)).toEqual(["2", "3"]);
+  });
+
+  it("keeps the last step open between two, so that nothing jumps", () => {
+    expect(ids(splitRunning([thinking("t"), tool("1", {})]).current)).toEqual(["1"]);
+  });
+
+  it("never hides what the person said in between", () => {
+    const segments = segmentsOf([tool("1", {}), steering, tool("2", {}), thinking("t")]);
+    expect(segments.map((one) => (one.kind === "work" ? ids(one.parts) : one.text))).toEqual([
+      ["1"],
+      "In French",
+      ["2", "t"],
+    ]);
+  });
+});

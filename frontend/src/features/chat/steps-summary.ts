@@ -1,0 +1,111 @@
+/** What a row of steps says in one line, and which of them are shown while the agent works. */
+import type { Part, ToolCall } from "./turns";
+
+/** Kinds of work, as keys of the texts `chat.did.*`. */
+export type Work =
+  | "command"
+  | "read"
+  | "list"
+  | "search"
+  | "write"
+  | "edit"
+  | "web"
+  | "fetch"
+  | "image"
+  | "plan"
+  | "present"
+  | "ask"
+  | "task"
+  | "other";
+
+const WORK: Record<string, Work> = {
+  bash: "command",
+  read_process: "command",
+  kill_process: "command",
+  read_file: "read",
+  ls: "list",
+  glob: "search",
+  grep: "search",
+  write_file: "write",
+  str_replace: "edit",
+  web_search: "web",
+  image_search: "web",
+  web_fetch: "fetch",
+  view_image: "image",
+  write_todos: "plan",
+  present_files: "present",
+  ask_clarification: "ask",
+  task: "task",
+};
+
+export const workOf = (name: string): Work => WORK[name] ?? "other";
+
+export interface Count {
+  work: Work;
+  count: number;
+}
+
+/** How often each kind of work was done, in the order of its first time. Files count once, however often they are touched. */
+export function countWork(parts: Part[]): Count[] {
+  const seen = new Map<Work, Set<string>>();
+  for (const part of parts) {
+    if (part.kind !== "tool") continue;
+    const work = workOf(part.call.name);
+    const path = part.call.args["path"];
+    const isFile = (work === "read" || work === "write" || work === "edit") && typeof path === "string";
+    seen.set(work, (seen.get(work) ?? new Set()).add(isFile ? path : part.id));
+  }
+  return [...seen].map(([work, ids]) => ({ work, count: ids.size }));
+}
+
+export const countFailed = (parts: Part[]) =>
+  parts.filter((part) => part.kind === "tool" && hasFailed(part.call)).length;
+
+/** Tools also tell of failures in words, with an ordinary status. */
+export const hasFailed = (call: ToolCall) =>
+  (call.status === "error" && !wasStopped(call) && !wasRefused(call)) ||
+  (call.status === "done" && (ERROR.test(call.result) || exitCode(call) > 0));
+
+/** The person ended it, or the run ended before it: no failure of the tool. */
+export const wasStopped = (call: ToolCall) =>
+  call.status === "stopped" || (call.status === "error" && call.result.startsWith("Not finished: "));
+
+/** The person did not allow it, and said no more. */
+export const wasRefused = (call: ToolCall) =>
+  call.status === "error" && call.result.startsWith("User rejected the tool call");
+
+/** At the beginning, or at the end of what a command printed before it was stopped. */
+const ERROR = /^Error: |\nError: the command was stopped/;
+
+/** Of a command; 0 if it tells none. */
+export function exitCode(call: ToolCall): number {
+  if (call.name !== "bash") return 0;
+  return Number([...call.result.matchAll(/^Exit Code: (\d+)$/gm)].at(-1)?.[1] ?? 0);
+}
+
+export function isActive(part: Part): boolean {
+  if (part.kind === "tool") return ["writing", "running", "waiting"].includes(part.call.status);
+  return part.kind !== "steering" && part.streaming;
+}
+
+export type Segment =
+  { kind: "work"; id: string; parts: Part[] } | { kind: "steering"; id: string; text: string };
+
+/** Steps in a row, cut where the person said something. */
+export function segmentsOf(steps: Part[]): Segment[] {
+  const segments: Segment[] = [];
+  for (const part of steps) {
+    const last = segments.at(-1);
+    if (part.kind === "steering") segments.push({ kind: "steering", id: part.id, text: part.text });
+    else if (last?.kind === "work") last.parts.push(part);
+    else segments.push({ kind: "work", id: part.id, parts: [part] });
+  }
+  return segments;
+}
+
+/** What is folded and what is open while the agent works: everything from the first step that is not over; the last one at least. */
+export function splitRunning(parts: Part[]): { former: Part[]; current: Part[] } {
+  const first = parts.findIndex(isActive);
+  const at = first === -1 ? Math.max(0, parts.length - 1) : first;
+  return { former: parts.slice(0, at), current: parts.slice(at) };
+}

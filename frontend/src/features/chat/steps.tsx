@@ -1,0 +1,133 @@
+"use client";
+import { ChevronRight } from "lucide-react";
+import { useId, useState } from "react";
+import { useLocale, useT } from "@/i18n";
+import { cn } from "@/lib/cn";
+import { formatDuration } from "@/lib/format";
+import { usePartTimes, type PartTime } from "./clock";
+import { Markdown } from "@/features/markdown";
+import { countFailed, countWork, segmentsOf, splitRunning } from "./steps-summary";
+import { Thinking } from "./thinking";
+import { ToolCard } from "./tool-card";
+import type { Part } from "./turns";
+
+type Times = Record<string, PartTime>;
+
+interface StepsProps {
+  steps: Part[];
+  /** The agent works on the last of them, and has not begun its answer. */
+  working: boolean;
+  /** Of the whole turn, in milliseconds; null: not known. */
+  duration: number | null;
+}
+
+/** The work of a turn: what is done folded into a line, what is going on open. */
+export function Steps({ steps, working, duration }: StepsProps) {
+  const times = usePartTimes(steps);
+  const segments = segmentsOf(steps);
+  return (
+    <div className="flex flex-col">
+      {segments.map((segment, i) => {
+        const last = i === segments.length - 1;
+        if (segment.kind === "steering") return <Steering key={segment.id} text={segment.text} />;
+        if (working && last) return <Running key={segment.id} parts={segment.parts} times={times} />;
+        const took = segments.length === 1 ? duration : null;
+        return <Folded key={segment.id} parts={segment.parts} times={times} duration={took} />;
+      })}
+    </div>
+  );
+}
+
+function Running({ parts, times }: { parts: Part[]; times: Times }) {
+  const { former, current } = splitRunning(parts);
+  return (
+    <>
+      {former.length > 0 && <Folded parts={former} times={times} duration={seenDuration(former, times)} />}
+      <Rows parts={current} times={times} current />
+    </>
+  );
+}
+
+/** Steps in one line, which opens. */
+function Folded({ parts, times, duration }: { parts: Part[]; times: Times; duration: number | null }) {
+  const t = useT("chat.steps");
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  const summary = useSummary(parts, duration);
+  const failed = countFailed(parts);
+  if (parts.length === 1 && parts[0]!.kind !== "text") return <Rows parts={parts} times={times} />;
+  return (
+    <div>
+      <button
+        type="button"
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        title={open ? undefined : t("details")}
+        className="-ml-1.5 flex min-h-8 max-w-[calc(100%+0.75rem)] items-center gap-1.5 rounded-md px-1.5 text-left text-[13px] leading-5 text-muted-foreground transition-colors hover:bg-accent/60 hover:text-foreground pointer-coarse:min-h-10"
+        onClick={() => setOpen(!open)}
+      >
+        <span className="min-w-0 truncate">{summary}</span>
+        {failed > 0 && <span className="shrink-0 text-destructive">· {t("failed", { n: failed })}</span>}
+        <ChevronRight
+          aria-hidden
+          className={cn(
+            "size-3.5 shrink-0 opacity-60 transition-transform duration-150 motion-reduce:transition-none",
+            open && "rotate-90",
+          )}
+        />
+      </button>
+      {open && (
+        <div
+          id={id}
+          className="mt-0.5 mb-2 ml-1 animate-in border-l pl-4 duration-150 fade-in-0 motion-reduce:animate-none"
+        >
+          <Rows parts={parts} times={times} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Rows({ parts, times, current = false }: { parts: Part[]; times: Times; current?: boolean }) {
+  return parts.map((part) => {
+    if (part.kind === "tool")
+      return <ToolCard key={part.id} call={part.call} time={times[part.id]} current={current} />;
+    if (part.kind === "thinking")
+      return <Thinking key={part.id} text={part.text} streaming={part.streaming} time={times[part.id]} />;
+    const streaming = part.kind === "text" && part.streaming;
+    return <Markdown key={part.id} text={part.text} streaming={streaming} className="py-1.5" />;
+  });
+}
+
+function Steering({ text }: { text: string }) {
+  const t = useT("chat.steps");
+  return (
+    <div className="my-3 flex flex-col items-end gap-1">
+      <span className="pr-1 text-xs text-muted-foreground">{t("steered")}</span>
+      <div className="max-w-[85%] rounded-2xl rounded-br-md bg-secondary px-4 py-2.5 text-[15px] leading-relaxed break-words whitespace-pre-wrap">
+        {text}
+      </div>
+    </div>
+  );
+}
+
+/** "Read 3 files, ran 2 commands · 12 s" */
+function useSummary(parts: Part[], duration: number | null): string {
+  const t = useT("chat");
+  const [locale] = useLocale();
+  const time = duration !== null && duration >= 1000 ? formatDuration(duration) : null;
+  const work = countWork(parts).map(({ work, count }) => t(`did.${work}`, { n: count }));
+  if (!work.length) return capital(time ? t("did.thoughtFor", { time }) : t("did.thought"), locale);
+  return [capital(work.join(t("steps.separator")), locale), time].filter(Boolean).join(" · ");
+}
+
+const capital = (text: string, locale: string) => text.charAt(0).toLocaleUpperCase(locale) + text.slice(1);
+
+/** From the first to the last moment that was seen. */
+function seenDuration(parts: Part[], times: Times): number | null {
+  const seen = parts.flatMap((part) => times[part.id] ?? []);
+  if (!seen.length) return null;
+  return (
+    Math.max(...seen.map((time) => time.end ?? time.start)) - Math.min(...seen.map((time) => time.start))
+  );
+}

@@ -1,0 +1,238 @@
+/** One thread as this browser sees it: loaded once, followed from there on, and what was sent but not heard back yet. */
+import { thread, threadApi } from "@/lib/api";
+import { ApiError, http } from "@/lib/http";
+import type { RunSettings } from "@/lib/run-settings";
+import { uuid } from "@/lib/uuid";
+import { follow } from "./protocol";
+import {
+  cutBefore,
+  EMPTY,
+  loaded,
+  reduce,
+  type ThreadState,
+  type Values,
+  type WaitingFor,
+} from "./thread-state";
+import type { FileRef, Said } from "./turns";
+
+export interface Outgoing {
+  text: string;
+  files?: FileRef[];
+}
+
+export type Phase = "loading" | "missing" | "failed" | "ready";
+
+export interface Snapshot {
+  phase: Phase;
+  loadError: ApiError | null;
+  connection: "live" | "retrying";
+  thread: ThreadState;
+  /** Sent, and not yet in the thread. */
+  pending: readonly Said[];
+  /** The thread has been there before this browser spoke to it, or does now. */
+  exists: boolean;
+}
+
+const NEW: Snapshot = {
+  phase: "ready",
+  loadError: null,
+  connection: "live",
+  thread: EMPTY,
+  pending: [],
+  exists: false,
+};
+
+export class ThreadSession {
+  private snapshot: Snapshot;
+  private readonly listeners = new Set<() => void>();
+  private stopFollowing: (() => void) | null = null;
+  private loading: AbortController | null = null;
+  private users = 0;
+
+  /** `fresh`: the thread is not there yet; it begins with the first message. */
+  constructor(
+    readonly id: string,
+    fresh: boolean,
+  ) {
+    this.snapshot = fresh ? NEW : { ...NEW, phase: "loading", exists: true };
+  }
+
+  getSnapshot = () => this.snapshot;
+
+  /** Loads and follows while anybody listens. */
+  subscribe = (listener: () => void) => {
+    this.listeners.add(listener);
+    this.users += 1;
+    if (this.users === 1 && this.snapshot.exists) void this.load();
+    return () => {
+      this.listeners.delete(listener);
+      this.users -= 1;
+      if (this.users === 0) this.stop();
+    };
+  };
+
+  /** Reads the thread anew, and follows it from there. */
+  load = async (): Promise<void> => {
+    this.stop();
+    const loading = (this.loading = new AbortController());
+    try {
+      const found = await thread(this.id, loading.signal);
+      const waitingFor = Object.values(found.interrupts).flat() as unknown as WaitingFor[];
+      const running = found.status === "busy";
+      this.set({
+        phase: "ready",
+        loadError: null,
+        exists: true,
+        thread: {
+          ...loaded(found.values as Values, waitingFor, running),
+          endings: this.snapshot.thread.endings + 1,
+        },
+        pending: [],
+      });
+      if (!loading.signal.aborted) this.follow(found.stream_position);
+    } catch (error) {
+      if (loading.signal.aborted) return;
+      const told = error instanceof ApiError ? error : new ApiError(String(error), 0, "error");
+      this.set({ phase: told.status === 404 ? "missing" : "failed", loadError: told });
+    }
+  };
+
+  /** Starts a run with the message; it waits for its turn while another one is on its way. Throws ApiError. */
+  async send(
+    message: Outgoing,
+    settings: RunSettings,
+    place: { checkpointId?: string; insteadOf?: string } = {},
+  ) {
+    const id = uuid();
+    const before = this.snapshot;
+    const waits = before.thread.running && !place.checkpointId;
+    if (!waits) {
+      const cut = place.insteadOf ? cutBefore(before.thread, place.insteadOf) : before.thread;
+      this.set({ thread: { ...cut, waitingFor: [] }, pending: [...before.pending, sending(id, message)] });
+    }
+    try {
+      await http.post(threadApi(this.id, "/runs"), {
+        assistant_id: "lead_agent",
+        if_not_exists: "create",
+        input: { messages: [wire(id, message)] },
+        context: contextOf(settings),
+        multitask_strategy: place.checkpointId ? "interrupt" : "enqueue",
+        ...(place.checkpointId ? { checkpoint_id: place.checkpointId } : {}),
+      });
+    } catch (error) {
+      const { waitingFor } = before.thread;
+      this.set({
+        thread: place.insteadOf ? before.thread : { ...this.snapshot.thread, waitingFor },
+        pending: without(this.snapshot.pending, id),
+      });
+      throw error;
+    }
+    if (!this.snapshot.exists) {
+      this.set({ exists: true });
+      this.follow(0);
+    }
+  }
+
+  /** Hands a message to the run on its way. ApiError 409 `not_running`: there is none. */
+  steer = (text: string) => http.post(threadApi(this.id, "/steer"), { message: wire(uuid(), { text }) });
+
+  /** Answers what the thread waits for. */
+  async respond(interruptId: string, value: unknown, settings: RunSettings) {
+    const before = this.snapshot.thread;
+    const waitingFor = before.waitingFor.filter(({ id }) => id !== interruptId);
+    this.set({ thread: { ...before, waitingFor, running: true } }); // before it can have ended
+    try {
+      await http.post(threadApi(this.id, "/runs"), {
+        assistant_id: "lead_agent",
+        command: { resume: { [interruptId]: value } },
+        context: contextOf(settings),
+      });
+    } catch (error) {
+      this.set({
+        thread: { ...this.snapshot.thread, waitingFor: before.waitingFor, running: before.running },
+      });
+      throw error;
+    }
+  }
+
+  async stopRun(runId: string) {
+    await http.post(threadApi(this.id, `/runs/${runId}/cancel`), undefined, {
+      query: { action: "interrupt" },
+    });
+  }
+
+  /** Goes back to another way on from a message of the person. */
+  async goTo(checkpointId: string) {
+    await http.post(threadApi(this.id, "/state"), {
+      values: null,
+      checkpoint: { checkpoint_id: checkpointId },
+    });
+    await this.load();
+  }
+
+  private follow(since: number) {
+    this.stopFollowing?.();
+    if (this.users === 0) return;
+    this.stopFollowing = follow(this.id, since, {
+      onEvents: (events) => {
+        const state = reduce(this.snapshot.thread, events);
+        const heard = new Set(state.messages.map(({ id }) => id));
+        const pending = this.snapshot.pending.filter(({ id }) => !heard.has(id));
+        this.set({
+          thread: state,
+          pending: pending.length === this.snapshot.pending.length ? this.snapshot.pending : pending,
+        });
+      },
+      onConnection: (connection) => this.set({ connection }),
+      onGone: (error) => this.set({ phase: "missing", loadError: error }),
+    });
+  }
+
+  private stop() {
+    this.loading?.abort();
+    this.stopFollowing?.();
+    this.stopFollowing = null;
+  }
+
+  private set(change: Partial<Snapshot>) {
+    const changed = Object.entries(change).some(
+      ([key, value]) => this.snapshot[key as keyof Snapshot] !== value,
+    );
+    if (!changed) return;
+    this.snapshot = { ...this.snapshot, ...change };
+    this.listeners.forEach((listener) => listener());
+  }
+}
+
+/** Names as in the gateway's `context`. */
+function contextOf({ modelName, mode, effort }: RunSettings) {
+  return {
+    mode,
+    ...(modelName ? { model_name: modelName } : {}),
+    ...(effort ? { reasoning_effort: effort } : {}),
+  };
+}
+
+const wire = (id: string, { text, files }: Outgoing) => ({
+  type: "human",
+  id,
+  content: text,
+  ...(files?.length ? { additional_kwargs: { files } } : {}),
+});
+
+const sending = (id: string, { text, files }: Outgoing): Said => ({
+  id,
+  type: "human",
+  text,
+  thinking: "",
+  calls: [],
+  callId: null,
+  failed: false,
+  images: [],
+  files: files ?? [],
+  usage: null,
+  runId: null,
+  sending: true,
+});
+
+const without = (pending: readonly Said[], id: string) => pending.filter((message) => message.id !== id);

@@ -1,0 +1,252 @@
+import { describe, expect, it } from "vitest";
+import type { ProtocolEvent } from "./protocol";
+import { cutBefore, EMPTY, loaded, reduce, type ThreadState } from "./thread-state";
+import { toTurns, TurnCache, type Surroundings } from "./turns";
+import type { WireMessage } from "./wire-message";
+
+let seq = 0;
+const event = (method: string, data: unknown, namespace: string[] = []): ProtocolEvent => ({
+  seq: (seq += 1),
+  method,
+  params: { namespace, timestamp: 0, data },
+});
+const begin = event("lifecycle", { event: "running", run_id: "r1" });
+const finish = event("lifecycle", { event: "completed", run_id: "r1" });
+const human = (id: string, run: string, content = "hello"): WireMessage => ({
+  id,
+  type: "human",
+  content,
+  additional_kwargs: { run_id: run },
+});
+const ai = (id: string, content: string, more: Partial<WireMessage> = {}): WireMessage => ({
+  id,
+  type: "ai",
+  content,
+  ...more,
+});
+const start = (id: string, role = "ai", more: object = {}) =>
+  event("messages", { event: "message-start", id, role, ...more });
+const block = (index: number, content: object) =>
+  event("messages", { event: "content-block-start", index, content });
+const delta = (index: number, change: object) =>
+  event("messages", { event: "content-block-delta", index, delta: change });
+const end = (usage?: object) => event("messages", { event: "message-finish", usage });
+const say = (id: string, text: string) => [
+  start(id),
+  block(0, { type: "text", text: "" }),
+  ...[...text].map((letter) => delta(0, { type: "text-delta", text: letter })),
+  end({ input_tokens: 10, output_tokens: 2, total_tokens: 12 }),
+];
+const around = (state: ThreadState, more: Partial<Surroundings> = {}): Surroundings => ({
+  running: state.running,
+  growing: state.growing,
+  outputs: state.outputs,
+  waiting: state.waitingFor.length > 0,
+  runs: new Map(),
+  branches: new Map(),
+  ...more,
+});
+const turnsOf = (state: ThreadState, more?: Partial<Surroundings>) =>
+  toTurns(state.messages, around(state, more));
+
+describe("a run that is followed", () => {
+  const question = event("values", { messages: [human("h1", "r1")] });
+
+  it("shows the answer as it grows, and its usage at the end", () => {
+    const half = reduce(EMPTY, [begin, question, ...say("a1", "Hi!").slice(0, 4)]);
+    expect(turnsOf(half)[0]?.answer).toEqual({ id: "a1", text: "Hi", streaming: true });
+    const whole = reduce(EMPTY, [begin, question, ...say("a1", "Hi!"), finish]);
+    expect(turnsOf(whole)[0]).toMatchObject({
+      answer: { text: "Hi!", streaming: false },
+      state: "done",
+      usage: { total: 12 },
+    });
+  });
+
+  it("tells thinking, calls with their live output, and results apart", () => {
+    const calling = [
+      begin,
+      question,
+      start("a1"),
+      block(0, { type: "reasoning", reasoning: "" }),
+      delta(0, { type: "reasoning-delta", reasoning: "hmm" }),
+      block(1, { type: "tool_call_chunk", id: "c1", name: "bash", args: "" }),
+      delta(1, { type: "tool-call-delta", args: '{"comm' }),
+    ];
+    const writing = turnsOf(reduce(EMPTY, calling))[0]!;
+    expect(writing.steps).toMatchObject([
+      { kind: "thinking", text: "hmm", streaming: false },
+      { kind: "tool", call: { status: "writing" } },
+    ]);
+    const called = [
+      ...calling,
+      event("messages", {
+        event: "content-block-finish",
+        index: 1,
+        content: { type: "tool_call", id: "c1", name: "bash", args: { command: "ls" } },
+      }),
+      end(),
+      event("custom", {
+        name: "tool_output",
+        payload: { type: "tool_output", tool_call_id: "c1", text: "a\n" },
+      }),
+      event("custom", {
+        name: "tool_output",
+        payload: { type: "tool_output", tool_call_id: "c1", text: "b\n" },
+      }),
+    ];
+    const working = turnsOf(reduce(EMPTY, called))[0]!;
+    expect(working.steps[1]).toMatchObject({
+      call: { args: { command: "ls" }, status: "running", output: "a\nb\n" },
+    });
+    const result = [
+      start("t1", "tool", { tool_call_id: "c1", name: "bash" }),
+      block(0, { type: "text", text: "a\nb" }),
+      end(),
+    ];
+    const done = turnsOf(reduce(EMPTY, [...called, ...result, ...say("a2", "Two files."), finish]))[0]!;
+    expect(done.steps[1]).toMatchObject({ call: { status: "done", result: "a\nb" } });
+    expect(done.answer?.text).toBe("Two files.");
+  });
+
+  it("forgets a step that a run says anew after a crash", () => {
+    const state = reduce(EMPTY, [
+      begin,
+      question,
+      ...say("a1", "half").slice(0, 4),
+      event("messages", { event: "error" }),
+      begin,
+    ]);
+    expect(turnsOf(state)[0]?.answer).toBeNull();
+    expect(turnsOf(reduce(state, say("a2", "whole")))[0]?.answer?.text).toBe("whole");
+  });
+
+  it("keeps what grows when a snapshot does not hold it yet", () => {
+    const state = reduce(EMPTY, [
+      begin,
+      question,
+      ...say("a1", "He").slice(0, 3),
+      event("values", { messages: [human("h1", "r1")] }),
+    ]);
+    expect(turnsOf(state)[0]?.answer?.text).toBe("H");
+  });
+
+  it("does not show what sub-agents say as its own", () => {
+    const inner = say("x", "inner").map((one) => ({
+      ...one,
+      params: { ...one.params, namespace: ["tools:c1"] },
+    }));
+    expect(reduce(EMPTY, [begin, question, ...inner]).messages).toHaveLength(1);
+  });
+
+  it("waits for a decision, and no longer once it was made anywhere", () => {
+    const asked = reduce(EMPTY, [
+      begin,
+      question,
+      event("input.requested", { interrupt_id: "i1", payload: { a: 1 } }),
+      finish,
+    ]);
+    expect(asked.waitingFor).toEqual([{ id: "i1", value: { a: 1 } }]);
+    expect(turnsOf(asked)[0]?.state).toBe("waiting");
+    expect(reduce(asked, [event("input.answered", { interrupt_ids: ["i1"] })]).waitingFor).toEqual([]);
+  });
+});
+
+describe("a thread that was loaded in the middle of a run", () => {
+  const values = {
+    messages: [human("h1", "r1"), ai("a1", "First.", { tool_calls: [{ id: "c1", name: "bash", args: {} }] })],
+  };
+
+  it("does not write anew what it has, and adds what it has not", () => {
+    const state = reduce(loaded(values, [], true), [
+      begin,
+      ...say("a1", "Fi").slice(0, 3),
+      end(),
+      ...say("a2", "Second."),
+    ]);
+    expect(state.messages.map(({ text }) => text)).toEqual(["hello", "First.", "Second."]);
+  });
+
+  it("keeps the identity of messages that a snapshot repeats", () => {
+    const before = loaded(values, [], true);
+    const after = reduce(before, [event("values", structuredClone(values))]);
+    expect(after.messages[1]).toBe(before.messages[1]);
+  });
+});
+
+describe("turns", () => {
+  const two = loaded(
+    { messages: [human("h1", "r1"), ai("a1", "One"), human("h2", "r2"), ai("a2", "Two")] },
+    [],
+    false,
+  );
+
+  it("begin with each question; what is said during a run steers it", () => {
+    const steered = loaded(
+      { messages: [human("h1", "r1"), ai("a1", "One"), human("h2", "r1", "shorter"), ai("a2", "1")] },
+      [],
+      false,
+    );
+    expect(turnsOf(steered).map(({ steps }) => steps.map(({ kind }) => kind))).toEqual([
+      ["text", "steering"],
+    ]);
+    expect(turnsOf(two)).toHaveLength(2);
+  });
+
+  it("stay the same objects while another one grows", () => {
+    const cache = new TurnCache();
+    const before = cache.turns(two.messages, around(two, { running: true }));
+    const grown = reduce({ ...two, running: true }, say("a3", "More"));
+    const after = cache.turns(grown.messages, around(grown));
+    expect(after[0]).toBe(before[0]);
+    expect(after[1]).not.toBe(before[1]);
+  });
+
+  it("end where an edited message was", () => {
+    expect(cutBefore(two, "h2").messages.map(({ id }) => id)).toEqual(["h1", "a1"]);
+  });
+
+  it("say why a run failed", () => {
+    const facts = {
+      runId: "r2",
+      stopReason: null,
+      cost: null,
+      input: 0,
+      output: 0,
+      startedAt: null,
+      endedAt: null,
+    };
+    const runs = new Map([["r2", { ...facts, status: "error" as const, error: "RateLimitError: too many" }]]);
+    expect(turnsOf(two, { runs })[1]).toMatchObject({
+      state: "error",
+      error: { name: "RateLimitError", message: "too many" },
+    });
+  });
+
+  it("hold delivered files and a question of the agent", () => {
+    const calls = [
+      {
+        id: "c1",
+        name: "present_files",
+        args: { filepaths: ["/mnt/user-data/outputs/a.md", "/mnt/user-data/outputs/a.md"] },
+      },
+      { id: "c2", name: "ask_clarification", args: { question: "Which?", options: ["A", "B"] } },
+    ];
+    const results = calls.map(({ id, name }): WireMessage => ({
+      id: `t${id}`,
+      type: "tool",
+      name,
+      content: "ok",
+      tool_call_id: id,
+    }));
+    const state = loaded(
+      { messages: [human("h1", "r1"), ai("a1", "", { tool_calls: calls }), ...results] },
+      [],
+      false,
+    );
+    expect(turnsOf(state)[0]).toMatchObject({
+      presented: ["/mnt/user-data/outputs/a.md"],
+      clarification: { question: "Which?", options: ["A", "B"], answered: false },
+    });
+  });
+});

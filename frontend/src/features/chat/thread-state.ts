@@ -1,0 +1,271 @@
+/** What a browser knows of a thread: its values, and what events have added since. Pure; unchanged parts keep their identity. */
+import type { ProtocolEvent } from "./protocol";
+import type { Said, Todo } from "./turns";
+import { said, type WireMessage } from "./wire-message";
+
+export interface Values {
+  title?: string | null;
+  messages?: WireMessage[];
+  todos?: Todo[] | null;
+  artifacts?: string[];
+}
+
+export interface WaitingFor {
+  id: string;
+  value: unknown;
+}
+
+export interface ThreadState {
+  messages: readonly Said[];
+  title: string | null;
+  todos: readonly Todo[];
+  artifacts: readonly string[];
+  running: boolean;
+  waitingFor: readonly WaitingFor[];
+  growing: ReadonlySet<string>;
+  /** By call: what it has written so far. */
+  outputs: Readonly<Record<string, string>>;
+  /** The model did not answer and is asked again. */
+  retry: string | null;
+  /** Input tokens of the newest call of the model. */
+  contextUsed: number | null;
+  /** Grows with each run that has ended. */
+  endings: number;
+  /** Ids of messages that the loaded state held: the replay of a run does not write them anew. */
+  sealed: ReadonlySet<string>;
+  /** The message that is being told. */
+  current: { id: string; blocks: Block[] } | null;
+}
+
+interface Block {
+  type: "text" | "reasoning" | "tool_call" | "other";
+  text: string;
+  id?: string;
+  name?: string;
+  args?: Record<string, unknown>;
+}
+
+export const EMPTY: ThreadState = {
+  messages: [],
+  title: null,
+  todos: [],
+  artifacts: [],
+  running: false,
+  waitingFor: [],
+  growing: new Set(),
+  outputs: {},
+  retry: null,
+  contextUsed: null,
+  endings: 0,
+  sealed: new Set(),
+  current: null,
+};
+/** Characters of a command's live output that are kept; the result holds the rest. */
+const OUTPUT = 100_000;
+
+/** The state as loaded. */
+export function loaded(values: Values, waitingFor: readonly WaitingFor[], running: boolean): ThreadState {
+  const state = withValues({ ...EMPTY, waitingFor, running }, values);
+  const usage = state.messages.findLast((message) => message.usage)?.usage;
+  return { ...state, sealed: new Set(state.messages.map(({ id }) => id)), contextUsed: usage?.input ?? null };
+}
+
+/** A message and all after it taken away: the person says it in other words. */
+export function cutBefore(state: ThreadState, messageId: string): ThreadState {
+  const at = state.messages.findIndex(({ id }) => id === messageId);
+  return at < 0 ? state : { ...state, messages: state.messages.slice(0, at), waitingFor: [], todos: [] };
+}
+
+export function reduce(state: ThreadState, events: readonly ProtocolEvent[]): ThreadState {
+  return events.reduce(afterEvent, state);
+}
+
+function afterEvent(state: ThreadState, { method, params }: ProtocolEvent): ThreadState {
+  const data = params.data as Record<string, unknown>;
+  if (method === "custom") return afterCustom(state, (data.payload ?? data) as Record<string, unknown>);
+  if (params.namespace.length > 0) return state; // what sub-agents say stands in their own cards
+  switch (method) {
+    case "lifecycle":
+      return afterLifecycle(state, data);
+    case "values":
+      return withValues(state, data as Values);
+    case "messages":
+      return afterMessageEvent(state, data);
+    case "input.requested": {
+      const waiting = { id: String(data.interrupt_id), value: data.payload ?? data.value };
+      return { ...state, waitingFor: [...state.waitingFor.filter(({ id }) => id !== waiting.id), waiting] };
+    }
+    case "input.answered": {
+      const answered = new Set(data.interrupt_ids as string[]);
+      return { ...state, waitingFor: state.waitingFor.filter(({ id }) => !answered.has(id)) };
+    }
+    default:
+      return state;
+  }
+}
+
+function afterLifecycle(state: ThreadState, data: Record<string, unknown>): ThreadState {
+  if (data.event === "running") return { ...state, running: true, waitingFor: [], retry: null };
+  if (!["completed", "failed", "interrupted"].includes(String(data.event))) return state;
+  const none = { growing: EMPTY.growing, current: null, outputs: {}, retry: null };
+  return { ...state, ...none, running: false, endings: state.endings + 1 };
+}
+
+function withValues(state: ThreadState, values: Values): ThreadState {
+  const known = new Map(state.messages.map((message) => [message.id, message]));
+  const messages = (values.messages ?? []).flatMap((message) => {
+    const now = said(message);
+    const before = now && known.get(now.id);
+    return now ? [before && JSON.stringify(before) === JSON.stringify(now) ? before : now] : [];
+  });
+  const ids = new Set(messages.map(({ id }) => id));
+  const told = state.messages.filter((message) => state.growing.has(message.id) && !ids.has(message.id));
+  return {
+    ...state,
+    messages: values.messages ? [...messages, ...told] : state.messages,
+    title: values.title ?? state.title,
+    todos: values.todos ?? [],
+    artifacts: values.artifacts ?? state.artifacts,
+  };
+}
+
+function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadState {
+  if (data.type === "tool_output" && typeof data.tool_call_id === "string") {
+    const before = state.outputs[data.tool_call_id] ?? "";
+    const output = (before + String(data.text ?? "")).slice(-OUTPUT);
+    return { ...state, outputs: { ...state.outputs, [data.tool_call_id]: output } };
+  }
+  if (data.type === "llm_retry") return { ...state, retry: String(data.message ?? "") };
+  if (data.type === "token_usage") {
+    const usage = data.usage as { input_tokens?: number } | undefined;
+    return { ...state, contextUsed: usage?.input_tokens ?? state.contextUsed };
+  }
+  return state;
+}
+
+function afterMessageEvent(state: ThreadState, data: Record<string, unknown>): ThreadState {
+  switch (data.event) {
+    case "message-start":
+      return afterStart(state, data);
+    case "content-block-start":
+    case "content-block-finish":
+      return withBlock(state, Number(data.index), () => blockOf(data.content as Record<string, unknown>));
+    case "content-block-delta":
+      return withBlock(state, Number(data.index), (block) =>
+        grown(block, data.delta as Record<string, unknown>),
+      );
+    case "message-finish":
+      return afterFinish(state, data);
+    case "error": // the run was taken up again, and says the step anew
+      return without(state, state.current?.id);
+    default:
+      return state;
+  }
+}
+
+function afterStart(state: ThreadState, data: Record<string, unknown>): ThreadState {
+  const id = String(data.id);
+  if (state.sealed.has(id)) return { ...state, current: null };
+  const message = said({
+    id,
+    type: data.role === "tool" || data.role === "human" ? data.role : "ai",
+    content: "",
+    name: data.name as string | undefined,
+    tool_call_id: data.tool_call_id as string | undefined,
+    additional_kwargs: {},
+  });
+  if (!message) return state;
+  const at = state.messages.findIndex((one) => one.id === id);
+  const messages = at < 0 ? [...state.messages, message] : state.messages.with(at, message);
+  return {
+    ...state,
+    messages,
+    retry: null,
+    current: { id, blocks: [] },
+    growing: new Set([...state.growing, id]),
+  };
+}
+
+function withBlock(
+  state: ThreadState,
+  index: number,
+  change: (block: Block | undefined) => Block,
+): ThreadState {
+  if (!state.current) return state;
+  const blocks = [...state.current.blocks];
+  blocks[index] = change(blocks[index]);
+  const of = (type: Block["type"]) => blocks.filter((block) => block?.type === type);
+  return {
+    ...state,
+    current: { ...state.current, blocks },
+    messages: withMessage(state, state.current.id, {
+      text: of("text")
+        .map(({ text }) => text)
+        .join(""),
+      thinking: of("reasoning")
+        .map(({ text }) => text)
+        .join(""),
+      calls: of("tool_call").map(({ id, name, args }) => ({
+        id: id ?? "",
+        name: name ?? "",
+        args: args ?? {},
+      })),
+    }),
+  };
+}
+
+function afterFinish(state: ThreadState, data: Record<string, unknown>): ThreadState {
+  if (!state.current) return state;
+  const told = data.usage as
+    { input_tokens: number; output_tokens: number; total_tokens: number } | undefined;
+  const usage = told && { input: told.input_tokens, output: told.output_tokens, total: told.total_tokens };
+  const growing = new Set(state.growing);
+  growing.delete(state.current.id);
+  return {
+    ...state,
+    growing,
+    current: null,
+    messages: usage ? withMessage(state, state.current.id, { usage }) : state.messages,
+    contextUsed: usage?.input ?? state.contextUsed,
+  };
+}
+
+function withMessage(state: ThreadState, id: string, change: Partial<Said>): readonly Said[] {
+  const at = state.messages.findLastIndex((message) => message.id === id);
+  const message = state.messages[at];
+  return message ? state.messages.with(at, { ...message, ...change }) : state.messages;
+}
+
+function without(state: ThreadState, id: string | undefined): ThreadState {
+  const growing = new Set(state.growing);
+  if (id) growing.delete(id);
+  return {
+    ...state,
+    growing,
+    current: null,
+    messages: state.messages.filter((message) => message.id !== id),
+  };
+}
+
+function blockOf(content: Record<string, unknown>): Block {
+  const { type } = content;
+  if (type === "text") return { type, text: String(content.text ?? "") };
+  if (type === "reasoning") return { type, text: String(content.reasoning ?? content.text ?? "") };
+  if (typeof type === "string" && type.includes("tool_call")) {
+    const { id, name, args } = content;
+    const whole = typeof args === "object" && args ? (args as Record<string, unknown>) : undefined;
+    const text = typeof args === "string" ? args : "";
+    return { type: "tool_call", text, id: String(id ?? ""), name: String(name ?? ""), args: whole ?? {} };
+  }
+  return { type: "other", text: "" };
+}
+
+function grown(block: Block | undefined, delta: Record<string, unknown>): Block {
+  if (delta.type === "tool-call-delta") {
+    const before = block ?? { type: "tool_call", text: "" };
+    return { ...before, text: before.text + String(delta.args ?? ""), args: before.args };
+  }
+  const type = delta.type === "reasoning-delta" ? "reasoning" : "text";
+  const before = block ?? { type, text: "" };
+  return { ...before, text: before.text + String(delta.text ?? delta.reasoning ?? "") };
+}

@@ -1,0 +1,107 @@
+"use client";
+import { useState, type ComponentType } from "react";
+import { useT } from "@/i18n";
+import { formatDuration } from "@/lib/format";
+import { useNow, type PartTime } from "../clock";
+import { exitCode, hasFailed, isActive, wasRefused, wasStopped } from "../steps-summary";
+import { StepRow } from "../step-row";
+import type { ToolCall } from "../turns";
+import { CommandBody } from "./command";
+import { describe } from "./describe";
+import { ImageBody, ListBody, ReadBody, WriteBody } from "./files";
+import { PlainBody, PresentBody, TaskBody, TodosBody, WebBody } from "./others";
+import { parseHits, parseList } from "./results";
+
+const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
+  bash: CommandBody,
+  read_process: CommandBody,
+  kill_process: CommandBody,
+  write_file: WriteBody,
+  str_replace: WriteBody,
+  read_file: ReadBody,
+  ls: ListBody,
+  glob: ListBody,
+  grep: ListBody,
+  view_image: ImageBody,
+  web_search: WebBody,
+  image_search: WebBody,
+  web_fetch: WebBody,
+  write_todos: TodosBody,
+  present_files: PresentBody,
+  task: TaskBody,
+};
+
+/** Tools that are worth watching while they work. */
+const WATCHED = /^(bash|write_file|str_replace|write_todos|task)$/;
+
+interface ToolCardProps {
+  call: ToolCall;
+  time?: PartTime;
+  /** The agent is at it now: what is worth watching is open by itself. */
+  current?: boolean;
+}
+
+export function ToolCard({ call, time, current = false }: ToolCardProps) {
+  const t = useT("chat");
+  const [chosen, setChosen] = useState<boolean | null>(null);
+  const { icon, deed, subject, why } = describe(call);
+  const failed = hasFailed(call);
+  const working = isActive({ kind: "tool", id: call.id, call });
+  const verb = t(working ? `doing.${deed}` : `done.${deed}`, { name: subject });
+  const isCommand = deed === "run";
+  const Body = BODIES[call.name] ?? PlainBody;
+  return (
+    <StepRow
+      icon={icon}
+      title={isCommand ? why || verb : verb}
+      detail={isCommand ? subject : why}
+      mono={isCommand}
+      meta={<Meta call={call} time={time} />}
+      working={working && call.status !== "waiting"}
+      failure={failed ? failureText(call) : null}
+      open={chosen ?? (current && WATCHED.test(call.name))}
+      onOpen={setChosen}
+    >
+      <Body call={call} />
+    </StepRow>
+  );
+}
+
+function Meta({ call, time }: { call: ToolCall; time?: PartTime }) {
+  const t = useT("chat.tool");
+  const now = useNow(time !== undefined && time.end === null);
+  const duration = time ? (time.end ?? now) - time.start : 0;
+  const parts = [note(call, t), duration >= 1000 ? formatDuration(duration) : ""].filter(Boolean);
+  return parts.join(" · ");
+}
+
+function note(call: ToolCall, t: ReturnType<typeof useT<"chat.tool">>): string {
+  if (wasStopped(call)) return t("stopped");
+  if (wasRefused(call)) return t("refused");
+  if (call.status === "waiting") return t("needsYou");
+  if (call.status !== "done") return "";
+  const code = exitCode(call);
+  if (code > 0) return t("exit", { code });
+  if (hasFailed(call)) return "";
+  if (call.name === "grep") return t("matches", { n: parseList(call.name, call.result).entries.length });
+  if (call.name === "ls" || call.name === "glob")
+    return t("entries", { n: parseList(call.name, call.result).entries.length });
+  if (call.name === "web_search" || call.name === "image_search")
+    return t("links", { n: parseHits(call.result).length });
+  if (call.name === "read_file") return t("lines", { n: call.result.split("\n").length });
+  if (call.name === "write_file")
+    return t("lines", {
+      n: String(call.args["content"] ?? "")
+        .trimEnd()
+        .split("\n").length,
+    });
+  return "";
+}
+
+/** The line that says most: of a tool's words the first, of a command's output the last. */
+function failureText(call: ToolCall): string {
+  const lines = call.result.split("\n").filter((line) => line.trim() && !/^Exit Code: \d+$/.test(line));
+  const error = lines.findLast((line) => /^Error: /.test(line));
+  const line = error ?? (call.name === "bash" ? lines.at(-1) : lines[0]) ?? "";
+  return line.replace(/^Error: /, "").slice(0, 300);
+}

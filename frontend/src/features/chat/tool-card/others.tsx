@@ -1,0 +1,142 @@
+"use client";
+import { Circle, CircleCheck, CircleDot } from "lucide-react";
+import { useT } from "@/i18n";
+import { cn } from "@/lib/cn";
+import { Markdown } from "@/features/markdown";
+import type { Todo, ToolCall } from "../turns";
+import { Block, HitList, PathButton, PlainText } from "./blocks";
+import { Args } from "./describe";
+import { isWeb } from "@/lib/web";
+import { parseHits } from "./results";
+
+/** Of searches and pages. */
+export function WebBody({ call }: { call: ToolCall }) {
+  const url = new Args(call.args).text("url");
+  const hits = call.name === "web_fetch" ? [] : parseHits(call.result);
+  return (
+    <div className="flex flex-col gap-2">
+      {isWeb(url) && <HitList hits={[{ url, title: url, text: "" }]} />}
+      {hits.length > 0 ? (
+        <HitList hits={hits} />
+      ) : (
+        call.result && (
+          <Block copy={() => call.result}>
+            <PlainText text={call.result} />
+          </Block>
+        )
+      )}
+    </div>
+  );
+}
+
+export function PresentBody({ call }: { call: ToolCall }) {
+  return (
+    <ul className="flex flex-col gap-1">
+      {new Args(call.args).list("filepaths").map((path) => (
+        <li key={path}>
+          <PathButton path={path} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function TodosBody({ call }: { call: ToolCall }) {
+  return <TodoList todos={todosIn(call.args["todos"])} />;
+}
+
+const ICONS = { completed: CircleCheck, in_progress: CircleDot, pending: Circle };
+
+export function TodoList({ todos }: { todos: readonly Todo[] }) {
+  const t = useT("chat.todos.status");
+  return (
+    <ol className="flex flex-col gap-1">
+      {todos.map((todo, i) => {
+        const Icon = ICONS[todo.status] ?? Circle;
+        return (
+          <li key={i} className="flex items-start gap-2 text-[13px] leading-5">
+            <Icon
+              aria-hidden
+              className={cn(
+                "mt-0.5 size-4 shrink-0 text-muted-foreground",
+                todo.status === "completed" && "text-success",
+                todo.status === "in_progress" && "text-primary",
+              )}
+            />
+            <span className="sr-only">{t(todo.status)}</span>
+            <span
+              className={cn(
+                "min-w-0 break-words",
+                todo.status === "completed" && "text-muted-foreground line-through decoration-border",
+                todo.status === "in_progress" && "font-medium",
+              )}
+            >
+              {todo.content}
+            </span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function todosIn(value: unknown): Todo[] {
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((one): Todo[] => {
+    const { content, status } = (one ?? {}) as Partial<Todo>;
+    return typeof content === "string"
+      ? [{ content, status: status && status in ICONS ? status : "pending" }]
+      : [];
+  });
+}
+
+/** A sub-agent: what it was told, and its answer. */
+export function TaskBody({ call }: { call: ToolCall }) {
+  const t = useT("chat.tool");
+  const prompt = new Args(call.args).text("prompt");
+  return (
+    <div className="flex flex-col gap-2">
+      {prompt && (
+        <Block label={t("task")}>
+          <PlainText text={prompt} />
+        </Block>
+      )}
+      {call.result && (
+        <section aria-label={t("answer")} className="rounded-lg border px-3.5 py-2.5">
+          <Markdown text={call.result} className="text-sm" />
+        </section>
+      )}
+    </div>
+  );
+}
+
+/** Any other tool: its arguments and its result as they are. */
+export function PlainBody({ call }: { call: ToolCall }) {
+  const t = useT("chat.tool");
+  const hasArgs = Object.keys(call.args).length > 0;
+  const given = JSON.stringify(call.args, null, 2);
+  const result = readable(call.result);
+  return (
+    <div className="flex flex-col gap-2">
+      {hasArgs && (
+        <Block label={t("arguments")} copy={() => given}>
+          <PlainText text={given} />
+        </Block>
+      )}
+      {(result || call.output) && (
+        <Block label={t("result")} copy={() => result || call.output}>
+          <PlainText text={result || call.output} />
+        </Block>
+      )}
+    </div>
+  );
+}
+
+function readable(text: string): string {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,98 @@
+import { fireEvent, screen } from "@testing-library/react";
+import { describe, expect, it, vi } from "vitest";
+import { callWith, renderChat, sessionWith } from "../test-session";
+import { ToolCard } from ".";
+
+const row = () => screen.getByRole("button", { expanded: false });
+
+describe("ToolCard", () => {
+  it("shows an error without opening", () => {
+    renderChat(
+      <ToolCard
+        call={callWith({
+          name: "read_file",
+          args: { path: "/mnt/user-data/x.md" },
+          result: "Error: File not found: /mnt/user-data/x.md",
+        })}
+      />,
+    );
+    expect(row().textContent).toContain("Read x.md");
+    expect(screen.getByText("File not found: /mnt/user-data/x.md")).toBeTruthy();
+  });
+
+  it("says in words what a command is for, its exit code, and its last line when it failed", () => {
+    renderChat(
+      <ToolCard
+        call={callWith({
+          args: { description: "Run the tests", command: "pytest -q" },
+          result: "1 failed\nExit Code: 1",
+        })}
+      />,
+    );
+    expect(row().textContent).toContain("Run the tests");
+    expect(row().textContent).toContain("pytest -q");
+    expect(row().textContent).toContain("Exit code 1");
+    expect(screen.getByText("1 failed")).toBeTruthy();
+  });
+
+  it("shows live output with colours while the command runs, and closes when one wants", () => {
+    renderChat(
+      <ToolCard
+        current
+        call={callWith({ status: "running", args: { command: "make" }, output: "\u001b[32mok\u001b[0m" })}
+      />,
+    );
+    expect(screen.getByText("ok").className).toContain("text-success");
+    fireEvent.click(screen.getByRole("button", { expanded: true }));
+    expect(screen.queryByText("ok")).toBeNull();
+  });
+
+  it("keeps what a stopped command had printed", () => {
+    renderChat(
+      <ToolCard call={callWith({ status: "stopped", args: { command: "make" }, output: "half" })} />,
+    );
+    expect(row().textContent).toContain("Stopped");
+    fireEvent.click(row());
+    expect(screen.getByText("half")).toBeTruthy();
+  });
+
+  it("lists matches and opens their files", () => {
+    const open = vi.fn();
+    const result =
+      "Found 1 matches under /mnt/user-data/workspace\n/mnt/user-data/workspace/a.py:3: import os";
+    renderChat(
+      <ToolCard call={callWith({ name: "grep", args: { pattern: "import" }, result })} />,
+      sessionWith(),
+      open,
+    );
+    expect(row().textContent).toContain("1 match");
+    fireEvent.click(row());
+    fireEvent.click(screen.getByRole("button", { name: "a.py" }));
+    expect(open).toHaveBeenCalledWith("/mnt/user-data/workspace/a.py");
+  });
+
+  it("links what a search found, and loads none of its pictures", () => {
+    const result = JSON.stringify({
+      results: [{ title: "A page", url: "https://example.com/a", image_url: "https://example.com/a.png" }],
+    });
+    const { container } = renderChat(
+      <ToolCard call={callWith({ name: "image_search", args: { query: "cats" }, result })} />,
+    );
+    fireEvent.click(row());
+    const link = screen.getByRole<HTMLAnchorElement>("link", { name: "A page" });
+    expect(link.rel).toContain("noopener");
+    expect(container.querySelector("img")).toBeNull();
+  });
+
+  it("shows any other tool with arguments and result, also while its arguments arrive", () => {
+    const { unmount } = renderChat(<ToolCard call={callWith({ name: "weather__now", status: "writing" })} />);
+    expect(row().textContent).toContain("Using now (weather)");
+    unmount();
+    renderChat(
+      <ToolCard call={callWith({ name: "weather__now", args: { city: "Oslo" }, result: '{"degrees":3}' })} />,
+    );
+    fireEvent.click(row());
+    expect(screen.getByText(/"city": "Oslo"/)).toBeTruthy();
+    expect(screen.getByText(/"degrees": 3/)).toBeTruthy();
+  });
+});

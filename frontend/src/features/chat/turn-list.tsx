@@ -1,0 +1,188 @@
+"use client";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown } from "lucide-react";
+import { useEffect, useRef, useState, type ReactNode, type RefObject, type UIEvent } from "react";
+import { toast } from "sonner";
+import { useRunSettings } from "@/lib/run-settings";
+import { useT } from "@/i18n";
+import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
+import { Button } from "@/ui/button";
+import { copyText } from "@/ui/copy-button";
+import { Announcer } from "./announcer";
+import { ChatProvider } from "./chat-context";
+import { InterruptCards } from "./interrupt";
+import { LoadingTurns, ThreadFailed, ThreadMissing } from "./list-states";
+import { preloadMarkdown } from "@/features/markdown";
+import { useSession, type Session } from "./session";
+import { TurnView } from "./turn";
+
+interface TurnListProps {
+  /** Opens a file of the thread beside the chat. */
+  onOpenFile: (path: string) => void;
+}
+
+/** The conversation. Only what is in sight is in the page; the end stays in sight while it grows, unless one scrolls up. */
+export function TurnList({ onOpenFile }: TurnListProps) {
+  const session = useSession();
+  const settings = useRunSettings(session.threadId);
+  const common = useT("common");
+  const answer = session.turns.findLast((turn) => turn.answer)?.answer?.text;
+  const copy = async () => {
+    if (answer && (await copyText(answer))) toast.success(common("copied"));
+  };
+  useShortcut(SHORTCUTS.copyAnswer, () => void copy(), { enabled: answer !== undefined });
+  useEffect(preloadMarkdown, []);
+  return (
+    <ChatProvider session={session} settings={settings} onOpenFile={onOpenFile}>
+      <Announcer session={session} />
+      <Body session={session} />
+    </ChatProvider>
+  );
+}
+
+function Body({ session }: { session: Session }) {
+  if (session.phase === "missing") return <ThreadMissing />;
+  if (session.phase === "failed") return <ThreadFailed error={session.loadError} retry={session.reload} />;
+  if (session.phase === "loading") return <LoadingTurns />;
+  return <Rows key={session.threadId} session={session} />;
+}
+
+interface Row {
+  key: string;
+  /** A guess of its height, until it is measured. */
+  height: number;
+  content: ReactNode;
+}
+
+function Rows({ session }: { session: Session }) {
+  const { turns, running, connection, retrying, interrupts } = session;
+  const rows: Row[] = turns.map((turn, i) => {
+    const last = i === turns.length - 1;
+    const height = 140 + Math.min(1200, (turn.answer?.text.length ?? 0) / 3.2);
+    return {
+      key: turn.id,
+      height,
+      content: (
+        <TurnView
+          turn={turn}
+          last={last}
+          busy={running}
+          connection={last ? connection : "live"}
+          retrying={last ? retrying : null}
+        />
+      ),
+    };
+  });
+  if (interrupts.length) rows.push({ key: "interrupts", height: 300, content: <InterruptCards /> });
+  const pieces = turns.reduce(
+    (sum, turn) => sum + turn.steps.length + (turn.answer ? 1 : 0) + 1,
+    interrupts.length,
+  );
+  const asked = turns.at(-1)?.question;
+  return <VirtualRows rows={rows} pieces={pieces} sent={asked?.sending ? asked.id : null} />;
+}
+
+interface VirtualRowsProps {
+  rows: Row[];
+  /** How many messages and steps there are, to tell how many came while one looked elsewhere. */
+  pieces: number;
+  /** The message that the person has just sent: it is brought into sight. */
+  sent: string | null;
+}
+
+function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
+  const t = useT("chat");
+  const box = useRef<HTMLDivElement>(null);
+  const [left, setLeft] = useState<number | null>(null);
+  // eslint-disable-next-line react-hooks/incompatible-library -- rows are memoised by themselves
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: (i) => rows[i]!.height,
+    getItemKey: (i) => rows[i]!.key,
+    overscan: 3,
+    anchorTo: "end",
+    followOnAppend: true,
+    scrollEndThreshold: 64,
+    paddingStart: 24,
+    paddingEnd: 16,
+    initialOffset: () => Number.MAX_SAFE_INTEGER,
+  });
+  // The field below grows and shrinks: who looks at the end goes on looking at it.
+  const following = left === null;
+  useEffect(() => {
+    if (!following || !box.current) return;
+    const observer = new ResizeObserver(() => virtualizer.scrollToEnd());
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, [following, virtualizer]);
+  useEffect(() => {
+    if (sent) virtualizer.scrollToEnd();
+  }, [sent, virtualizer]);
+  const onScroll = ({ currentTarget: { scrollTop, scrollHeight, clientHeight } }: UIEvent) => {
+    const away = scrollHeight - scrollTop - clientHeight > 120; // the virtualizer hears of it later than this
+    if (away !== (left !== null)) setLeft(away ? pieces : null);
+  };
+  return (
+    <div className="relative min-h-0 flex-1">
+      <div
+        ref={box}
+        role="log"
+        aria-live="off"
+        aria-label={t("conversation")}
+        tabIndex={0}
+        className="h-full overflow-x-hidden overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-none"
+        onScroll={onScroll}
+      >
+        <div className="relative mx-auto w-full max-w-3xl" style={{ height: virtualizer.getTotalSize() }}>
+          {virtualizer.getVirtualItems().map((row) => (
+            <div
+              key={row.key}
+              ref={virtualizer.measureElement}
+              data-index={row.index}
+              className="absolute top-0 left-0 w-full px-4 sm:px-6"
+              style={{ transform: `translateY(${row.start}px)` }}
+            >
+              {rows[row.index]?.content}
+            </div>
+          ))}
+        </div>
+      </div>
+      {left !== null && (
+        <JumpToLatest
+          count={Math.max(0, pieces - left)}
+          box={box}
+          onJump={() => virtualizer.scrollToEnd({ behavior: "auto" })}
+        />
+      )}
+    </div>
+  );
+}
+
+interface JumpProps {
+  count: number;
+  box: RefObject<HTMLDivElement | null>;
+  onJump: () => void;
+}
+
+function JumpToLatest({ count, box, onJump }: JumpProps) {
+  const t = useT("chat");
+  const jump = () => {
+    onJump();
+    box.current?.focus({ preventScroll: true });
+  };
+  return (
+    <div className="pointer-events-none absolute inset-x-0 bottom-3 flex justify-center">
+      <Button
+        variant="outline"
+        size="sm"
+        aria-label={count ? `${t("latest")}: ${t("latestNew", { n: count })}` : t("latest")}
+        className="pointer-events-auto animate-rise rounded-full border-0 bg-popover px-3 shadow-float motion-reduce:animate-none"
+        onClick={jump}
+      >
+        <ArrowDown aria-hidden />
+        {count > 0 && <span className="text-xs tabular-nums">{t("latestNew", { n: count })}</span>}
+      </Button>
+    </div>
+  );
+}

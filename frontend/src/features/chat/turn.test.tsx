@@ -1,0 +1,142 @@
+import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { describe, expect, it, vi } from "vitest";
+import { callWith, renderChat, sessionWith, settings, turnWith } from "./test-session";
+import { TurnView } from "./turn";
+import type { Part, Turn } from "./turns";
+
+const view = (turn: Turn, busy = false) => (
+  <TurnView turn={turn} last busy={busy} connection="live" retrying={null} />
+);
+const tool = (id: string, given: Parameters<typeof callWith>[0]): Part => ({
+  kind: "tool",
+  id,
+  call: callWith({ id, ...given }),
+});
+
+describe("steps", () => {
+  const steps = [
+    tool("1", { name: "read_file", args: { path: "/a" } }),
+    tool("2", { args: { command: "ls" } }),
+    tool("3", { args: { command: "make" }, result: "Exit Code: 2" }),
+  ];
+
+  it("are one line when all is done, with what failed, and open", () => {
+    const done = { startedAt: "2026-01-01T00:00:00Z", endedAt: "2026-01-01T00:00:12Z" };
+    renderChat(view(turnWith({ steps, ...done })));
+    const line = screen.getByRole("button", { expanded: false });
+    expect(line.textContent).toContain("Read a file, ran 2 commands · 12 s");
+    expect(line.textContent).toContain("1 failed");
+    fireEvent.click(line);
+    expect(screen.getByText("make")).toBeTruthy();
+  });
+
+  it("show the one that runs, and the former ones as a line", () => {
+    const running = tool("4", { status: "running", args: { command: "sleep 9" }, output: "waiting" });
+    renderChat(view(turnWith({ state: "running", steps: [...steps.slice(0, 2), running] }), true));
+    expect(screen.getByText("waiting")).toBeTruthy();
+    expect(screen.getByText(/Read a file, ran a command/)).toBeTruthy();
+    expect(screen.getByText("Working")).toBeTruthy();
+  });
+});
+
+describe("editing a message", () => {
+  const open = (edit = vi.fn(async () => {})) => {
+    renderChat(view(turnWith({})), sessionWith({ edit }));
+    fireEvent.click(screen.getByRole("button", { name: "Edit message" }));
+    return { edit, field: screen.getByRole("textbox", { name: "Your message" }) };
+  };
+
+  it("sends with ⌘Enter or Ctrl Enter, not with Enter alone", async () => {
+    const { edit, field } = open();
+    expect(document.activeElement).toBe(field);
+    fireEvent.change(field, { target: { value: "Do that " } });
+    fireEvent.keyDown(field, { key: "Enter" });
+    expect(edit).not.toHaveBeenCalled();
+    fireEvent.keyDown(field, { key: "Enter", ctrlKey: true });
+    await waitFor(() => expect(edit).toHaveBeenCalledExactlyOnceWith("q1", "Do that", settings));
+    await waitFor(() => expect(screen.queryByRole("textbox")).toBeNull());
+  });
+
+  it("leaves keys to the input method while it composes", () => {
+    const { edit, field } = open();
+    fireEvent.keyDown(field, { key: "Enter", ctrlKey: true, isComposing: true });
+    fireEvent.keyDown(field, { key: "Enter", metaKey: true, keyCode: 229 });
+    fireEvent.keyDown(field, { key: "Escape", isComposing: true });
+    expect(edit).not.toHaveBeenCalled();
+    expect(screen.getByRole("textbox")).toBeTruthy();
+  });
+
+  it("ends with Escape and tells nobody else of it, since Escape also stops runs", () => {
+    const outside = vi.fn();
+    window.addEventListener("keydown", outside);
+    const { edit, field } = open();
+    fireEvent.keyDown(field, { key: "Escape" });
+    expect(screen.queryByRole("textbox")).toBeNull();
+    expect(screen.getByText("Do it")).toBeTruthy();
+    expect(edit).not.toHaveBeenCalled();
+    expect(outside.mock.calls.every(([event]) => (event as KeyboardEvent).defaultPrevented)).toBe(true);
+    window.removeEventListener("keydown", outside);
+  });
+
+  it("stays open with the text when it fails", async () => {
+    const { field } = open(vi.fn(async () => Promise.reject(new Error("gone"))));
+    fireEvent.change(field, { target: { value: "New" } });
+    fireEvent.click(screen.getByRole("button", { name: /^Send/ }));
+    await screen.findByText(/gone/);
+    expect((field as HTMLTextAreaElement).value).toBe("New");
+  });
+});
+
+describe("a question of the agent", () => {
+  const clarification = {
+    callId: "c",
+    question: "Which?",
+    context: "Two ways",
+    kind: "approach_choice",
+    options: ["Red", "Blue"],
+    answered: false,
+  };
+
+  it("is answered with one press", async () => {
+    const send = vi.fn(async () => {});
+    renderChat(view(turnWith({ clarification })), sessionWith({ send }));
+    fireEvent.click(screen.getByRole("button", { name: "Blue" }));
+    await waitFor(() => expect(send).toHaveBeenCalledExactlyOnceWith({ text: "Blue" }, settings));
+  });
+
+  it("cannot be answered twice", () => {
+    renderChat(view(turnWith({ clarification: { ...clarification, answered: true } })));
+    expect(screen.getByRole<HTMLButtonElement>("button", { name: "Red" }).disabled).toBe(true);
+  });
+});
+
+describe("the end of a turn", () => {
+  it("says what went wrong in few words, keeps the details closed, and tries again", async () => {
+    const retryTurn = vi.fn(async () => {});
+    const error = { name: "auth", message: "The provider rejected the API key for m: check OPENAI_API_KEY" };
+    const answer = { id: "a", text: error.message, streaming: false };
+    renderChat(view(turnWith({ state: "error", error, answer })), sessionWith({ retryTurn }));
+    expect(screen.getByText("The provider did not accept the key")).toBeTruthy();
+    expect(screen.queryByText(/OPENAI_API_KEY/)).toBeNull();
+    fireEvent.click(screen.getByRole("button", { name: "Details" }));
+    expect(screen.getByText(/OPENAI_API_KEY/)).toBeTruthy();
+    fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+    await waitFor(() => expect(retryTurn).toHaveBeenCalledExactlyOnceWith("q1", settings));
+  });
+
+  it("marks what was stopped, and keeps it", () => {
+    renderChat(
+      view(turnWith({ state: "stopped", answer: { id: "a", text: "Half an ans", streaming: false } })),
+    );
+    expect(screen.getByText("Half an ans")).toBeTruthy();
+    expect(screen.getByText("Stopped. What was done stays.")).toBeTruthy();
+  });
+
+  it("switches between branches", async () => {
+    const showBranch = vi.fn(async () => {});
+    renderChat(view(turnWith({ branch: { index: 1, count: 3 } })), sessionWith({ showBranch }));
+    expect(screen.getByText("2 / 3")).toBeTruthy();
+    fireEvent.click(screen.getByRole("button", { name: "Earlier version" }));
+    await waitFor(() => expect(showBranch).toHaveBeenCalledExactlyOnceWith("q1", 0));
+  });
+});

@@ -1,0 +1,75 @@
+"use client";
+import { memo } from "react";
+import { useT } from "@/i18n";
+import { formatDuration } from "@/lib/format";
+import { cn } from "@/lib/cn";
+import { Answer, AnswerActions, StoppedMark } from "./answer";
+import { ClarificationCard } from "./clarification";
+import { useNow } from "./clock";
+import { Question } from "./question";
+import { RunError } from "./run-error";
+import { Steps } from "./steps";
+import type { Part, Turn } from "./turns";
+
+interface TurnProps {
+  turn: Turn;
+  last: boolean;
+  /** A run is going on in the thread. */
+  busy: boolean;
+  connection: "live" | "retrying";
+  /** The model did not answer, and is asked again: why. */
+  retrying: string | null;
+}
+
+/** A question with all that followed from it. Only the running one changes with each token. */
+export const TurnView = memo(function TurnView({ turn, last, busy, connection, retrying }: TurnProps) {
+  const running = turn.state === "running";
+  const steps = turn.clarification ? turn.steps.filter((part) => !isQuestion(part)) : turn.steps;
+  const settled = !running && turn.state !== "waiting";
+  return (
+    <article className="group/turn flex flex-col gap-1 pb-6">
+      {turn.question && <Question turn={turn} question={turn.question} busy={busy} />}
+      {steps.length > 0 && (
+        <Steps steps={steps} working={running && !turn.answer} duration={durationOf(turn)} />
+      )}
+      <Answer turn={turn} />
+      {turn.clarification && <ClarificationCard asked={turn.clarification} busy={busy} />}
+      {turn.state === "stopped" && <StoppedMark />}
+      {turn.error && <RunError turn={turn} error={turn.error} busy={busy} />}
+      {running && <Working turn={turn} connection={connection} retrying={retrying} />}
+      {settled && (turn.answer || turn.steps.length > 0) && !turn.error && (
+        <AnswerActions turn={turn} last={last} busy={busy} />
+      )}
+    </article>
+  );
+});
+
+/** It has a card of its own. */
+const isQuestion = (part: Part) =>
+  part.kind === "tool" && part.call.name === "ask_clarification" && part.call.status === "done";
+
+/** Stands where the actions will stand, so that nothing moves when the run ends. */
+function Working({ turn, connection, retrying }: Pick<TurnProps, "turn" | "connection" | "retrying">) {
+  const t = useT("chat.steps");
+  const now = useNow(true);
+  const since = turn.startedAt ? now - Date.parse(turn.startedAt) : 0;
+  const well = connection === "live" && !retrying;
+  return (
+    <p className="flex min-h-8 items-center gap-2.5 text-[13px] text-muted-foreground pointer-coarse:min-h-10">
+      <span
+        aria-hidden
+        className={cn("size-2 shrink-0 animate-breathe rounded-full", well ? "bg-primary" : "bg-warning")}
+      />
+      <span className="min-w-0 break-words">
+        {retrying ?? t(connection === "live" ? "working" : "reconnecting")}
+      </span>
+      {since >= 1000 && (
+        <span className="text-xs tabular-nums">{formatDuration(Math.floor(since / 1000) * 1000)}</span>
+      )}
+    </p>
+  );
+}
+
+function durationOf(turn: Turn): number | null {
+  return turn.startedAt && turn.endedAt ? Date.parse(turn.endedAt) - Date.parse(turn.startedAt) : null;
+}

@@ -1,0 +1,303 @@
+/** From the messages of a thread to what is shown: one turn for each question of the person. Pure. */
+
+export interface FileRef {
+  filename: string;
+  size?: number;
+  /** Where the agent sees it: /mnt/user-data/uploads/… */
+  path?: string;
+}
+
+export type ToolStatus = "writing" | "running" | "waiting" | "done" | "error" | "stopped";
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  args: Record<string, unknown>;
+  status: ToolStatus;
+  result: string;
+  /** Addresses of pictures in the result. */
+  images: string[];
+  /** What it has written so far, while it works. */
+  output: string;
+}
+
+export type Part =
+  | { kind: "thinking"; id: string; text: string; streaming: boolean }
+  | { kind: "text"; id: string; text: string; streaming: boolean }
+  | { kind: "tool"; id: string; call: ToolCall }
+  /** What the person said while the run was on its way. */
+  | { kind: "steering"; id: string; text: string };
+
+export interface Clarification {
+  callId: string;
+  question: string;
+  context: string;
+  kind: string;
+  options: string[];
+  answered: boolean;
+}
+
+export interface TokenUsage {
+  input: number;
+  output: number;
+  total: number;
+  /** In dollars; null if the model has no price. */
+  cost: number | null;
+}
+
+export interface Question {
+  id: string;
+  text: string;
+  files: FileRef[];
+  images: string[];
+  /** Not yet acknowledged by the server. */
+  sending: boolean;
+}
+
+export interface Turn {
+  /** Of the person's message; "start" for what came before the first. */
+  id: string;
+  question: Question | null;
+  steps: Part[];
+  /** The text after the last step. */
+  answer: { id: string; text: string; streaming: boolean } | null;
+  /** Paths of delivered files. */
+  presented: string[];
+  clarification: Clarification | null;
+  usage: TokenUsage | null;
+  runId: string | null;
+  state: "running" | "done" | "stopped" | "error" | "waiting";
+  error: { name: string; message: string } | null;
+  startedAt: string | null;
+  endedAt: string | null;
+  branch: { index: number; count: number } | null;
+}
+
+export interface Todo {
+  content: string;
+  status: "pending" | "in_progress" | "completed";
+}
+
+/** A message, whatever library it came from. */
+export interface Said {
+  id: string;
+  type: "human" | "ai" | "tool";
+  text: string;
+  thinking: string;
+  calls: { id: string; name: string; args: Record<string, unknown> }[];
+  /** Of a result: the call it answers. */
+  callId: string | null;
+  failed: boolean;
+  images: string[];
+  files: FileRef[];
+  usage: Omit<TokenUsage, "cost"> | null;
+  runId: string | null;
+  sending: boolean;
+}
+
+/** What is known of a run besides its messages. */
+export interface RunFacts {
+  runId: string;
+  status: "pending" | "running" | "success" | "error" | "interrupted" | "timeout";
+  stopReason: string | null;
+  error: string | null;
+  cost: number | null;
+  input: number;
+  output: number;
+  startedAt: string | null;
+  endedAt: string | null;
+}
+
+export interface Surroundings {
+  running: boolean;
+  /** Ids of messages that still grow. */
+  growing: ReadonlySet<string>;
+  /** By call: what it has written so far. */
+  outputs: Readonly<Record<string, string>>;
+  /** The thread waits for a decision of the person. */
+  waiting: boolean;
+  runs: ReadonlyMap<string, RunFacts>;
+  branches: ReadonlyMap<string, { index: number; count: number }>;
+}
+
+/** The turns in order; the last one is the running one while there is one. */
+export function toTurns(messages: readonly Said[], around: Surroundings): Turn[] {
+  return new TurnCache().turns(messages, around);
+}
+
+/** As {@link toTurns}; turns that have not changed since the last time are the same objects, and not drawn anew. */
+export class TurnCache {
+  private before = new Map<string, { group: readonly Said[]; depends: readonly unknown[]; turn: Turn }>();
+
+  turns(messages: readonly Said[], around: Surroundings): Turn[] {
+    const groups = groupsOf(messages);
+    const entries = groups.map((group, i) => {
+      const last = i === groups.length - 1;
+      const [first] = group;
+      const branch = first && around.branches.get(first.id);
+      const active = last && around.running;
+      const waiting = last && around.waiting;
+      const facts = first?.runId ? around.runs.get(first.runId) : undefined;
+      const depends = [
+        last,
+        active,
+        waiting,
+        facts,
+        branch?.index,
+        branch?.count,
+        ...(active ? [around.outputs, around.growing] : []),
+      ];
+      const known = first && this.before.get(first.id);
+      if (known && sameItems(known.group, group) && sameItems(known.depends, depends)) return known;
+      return { group, depends, turn: turnOf(group, last, around) };
+    });
+    this.before = new Map(entries.map((entry) => [entry.group[0]?.id ?? "", entry]));
+    return entries.map(({ turn }) => turn);
+  }
+}
+
+const sameItems = (one: readonly unknown[], other: readonly unknown[]) =>
+  one.length === other.length && one.every((item, i) => item === other[i]);
+
+function groupsOf(messages: readonly Said[]): Said[][] {
+  const groups: Said[][] = [];
+  for (const message of messages) {
+    const group = groups.at(-1);
+    if (!group || (message.type === "human" && beginsTurn(message, group))) groups.push([message]);
+    else group.push(message);
+  }
+  return groups;
+}
+
+/** A message of the run that is on its way steers it; every other one asks something new. */
+function beginsTurn(message: Said, group: readonly Said[]): boolean {
+  const run = group[0]?.runId;
+  return message.sending || !message.runId || message.runId !== run;
+}
+
+function turnOf(group: readonly Said[], last: boolean, around: Surroundings): Turn {
+  const first = group[0];
+  const question = first?.type === "human" ? first : null;
+  const runId = question?.runId ?? null;
+  const facts = runId ? around.runs.get(runId) : undefined;
+  const active = last && around.running;
+  const parts = partsOf(question ? group.slice(1) : group, active, last, around);
+  const ending = parts.at(-1)?.kind === "text" ? parts.pop() : undefined;
+  const calls = parts.flatMap((part) => (part.kind === "tool" ? [part.call] : []));
+  const state = stateOf(active, last && around.waiting, facts);
+  return {
+    id: question?.id ?? "start",
+    question: question && {
+      id: question.id,
+      text: question.text,
+      files: question.files,
+      images: question.images,
+      sending: question.sending,
+    },
+    steps: parts,
+    answer:
+      ending?.kind === "text" ? { id: ending.id, text: ending.text, streaming: ending.streaming } : null,
+    presented: presentedIn(calls),
+    clarification: clarificationIn(calls, !last),
+    usage: usageOf(group, facts),
+    runId,
+    state,
+    error: state === "error" ? errorOf(facts) : null,
+    startedAt: facts?.startedAt ?? null,
+    endedAt: facts?.endedAt ?? null,
+    branch: (question && around.branches.get(question.id)) ?? null,
+  };
+}
+
+function partsOf(messages: readonly Said[], active: boolean, last: boolean, around: Surroundings): Part[] {
+  const results = new Map(messages.flatMap((message) => (message.callId ? [[message.callId, message]] : [])));
+  const parts: Part[] = [];
+  for (const message of messages) {
+    if (message.type === "human") parts.push({ kind: "steering", id: message.id, text: message.text });
+    if (message.type !== "ai") continue;
+    const growing = active && around.growing.has(message.id);
+    const { id, thinking, text, calls } = message;
+    if (thinking) {
+      parts.push({
+        kind: "thinking",
+        id: `${id}:thinking`,
+        text: thinking,
+        streaming: growing && !text && !calls.length,
+      });
+    }
+    if (text.trim()) parts.push({ kind: "text", id, text, streaming: growing && !calls.length });
+    for (const call of calls) {
+      const result = results.get(call.id);
+      const status = result
+        ? result.failed
+          ? "error"
+          : "done"
+        : unanswered(growing, active, last && around.waiting);
+      const output = around.outputs[call.id] ?? "";
+      const tool = {
+        ...call,
+        status,
+        result: result?.text ?? "",
+        images: result?.images ?? [],
+        output,
+      } as const;
+      parts.push({ kind: "tool", id: call.id, call: tool });
+    }
+  }
+  return parts;
+}
+
+function unanswered(growing: boolean, active: boolean, waiting: boolean): ToolStatus {
+  if (waiting) return "waiting";
+  if (!active) return "stopped";
+  return growing ? "writing" : "running";
+}
+
+function stateOf(active: boolean, waiting: boolean, facts: RunFacts | undefined): Turn["state"] {
+  if (active) return "running";
+  if (waiting) return "waiting";
+  if (facts?.status === "error" || facts?.status === "timeout") return "error";
+  return facts?.status === "interrupted" ? "stopped" : "done";
+}
+
+function errorOf(facts: RunFacts | undefined): Turn["error"] {
+  const text = facts?.error ?? "";
+  const name = /^(\w+(?:Error|Exception|Timeout)): /.exec(text)?.[1];
+  if (name) return { name, message: text.slice(name.length + 2) };
+  return { name: facts?.status === "timeout" ? "Timeout" : (facts?.stopReason ?? "Error"), message: text };
+}
+
+function presentedIn(calls: readonly ToolCall[]): string[] {
+  const paths = calls
+    .filter((call) => call.name === "present_files" && call.status === "done")
+    .flatMap((call) => call.args.filepaths)
+    .filter((path): path is string => typeof path === "string");
+  return [...new Set(paths)];
+}
+
+function clarificationIn(calls: readonly ToolCall[], answered: boolean): Clarification | null {
+  const call = calls.findLast((one) => one.name === "ask_clarification" && one.status === "done");
+  if (!call) return null;
+  const { question, context, clarification_type: kind, options } = call.args;
+  return {
+    callId: call.id,
+    question: asText(question),
+    context: asText(context),
+    kind: asText(kind),
+    options: Array.isArray(options) ? options.map(asText).filter(Boolean) : [],
+    answered,
+  };
+}
+
+const asText = (value: unknown) => (typeof value === "string" ? value : value == null ? "" : String(value));
+
+/** As the server counted it; while the run is on its way, what its messages say. */
+function usageOf(group: readonly Said[], facts: RunFacts | undefined): TokenUsage | null {
+  if (facts?.endedAt && facts.input + facts.output > 0) {
+    return { input: facts.input, output: facts.output, total: facts.input + facts.output, cost: facts.cost };
+  }
+  const told = group.flatMap((message) => (message.usage ? [message.usage] : []));
+  if (!told.length) return null;
+  const sum = (key: "input" | "output" | "total") => told.reduce((all, usage) => all + usage[key], 0);
+  return { input: sum("input"), output: sum("output"), total: sum("total"), cost: null };
+}

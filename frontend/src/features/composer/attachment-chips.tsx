@@ -1,0 +1,118 @@
+"use client";
+import { FileText, ImageIcon, RotateCw, X } from "lucide-react";
+import { useT } from "@/i18n";
+import { fileUrl, isPicture } from "@/lib/files";
+import { cn } from "@/lib/cn";
+import { formatBytes } from "@/lib/format";
+import type { Attachment } from "./attachment";
+import type { Attachments } from "./use-attachments";
+
+/** The files of the message that is being written. */
+export function AttachmentChips({ threadId, attachments }: { threadId: string; attachments: Attachments }) {
+  const t = useT("composer");
+  if (!attachments.all.length) return null;
+  return (
+    <ul aria-label={t("attached")} className="flex max-h-40 flex-wrap gap-2 overflow-y-auto px-3 pt-3">
+      {attachments.all.map((one) => (
+        <Chip
+          key={one.id}
+          threadId={threadId}
+          file={one}
+          onRemove={() => attachments.queue.remove(one.id)}
+          onRetry={() => attachments.queue.retry(one.id)}
+        />
+      ))}
+    </ul>
+  );
+}
+
+interface ChipProps {
+  threadId: string;
+  file: Attachment;
+  onRemove: () => void;
+  onRetry: () => void;
+}
+
+function Chip({ threadId, file, onRemove, onRetry }: ChipProps) {
+  const t = useT("composer");
+  const failed = file.status === "failed";
+  const going = file.status === "uploading" || file.status === "waiting";
+  const state = failed ? t("uploadFailed", { reason: file.error ?? "" }) : formatBytes(file.size);
+  return (
+    <li
+      className={cn(
+        "relative flex max-w-64 animate-rise items-center gap-2.5 overflow-hidden rounded-lg border bg-background py-1.5 pr-1 pl-1.5",
+        failed && "border-destructive/40 bg-destructive-soft",
+      )}
+    >
+      <Picture threadId={threadId} file={file} />
+      <div className="min-w-0 flex-1 leading-tight">
+        <p className="truncate text-[13px] font-medium" title={file.name}>
+          {file.name}
+        </p>
+        <p
+          className={cn(
+            "truncate text-xs tabular-nums",
+            failed ? "text-destructive" : "text-muted-foreground",
+          )}
+          title={failed ? state : undefined}
+        >
+          {file.status === "uploading" ? `${Math.round(file.progress * 100)} % · ${state}` : state}
+        </p>
+      </div>
+      {failed && file.file && (
+        <ChipButton label={t("retryFile", { name: file.name })} onClick={onRetry}>
+          <RotateCw aria-hidden className="size-3.5" />
+        </ChipButton>
+      )}
+      <ChipButton label={t("removeFile", { name: file.name })} onClick={onRemove}>
+        <X aria-hidden className="size-3.5" />
+      </ChipButton>
+      {going && (
+        <div
+          role="progressbar"
+          aria-label={t("uploading", { name: file.name })}
+          aria-valuenow={Math.round(file.progress * 100)}
+          className="absolute inset-x-0 bottom-0 h-0.5 bg-muted"
+        >
+          <div
+            className="h-full bg-primary transition-[width] duration-200 motion-reduce:transition-none"
+            style={{ width: `${Math.max(4, file.progress * 100)}%` }}
+          />
+        </div>
+      )}
+    </li>
+  );
+}
+
+/** Pictures of more bytes are not worth a thumbnail. */
+const THUMBNAIL_BYTES = 10 << 20;
+
+function Picture({ threadId, file }: { threadId: string; file: Attachment }) {
+  const image = isPicture(file.name);
+  if (image && file.uploaded && file.size < THUMBNAIL_BYTES) {
+    const source = fileUrl(threadId, file.uploaded.path);
+    return <img src={source} alt="" className="size-9 shrink-0 rounded-md bg-muted object-cover" />;
+  }
+  const Icon = image ? ImageIcon : FileText;
+  return (
+    <span
+      aria-hidden
+      className="flex size-9 shrink-0 items-center justify-center rounded-md bg-muted text-muted-foreground"
+    >
+      <Icon className="size-4" />
+    </span>
+  );
+}
+
+function ChipButton({ label, ...rest }: { label: string; onClick: () => void; children: React.ReactNode }) {
+  return (
+    <button
+      type="button"
+      aria-label={label}
+      title={label}
+      className="flex size-7 shrink-0 items-center justify-center rounded-md text-muted-foreground transition-colors hover:bg-accent hover:text-foreground pointer-coarse:size-10"
+      {...rest}
+    />
+  );
+}

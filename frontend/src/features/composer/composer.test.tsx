@@ -1,0 +1,243 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { act, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SessionContext, type Session } from "@/features/chat";
+import { LocaleProvider } from "@/i18n";
+import { ApiError } from "@/lib/http";
+import { keys } from "@/lib/keys";
+import { TooltipProvider } from "@/ui/tooltip";
+import { Composer } from "./composer";
+import { fillComposer } from "@/lib/compose";
+
+vi.mock("next/navigation", () => ({
+  usePathname: () => "/chats",
+  useSearchParams: () => new URLSearchParams(),
+  useRouter: () => ({ push: () => {} }),
+}));
+
+const said = (id: string, text: string) => ({
+  id,
+  question: { id, text, files: [], images: [], sending: false },
+  steps: [],
+  answer: null,
+  presented: [],
+  clarification: null,
+  usage: null,
+  runId: null,
+  state: "done" as const,
+  error: null,
+  startedAt: null,
+  endedAt: null,
+  branch: null,
+});
+
+function session(patch: Partial<Session> = {}): Session {
+  const nothing = async () => {};
+  return {
+    threadId: "t1",
+    phase: "ready",
+    loadError: null,
+    running: false,
+    connection: "live",
+    turns: [said("m1", "first"), said("m2", "second")],
+    todos: [],
+    title: null,
+    interrupts: [],
+    queued: [],
+    retrying: null,
+    context: null,
+    usage: null,
+    files: [],
+    reload: () => {},
+    send: vi.fn(nothing),
+    steer: vi.fn(nothing),
+    stop: vi.fn(nothing),
+    cancelQueued: vi.fn(nothing),
+    edit: nothing,
+    regenerate: nothing,
+    retryTurn: nothing,
+    showBranch: nothing,
+    respond: nothing,
+    ...patch,
+  };
+}
+
+let client: QueryClient;
+beforeEach(() => {
+  client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
+  client.setQueryData(keys.models, { models: [], token_usage: { enabled: true } });
+});
+afterEach(() => vi.unstubAllGlobals());
+
+const page = (now: Session): ReactNode => (
+  <QueryClientProvider client={client}>
+    <LocaleProvider>
+      <TooltipProvider>
+        <SessionContext value={now}>
+          <Composer welcome={false} />
+        </SessionContext>
+      </TooltipProvider>
+    </LocaleProvider>
+  </QueryClientProvider>
+);
+const field = () => screen.getByLabelText<HTMLTextAreaElement>("Message");
+const type = (text: string) => fireEvent.change(field(), { target: { value: text } });
+const press = (key: string, more: object = {}) => fireEvent.keyDown(field(), { key, ...more });
+const frame = () => act(() => new Promise((resolve) => requestAnimationFrame(() => resolve(undefined))));
+
+test("Enter sends, Shift+Enter and the Enter of an input method do not", async () => {
+  const now = session();
+  render(page(now));
+  type("hello ");
+  press("Enter", { shiftKey: true });
+  press("Enter", { isComposing: true });
+  press("Enter", { keyCode: 229 });
+  expect(now.send).not.toHaveBeenCalled();
+  press("Enter");
+  await frame();
+  const settings = { modelName: null, mode: "pro", effort: null };
+  expect(now.send).toHaveBeenCalledExactlyOnceWith({ text: "hello", files: [] }, settings);
+  expect(field().value).toBe("");
+});
+
+test("nothing is sent when there is nothing to say", () => {
+  const now = session();
+  render(page(now));
+  type("  \n ");
+  press("Enter");
+  expect(now.send).not.toHaveBeenCalled();
+  expect(screen.getByLabelText<HTMLButtonElement>("Send").disabled).toBe(true);
+});
+
+test("a message that could not be sent is back in its field", async () => {
+  const now = session({ send: () => Promise.reject(new ApiError("No room.", 503, "full")) });
+  render(page(now));
+  type("precious");
+  press("Enter");
+  await waitFor(() => expect(field().value).toBe("precious"));
+});
+
+test("while the agent works, Enter waits for it and Ctrl+Enter tells it", async () => {
+  const now = session({ running: true });
+  render(page(now));
+  type("later");
+  press("Enter");
+  await frame();
+  type("now");
+  press("Enter", { ctrlKey: true });
+  await frame();
+  expect(now.send).toHaveBeenCalledExactlyOnceWith({ text: "later", files: [] }, expect.anything());
+  expect(now.steer).toHaveBeenCalledExactlyOnceWith("now");
+});
+
+test("what was meant for a run that ended meanwhile becomes a message of its own", async () => {
+  const ended = () => Promise.reject(new ApiError("It has ended.", 409, "not_running"));
+  const now = session({ running: true, steer: ended });
+  render(page(now));
+  type("quick");
+  press("Enter", { metaKey: true });
+  await waitFor(() => expect(now.send).toHaveBeenCalledWith({ text: "quick", files: [] }, expect.anything()));
+});
+
+test("a message that waits can be taken back or told at once", async () => {
+  const queued = [{ runId: "r1", text: "waiting", createdAt: "" }];
+  const now = session({ running: true, queued });
+  render(page(now));
+  fireEvent.click(screen.getByLabelText("Do not send"));
+  await frame();
+  expect(now.cancelQueued).toHaveBeenCalledExactlyOnceWith("r1");
+  fireEvent.click(screen.getByText("Tell now"));
+  await frame();
+  expect(now.steer).toHaveBeenCalledExactlyOnceWith("waiting");
+});
+
+test("the arrow keys recall own messages only from an empty field", async () => {
+  render(page(session()));
+  type("a draft");
+  press("ArrowUp");
+  expect(field().value).toBe("a draft");
+  type("");
+  press("ArrowUp");
+  press("ArrowUp");
+  await frame();
+  expect(field().value).toBe("first");
+  press("ArrowDown");
+  press("ArrowDown");
+  await frame();
+  expect(field().value).toBe("");
+});
+
+test("a slash opens the commands, which the keyboard filters and runs", async () => {
+  const now = session({ running: true });
+  render(page(now));
+  type("/");
+  expect(screen.getAllByRole("option").length).toBeGreaterThan(4);
+  type("/sto");
+  expect(screen.getAllByRole("option")).toHaveLength(1);
+  press("Enter");
+  await frame();
+  expect(now.stop).toHaveBeenCalledOnce();
+  expect(field().value).toBe("");
+  expect(now.send).not.toHaveBeenCalled();
+  type("/he");
+  press("Escape");
+  expect(screen.queryByRole("option")).toBeNull();
+});
+
+test("a draft is there again after a reload", async () => {
+  const { unmount } = render(page(session()));
+  type("half a thought");
+  unmount();
+  render(page(session()));
+  expect(field().value).toBe("half a thought");
+});
+
+test("the first message of a conversation keeps its field while the conversation comes to be", async () => {
+  const now = session({ threadId: null, turns: [] });
+  const { rerender } = render(page(now));
+  const before = field();
+  const id = sessionStorage.getItem("deerflow.draftThread")!;
+  type("go");
+  press("Enter");
+  await frame();
+  sessionStorage.setItem("deerflow.draftThread", "the-next-one");
+  rerender(page(session({ threadId: id })));
+  expect(field()).toBe(before);
+});
+
+test("a task that was picked is put in the field, its placeholder selected", async () => {
+  render(page(session()));
+  act(() => fillComposer("Look into [topic]"));
+  await frame();
+  expect(field().value).toBe("Look into [topic]");
+  expect(field().value.slice(field().selectionStart, field().selectionEnd)).toBe("[topic]");
+});
+
+test("a long text can become a file instead", async () => {
+  const requests = vi.fn();
+  vi.stubGlobal(
+    "XMLHttpRequest",
+    class {
+      upload = {};
+      open = requests;
+      setRequestHeader() {}
+      send() {}
+      abort() {}
+    },
+  );
+  render(page(session()));
+  const long = "x".repeat(9000);
+  const clipboardData = { getData: () => long, items: [] };
+  fireEvent.paste(field(), { clipboardData });
+  type(`before ${long}`);
+  fireEvent.click(screen.getByText("Attach as a file instead"));
+  await frame();
+  expect(field().value).toBe("before ");
+  expect(screen.getByText("pasted.txt")).toBeTruthy();
+  expect(requests).toHaveBeenCalledWith("POST", "/api/threads/t1/uploads");
+  press("Enter");
+  type("");
+  press("Backspace");
+  expect(screen.queryByText("pasted.txt")).toBeNull();
+});

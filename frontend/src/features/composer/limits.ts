@@ -1,0 +1,58 @@
+/** What the gateway takes with one message; told before it is broken. */
+export const LIMITS = { files: 20, fileBytes: 100 << 20, totalBytes: 500 << 20 } as const;
+
+/** As the gateway counts them. */
+export const megabytes = (bytes: number) => `${bytes >> 20} MB`;
+
+/** Pasted text of more characters is better kept as a file. */
+export const LONG_PASTE = 8000;
+
+export type Refusal = "count" | "size" | "total" | "folder";
+
+export interface Admission {
+  accepted: File[];
+  refused: { name: string; reason: Refusal }[];
+}
+
+/** Which of `incoming` may join `present`; the rest with the first reason against each. */
+export function admit(present: readonly { size: number }[], incoming: readonly File[]): Admission {
+  let count = present.length;
+  let bytes = present.reduce((sum, one) => sum + one.size, 0);
+  const accepted: File[] = [];
+  const refused: Admission["refused"] = [];
+  for (const file of incoming) {
+    const reason = reasonAgainst(file, count, bytes);
+    if (reason) {
+      refused.push({ name: file.name, reason });
+    } else {
+      accepted.push(file);
+      count += 1;
+      bytes += file.size;
+    }
+  }
+  return { accepted, refused };
+}
+
+function reasonAgainst(file: File, count: number, bytes: number): Refusal | null {
+  if (isBundle(file.name)) return "folder";
+  if (file.size > LIMITS.fileBytes) return "size";
+  if (count >= LIMITS.files) return "count";
+  return bytes + file.size > LIMITS.totalBytes ? "total" : null;
+}
+
+/** Directories that macOS shows as files. */
+const isBundle = (name: string) => /\.(app|bundle|framework)$/i.test(name);
+
+/** The files of a drop or paste, and the names of directories, which cannot be sent. */
+export function filesOf(transfer: DataTransfer): { files: File[]; folders: string[] } {
+  const files: File[] = [];
+  const folders: string[] = [];
+  for (const item of Array.from(transfer.items)) {
+    if (item.kind !== "file") continue;
+    const entry = item.webkitGetAsEntry?.();
+    const file = item.getAsFile();
+    if (entry?.isDirectory) folders.push(entry.name);
+    else if (file) files.push(file);
+  }
+  return { files, folders };
+}

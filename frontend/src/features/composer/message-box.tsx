@@ -1,0 +1,163 @@
+"use client";
+import { Paperclip } from "lucide-react";
+import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { toast } from "sonner";
+import { useT } from "@/i18n";
+import { cn } from "@/lib/cn";
+import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
+import { IconButton } from "@/ui/icon-button";
+import { AttachmentChips } from "./attachment-chips";
+import { DropOverlay } from "./drop-overlay";
+import { MessageField } from "./message-field";
+import { ModePicker } from "./mode-picker";
+import { ModelPicker } from "./model-picker";
+import { Hint, Notices } from "./notices";
+import { QueueList } from "./queue-list";
+import { SendButtons } from "./send-buttons";
+import { SlashMenu } from "./slash-menu";
+import { Suggestions } from "./suggestions";
+import { useMessage } from "./use-message";
+import { useSlash } from "./use-slash";
+
+interface MessageBoxProps {
+  conversation: string;
+  isNew: boolean;
+  welcome: boolean;
+}
+
+export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
+  const t = useT("composer");
+  const message = useMessage(conversation, isNew);
+  const { session, choice, attachments, field } = message;
+  const [open, setOpen] = useState<"model" | "mode" | null>(null);
+  const [stopping, setStopping] = useState(false);
+  const files = useRef<HTMLInputElement>(null);
+  const focus = () => field.current?.focus();
+
+  const stop = async () => {
+    setStopping(true);
+    try {
+      await session.stop();
+    } catch (error) {
+      toast.error(t("notStopped"), { description: (error as Error).message });
+    }
+    setStopping(false);
+  };
+  // In other fields Escape has a meaning of its own.
+  const canStop = session.running && !stopping;
+  useShortcut(SHORTCUTS.stop, () => void stop(), { enabled: canStop });
+  useEffect(() => {
+    if (window.matchMedia("(hover: hover)").matches) field.current?.focus();
+  }, [field]);
+
+  const slash = useSlash(message.text, () => message.write(""), {
+    openModels: () => setOpen("model"),
+    openModes: () => setOpen("mode"),
+    attach: () => files.current?.click(),
+    stop: () => void stop(),
+  });
+
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (isComposing(event)) return;
+    const taken = slash.items.length ? inMenu(event, slash) : inField(event, message);
+    if (taken) event.preventDefault();
+    else if (event.key === "Escape" && !event.shiftKey && canStop) void stop();
+  };
+
+  return (
+    <div>
+      {!welcome && message.empty && (
+        <Suggestions modelName={choice.settings.modelName} onPick={message.say} />
+      )}
+      <QueueList />
+      <div className="relative">
+        {slash.items.length > 0 && (
+          <SlashMenu items={slash.items} active={slash.active} onHover={slash.activate} onPick={slash.run} />
+        )}
+        <div
+          className={cn(
+            "rounded-2xl border border-input bg-card transition-[border-color,box-shadow] duration-150",
+            "focus-within:border-ring/60 focus-within:ring-3 focus-within:ring-ring/8",
+          )}
+        >
+          <AttachmentChips threadId={conversation} attachments={attachments} />
+          <Notices message={message} />
+          <MessageField message={message} slash={slash} welcome={welcome} onKeyDown={onKeyDown} />
+          <div className="flex items-center gap-0.5 px-2 pb-2">
+            <IconButton
+              label={t("attach")}
+              className="text-muted-foreground"
+              onClick={() => files.current?.click()}
+            >
+              <Paperclip aria-hidden />
+            </IconButton>
+            <ModelPicker
+              choice={choice}
+              open={open === "model"}
+              onOpenChange={(next) => setOpen(next ? "model" : null)}
+              onClosed={focus}
+            />
+            <ModePicker
+              choice={choice}
+              open={open === "mode"}
+              onOpenChange={(next) => setOpen(next ? "mode" : null)}
+              onClosed={focus}
+            />
+            <SendButtons message={message} stopping={stopping} onStop={() => void stop()} />
+          </div>
+        </div>
+      </div>
+      <Hint running={session.running} />
+      <input
+        ref={files}
+        type="file"
+        multiple
+        hidden
+        aria-label={t("attach")}
+        onChange={(event) => {
+          message.addFiles(Array.from(event.target.files ?? []));
+          event.target.value = "";
+        }}
+      />
+      <DropOverlay onFiles={message.addFiles} />
+    </div>
+  );
+}
+
+/** Enter that ends the choice of a word is not ours. Safari tells it by the code alone, after the composition. */
+const isComposing = (event: KeyboardEvent) => event.nativeEvent.isComposing || event.keyCode === 229;
+
+function inMenu(event: KeyboardEvent, slash: ReturnType<typeof useSlash>): boolean {
+  if (event.key === "ArrowDown") slash.activate(slash.active + 1);
+  else if (event.key === "ArrowUp") slash.activate(slash.active - 1);
+  else if (event.key === "Escape") slash.dismiss();
+  else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey)
+    slash.run(slash.items[slash.active]!);
+  else return false;
+  return true;
+}
+
+function inField(event: KeyboardEvent<HTMLTextAreaElement>, message: ReturnType<typeof useMessage>): boolean {
+  const bare = !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey;
+  if (event.key === "Enter") {
+    const now = event.ctrlKey || event.metaKey;
+    // On a phone's keyboard there is no Shift+Enter; the button sends.
+    if (
+      event.shiftKey ||
+      event.altKey ||
+      (!now && window.matchMedia("(hover: none) and (pointer: coarse)").matches)
+    )
+      return false;
+    message.send(now ? "steer" : "turn");
+    return true;
+  }
+  const walking = message.text === "" || message.recalling;
+  if (event.key === "ArrowUp" && bare && walking) return message.recall(-1);
+  if (event.key === "ArrowDown" && bare && message.recalling) return message.recall(1);
+  const last = message.attachments.all.at(-1);
+  if (event.key === "Backspace" && message.text === "" && last) {
+    message.attachments.queue.remove(last.id);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,80 @@
+"use client";
+import {
+  CircleHelp,
+  Cpu,
+  Download,
+  FolderOpen,
+  ListChecks,
+  Paperclip,
+  Settings,
+  Square,
+  SquarePen,
+  type LucideIcon,
+} from "lucide-react";
+import { useEffect, useRef } from "react";
+import { useT } from "@/i18n";
+import { cn } from "@/lib/cn";
+import type { SlashCommand, SlashItem } from "./slash";
+
+const ICONS: Record<SlashCommand, LucideIcon> = {
+  new: SquarePen,
+  model: Cpu,
+  mode: ListChecks,
+  attach: Paperclip,
+  files: FolderOpen,
+  export: Download,
+  stop: Square,
+  settings: Settings,
+  help: CircleHelp,
+};
+
+export const slashItemId = (id: string) => `slash-${id}`;
+export const SLASH_LIST = "slash-commands";
+
+interface SlashMenuProps {
+  items: SlashItem[];
+  active: number;
+  onHover: (index: number) => void;
+  onPick: (item: SlashItem) => void;
+}
+
+/** The keyboard stays in the message field, which names the active entry. */
+export function SlashMenu({ items, active, onHover, onPick }: SlashMenuProps) {
+  const t = useT("composer");
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(() => {
+    list.current?.children[active]?.scrollIntoView({ block: "nearest" });
+  }, [active]);
+  return (
+    <ul
+      ref={list}
+      id={SLASH_LIST}
+      role="listbox"
+      aria-label={t("commands")}
+      className="absolute inset-x-0 bottom-full z-20 mb-2 max-h-72 animate-rise overflow-y-auto rounded-xl bg-popover p-1 text-popover-foreground shadow-float"
+    >
+      {items.map((item, index) => {
+        const Icon = ICONS[item.id];
+        return (
+          <li
+            key={item.id}
+            id={slashItemId(item.id)}
+            role="option"
+            aria-selected={index === active}
+            onPointerMove={() => onHover(index)}
+            onPointerDown={(event) => event.preventDefault()}
+            onClick={() => onPick(item)}
+            className={cn(
+              "flex cursor-default items-center gap-3 rounded-lg px-2.5 py-2 text-sm pointer-coarse:min-h-11",
+              index === active && "bg-accent text-accent-foreground",
+            )}
+          >
+            <Icon aria-hidden className="size-4 shrink-0 text-muted-foreground" />
+            <span className="font-medium">{item.label}</span>
+            <span className="truncate text-muted-foreground">{item.text}</span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

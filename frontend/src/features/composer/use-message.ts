@@ -1,0 +1,151 @@
+"use client";
+import { useEffect, useEffectEvent, useRef, useState, type ClipboardEvent } from "react";
+import { toast } from "sonner";
+import { useSession } from "@/features/chat";
+import { useT } from "@/i18n";
+import { forgetDraft, readDraft, restoreDraft, type Draft } from "@/lib/drafts";
+import { useDraftKeeper } from "./use-draft-keeper";
+import { onFill, placeholderIn } from "@/lib/compose";
+import { NOT_WALKING, ownMessages, step } from "./history";
+import { filesOf, LIMITS, LONG_PASTE, megabytes, type Refusal } from "./limits";
+import { useRunChoice } from "@/lib/run-settings";
+import { steerOrSend } from "./steer";
+import { useAttachments } from "./use-attachments";
+
+/** `turn`: a message of its own, after the run that is going on, if there is one. `steer`: told to that run. */
+export type How = "turn" | "steer";
+
+const LIMIT_TEXT: Record<Refusal, string> = {
+  count: String(LIMITS.files),
+  size: megabytes(LIMITS.fileBytes),
+  total: megabytes(LIMITS.totalBytes),
+  folder: "",
+};
+
+/** The message that is being written, and what can be done with it. */
+export function useMessage(conversation: string, isNew: boolean) {
+  const t = useT("composer");
+  const session = useSession();
+  const choice = useRunChoice(conversation);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [kept] = useState(() => readDraft(conversation, isNew));
+  const [text, setText] = useState(kept.text);
+  const attachments = useAttachments(conversation, kept.files);
+  const [recall, setRecall] = useState(NOT_WALKING);
+  const [armed, setArmed] = useState<How | null>(null);
+  const [pasted, setPasted] = useState<string | null>(null);
+
+  const takeBack = (draft: Draft) => {
+    // What was begun meanwhile is not lost, either.
+    setText((now) => (now.trim() && now !== draft.text ? `${draft.text}\n\n${now}` : draft.text));
+    attachments.queue.restore(draft.files);
+  };
+  useDraftKeeper(conversation, isNew, { text, files: attachments.ready }, takeBack);
+
+  const write = (next: string, selection?: [number, number]) => {
+    setText(next);
+    requestAnimationFrame(() => {
+      field.current?.focus();
+      field.current?.setSelectionRange(...(selection ?? [next.length, next.length]));
+    });
+  };
+  const fill = useEffectEvent((next: string | null) => {
+    if (next === null) field.current?.focus();
+    else write(next, placeholderIn(next));
+  });
+  useEffect(() => onFill((next) => fill(next)), []);
+
+  const deliver = async (how: How, words = text) => {
+    const draft = { text: words.trim(), files: attachments.ready };
+    setText("");
+    setRecall(NOT_WALKING);
+    attachments.queue.clear();
+    forgetDraft(conversation, isNew);
+    try {
+      if (how === "turn" || !session.running) await session.send(draft, choice.settings);
+      else if (await steerOrSend(session, draft, choice.settings)) toast.success(t("steered"));
+    } catch (error) {
+      restoreDraft(conversation, draft);
+      toast.error(t(how === "steer" ? "notSteered" : "notSent"), { description: (error as Error).message });
+    }
+  };
+
+  const empty = text.trim() === "" && attachments.all.length === 0;
+  const send = (how: How) => {
+    if (empty) return;
+    if (attachments.uploading) setArmed(how);
+    else if (attachments.failed) toast.error(t("failedFiles"));
+    else void deliver(how);
+  };
+  const fire = useEffectEvent(() => {
+    setArmed(null);
+    if (armed) send(armed);
+  });
+  const { queue } = attachments;
+  useEffect(() => {
+    if (!armed) return;
+    let over = false;
+    void queue.settled().then(() => over || fire());
+    return () => {
+      over = true;
+    };
+  }, [armed, queue]);
+
+  const addFiles = (files: File[], folders: string[] = []) => {
+    const refused = attachments.queue.add(files).concat(folders.map((name) => ({ name, reason: "folder" })));
+    for (const reason of new Set(refused.map((one) => one.reason))) {
+      const names = refused.filter((one) => one.reason === reason).map((one) => one.name);
+      toast.warning(t(`refused.${reason}`, { names: names.join(", "), limit: LIMIT_TEXT[reason] }));
+    }
+    field.current?.focus();
+  };
+
+  return {
+    session,
+    choice,
+    field,
+    text,
+    attachments,
+    empty,
+    armed: armed !== null,
+    addFiles,
+    write,
+    send,
+    say: (words: string) => void deliver("turn", words),
+    change: (next: string) => {
+      setText(next);
+      setRecall(NOT_WALKING);
+    },
+    /** Whether there was something to recall. */
+    recall: (direction: -1 | 1) => {
+      const own = ownMessages(session.turns.map((turn) => turn.question?.text ?? ""));
+      const next = step(recall, direction, own, text);
+      if (!next) return false;
+      setRecall(next[0]);
+      write(next[1]);
+      return true;
+    },
+    recalling: recall.at !== null,
+    paste: (event: ClipboardEvent) => {
+      const words = event.clipboardData.getData("text/plain").replace(/\r\n?/g, "\n");
+      const { files, folders } = filesOf(event.clipboardData);
+      if (words === "" && files.length + folders.length) {
+        // Spreadsheets put a picture of the cells beside their text; then the text is meant.
+        event.preventDefault();
+        addFiles(files, folders);
+      } else if (words.length > LONG_PASTE) {
+        setPasted(words);
+      }
+    },
+    longPaste: pasted !== null && text.includes(pasted) ? pasted.length : null,
+    keepPaste: () => setPasted(null),
+    attachPaste: () => {
+      if (pasted === null) return;
+      write(text.replace(pasted, () => ""));
+      addFiles([new File([pasted], "pasted.txt", { type: "text/plain" })]);
+      setPasted(null);
+    },
+  };
+}
+
+export type Message = ReturnType<typeof useMessage>;

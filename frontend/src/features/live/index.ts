@@ -1,0 +1,1 @@
+export { useLiveLists } from "./use-live-lists";

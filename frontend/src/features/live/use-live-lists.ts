@@ -1,0 +1,50 @@
+"use client";
+import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { keys } from "@/lib/keys";
+
+interface Notice {
+  type: string;
+  thread_id?: string;
+  run_id?: string;
+  status?: string;
+}
+
+const AGAIN = 5000;
+
+/**
+ * One stream of notices for the page: what has changed on the server is loaded again, whoever changed it.
+ * Notices are not kept, so after each (re)connection all that can change is taken for stale.
+ */
+export function useLiveLists() {
+  const client = useQueryClient();
+  useEffect(() => {
+    let source: EventSource | null = null;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const connect = () => {
+      source = new EventSource("/api/events");
+      source.onopen = () => refreshAll(client);
+      source.onmessage = (event) => apply(client, JSON.parse(event.data as string) as Notice);
+      source.onerror = () => {
+        if (source?.readyState !== EventSource.CLOSED) return; // it connects again by itself
+        timer = setTimeout(connect, AGAIN);
+      };
+    };
+    connect();
+    return () => {
+      clearTimeout(timer);
+      source?.close();
+    };
+  }, [client]);
+}
+
+function apply(client: QueryClient, notice: Notice) {
+  if (notice.type === "refresh") return refreshAll(client);
+  void client.invalidateQueries({ queryKey: keys.threads });
+  if (notice.thread_id) void client.invalidateQueries({ queryKey: keys.thread(notice.thread_id) });
+}
+
+function refreshAll(client: QueryClient) {
+  void client.invalidateQueries({ queryKey: keys.threads });
+  void client.invalidateQueries({ queryKey: ["thread"] });
+}

@@ -1,0 +1,84 @@
+"use client";
+import { ArrowUpRight, FileText, ImageOff } from "lucide-react";
+import type { ComponentProps, ReactNode } from "react";
+import { useT } from "@/i18n";
+import { nameOf, pictureUrl, threadPathOf } from "@/lib/files";
+import { hostOf, isWeb } from "@/lib/web";
+import { usePlace } from "./place";
+
+/** A link: to a file of the thread it opens the file, to a page a new tab, to anything else it is only text. */
+export function Link({ href = "", children }: ComponentProps<"a">) {
+  const path = threadPathOf(href);
+  if (path) return <FileLink path={path}>{children}</FileLink>;
+  if (href.startsWith("#")) return <a href={href}>{children}</a>;
+  if (!isWeb(href) && !/^mailto:/i.test(href)) return <span>{children}</span>;
+  return (
+    <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
+      {children}
+    </a>
+  );
+}
+
+function FileLink({ path, children }: { path: string; children: ReactNode }) {
+  const t = useT("markdown");
+  const place = usePlace();
+  if (!place) return <span>{children}</span>;
+  return (
+    <button
+      type="button"
+      title={t("openFile", { name: nameOf(path) })}
+      className="inline cursor-pointer text-left font-medium break-words text-primary underline decoration-primary/40 underline-offset-3 hover:decoration-current"
+      onClick={() => place.openFile(path)}
+    >
+      {children}
+    </button>
+  );
+}
+
+/** A path of a file in code signs opens it. */
+export function InlineCode({ children }: ComponentProps<"code">) {
+  const path = typeof children === "string" && /\.\w{1,8}$/.test(children) ? threadPathOf(children) : null;
+  const code = <code>{children}</code>;
+  return path ? <FileLink path={path}>{code}</FileLink> : code;
+}
+
+/** Pictures of the thread are shown; remote ones are links, since loading them would tell their server who reads this. */
+export function Picture({ src, alt = "" }: ComponentProps<"img">) {
+  const t = useT("markdown");
+  const place = usePlace();
+  const source = typeof src === "string" ? src : "";
+  const url = pictureUrl(place?.threadId ?? null, source);
+  const path = threadPathOf(source);
+  if (!url)
+    return isWeb(source) ? (
+      <a
+        href={source}
+        target="_blank"
+        rel="noopener noreferrer nofollow"
+        className="inline-flex items-center gap-1"
+      >
+        <ImageOff aria-hidden className="size-4 shrink-0" />
+        {alt || t("remoteImage", { host: hostOf(source) })}
+        <ArrowUpRight aria-hidden className="size-3.5 shrink-0" />
+      </a>
+    ) : (
+      <span className="inline-flex items-center gap-1 text-muted-foreground">
+        <FileText aria-hidden className="size-4" />
+        {alt || source}
+      </span>
+    );
+  const picture = (
+    <img src={url} alt={alt} loading="lazy" className="max-h-[28rem] w-auto rounded-lg border" />
+  );
+  if (!path || !place) return picture;
+  return (
+    <button
+      type="button"
+      className="block"
+      aria-label={t("openFile", { name: nameOf(path) })}
+      onClick={() => place.openFile(path)}
+    >
+      {picture}
+    </button>
+  );
+}

@@ -1,0 +1,2 @@
+export { Markdown, preloadMarkdown } from "./markdown";
+export { MarkdownPlace } from "./place";

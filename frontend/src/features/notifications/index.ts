@@ -1,0 +1,1 @@
+export { useDoneNotification } from "./use-done-notification";

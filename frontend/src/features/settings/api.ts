@@ -1,0 +1,34 @@
+import type { components } from "@/lib/api-types";
+import { http } from "@/lib/http";
+
+type Schemas = components["schemas"];
+export type ModelTest = Schemas["ModelTest"];
+export type SystemInfo = Schemas["SystemInfo"];
+export type Sandbox = Schemas["Sandbox"];
+export type Token = Schemas["Token"];
+export type Scope = Token["scopes"][number];
+export type Person = Schemas["UserRecord"];
+
+export const system = () => http.get<SystemInfo>("/api/system");
+
+/** Names may hold slashes, which are part of the path. */
+export const testModel = (name: string) =>
+  http.post<ModelTest>(`/api/models/${name.split("/").map(encodeURIComponent).join("/")}/test`);
+
+export const changePassword = (current: string, next: string) =>
+  http.post("/api/v1/auth/change-password", { current_password: current, new_password: next });
+
+export const tokens = async () => (await http.get<Schemas["Tokens"]>("/api/v1/auth/tokens")).tokens;
+export const createToken = (body: { name: string; scopes: Scope[]; expires_in_days: number | null }) =>
+  http.post<Schemas["CreatedToken"]>("/api/v1/auth/tokens", body);
+export const revokeToken = (id: string) => http.delete(`/api/v1/auth/tokens/${encodeURIComponent(id)}`);
+
+const userPath = (id: string) => `/api/v1/users/${encodeURIComponent(id)}`;
+export const users = async () =>
+  (await http.get<Schemas["Users"]>("/api/v1/users", { query: { limit: 1000 } })).users;
+export const addUser = (email: string) => http.post<Schemas["CreatedUser"]>("/api/v1/users", { email });
+export const setRole = (id: string, role: Person["system_role"]) =>
+  http.patch(userPath(id), { system_role: role });
+export const resetPassword = (id: string) =>
+  http.post<Schemas["NewPassword"]>(`${userPath(id)}/reset-password`);
+export const deleteUser = (id: string) => http.delete(userPath(id));

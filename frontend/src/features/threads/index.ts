@@ -1,0 +1,5 @@
+export { Sidebar } from "./sidebar";
+export { Marked } from "./snippet";
+export { threadLink } from "./thread-menu";
+export { useSidebar } from "./use-sidebar";
+export { useThreads, useThreadSearch } from "./use-threads";

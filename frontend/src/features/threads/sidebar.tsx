@@ -1,0 +1,103 @@
+"use client";
+import { PanelLeft, Search, SquarePen } from "lucide-react";
+import { openPalette } from "@/lib/palette";
+import { useT } from "@/i18n";
+import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
+import { useMedia } from "@/lib/wide-screen";
+import { IconButton } from "@/ui/icon-button";
+import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
+import { AccountMenu } from "./account-menu";
+import { SidebarBody } from "./sidebar-body";
+import { startChat } from "@/lib/start-chat";
+import { useSidebar } from "./use-sidebar";
+
+interface SidebarProps {
+  /** Of the drawer on narrow screens; on wide ones the device remembers. */
+  open: boolean;
+  onClose: () => void;
+}
+
+export function Sidebar({ open, onClose }: SidebarProps) {
+  const t = useT("threads");
+  const wide = useMedia(WIDE);
+  const { collapsed, toggle } = useSidebar();
+  useShortcut(SHORTCUTS.toggleSidebar, toggle, { enabled: wide });
+  useShortcut(SHORTCUTS.newChat, startChat);
+
+  if (!wide)
+    return (
+      <Sheet open={open} onOpenChange={(next) => !next && onClose()}>
+        <SheetContent
+          side="left"
+          closable={false}
+          aria-describedby={undefined}
+          className="bg-sidebar"
+          onOpenAutoFocus={focusItself}
+        >
+          <SheetTitle className="sr-only">{t("sidebar")}</SheetTitle>
+          <SidebarBody drawer onOpen={onClose} onCollapse={onClose} />
+        </SheetContent>
+      </Sheet>
+    );
+  if (collapsed) return <Rail onExpand={toggle} />;
+  return (
+    <nav
+      aria-label={t("sidebar")}
+      className="flex h-full w-66 shrink-0 flex-col border-r border-sidebar-border bg-sidebar"
+    >
+      <SidebarBody onOpen={() => {}} onCollapse={toggle} />
+    </nav>
+  );
+}
+
+/** Not its first button, which would show its tooltip at once. */
+function focusItself(event: Event) {
+  event.preventDefault();
+  (event.currentTarget as HTMLElement).focus();
+}
+
+/** What is left of it when it is hidden. */
+function Rail({ onExpand }: { onExpand: () => void }) {
+  const t = useT("threads");
+  const common = useT("common");
+  return (
+    <nav
+      aria-label={t("sidebar")}
+      className="flex h-full w-13 shrink-0 flex-col items-center gap-1 border-r border-sidebar-border bg-sidebar py-2.5"
+    >
+      <IconButton
+        label={t("expand")}
+        shortcut={SHORTCUTS.toggleSidebar}
+        side="right"
+        size="icon"
+        onClick={onExpand}
+      >
+        <PanelLeft aria-hidden />
+      </IconButton>
+      <IconButton
+        label={common("newChat")}
+        shortcut={SHORTCUTS.newChat}
+        side="right"
+        size="icon"
+        onClick={startChat}
+      >
+        <SquarePen aria-hidden />
+      </IconButton>
+      <IconButton
+        label={t("search")}
+        shortcut={SHORTCUTS.palette}
+        side="right"
+        size="icon"
+        onClick={openPalette}
+      >
+        <Search aria-hidden />
+      </IconButton>
+      <div className="mt-auto">
+        <AccountMenu small />
+      </div>
+    </nav>
+  );
+}
+
+/** From the width on at which a sidebar leaves enough room for the chat. */
+const WIDE = "(min-width: 48rem)";

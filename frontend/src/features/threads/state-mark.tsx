@@ -1,0 +1,43 @@
+"use client";
+import { useQuery } from "@tanstack/react-query";
+import { useT } from "@/i18n";
+import { runs } from "@/lib/api";
+import { keys } from "@/lib/keys";
+import type { ThreadItem } from "./group";
+
+/** That a thread works, waits for its person or has failed. */
+export function StateMark({ thread }: { thread: ThreadItem }) {
+  const t = useT("threads");
+  const waiting = useWaiting(thread);
+  if (thread.status === "busy")
+    return (
+      <span
+        role="img"
+        aria-label={t("state.busy")}
+        title={t("state.busy")}
+        className="flex size-3 items-center justify-center"
+      >
+        <span className="size-2.5 animate-spin rounded-full border-[1.5px] border-primary border-t-transparent" />
+      </span>
+    );
+  if (waiting) return <Dot label={t("state.waiting")} className="bg-warning" />;
+  if (thread.status === "error") return <Dot label={t("state.error")} className="bg-destructive" />;
+  return null;
+}
+
+const Dot = ({ label, className }: { label: string; className: string }) => (
+  <span role="img" aria-label={label} title={label} className="flex size-3 items-center justify-center">
+    <span className={`size-2 rounded-full ${className}`} />
+  </span>
+);
+
+/** A thread that was stopped has the same status as one that has a question; its last run tells them apart. */
+function useWaiting(thread: ThreadItem): boolean {
+  const { data } = useQuery({
+    queryKey: [...keys.thread(thread.id), "waiting", thread.updatedAt],
+    queryFn: async () => (await runs(thread.id, 1))[0]?.stop_reason === "interrupt",
+    enabled: thread.status === "interrupted",
+    staleTime: Infinity,
+  });
+  return thread.status === "interrupted" && data === true;
+}

@@ -1,0 +1,24 @@
+/** How other parts of the page reach the message field without holding it. */
+const FILL = "deerflow:compose";
+
+/** Puts `text` in the message field; a part in [brackets] is selected, for the person to replace it. */
+export function fillComposer(text: string) {
+  window.dispatchEvent(new CustomEvent(FILL, { detail: text }));
+}
+
+/** Moves the cursor to the message field, and leaves what is there. */
+export function focusComposer() {
+  window.dispatchEvent(new CustomEvent(FILL, { detail: null }));
+}
+
+export function onFill(handler: (text: string | null) => void): () => void {
+  const listen = (event: Event) => handler((event as CustomEvent<string | null>).detail);
+  window.addEventListener(FILL, listen);
+  return () => window.removeEventListener(FILL, listen);
+}
+
+/** Start and end of the first part in brackets, or the end of the text. */
+export function placeholderIn(text: string): [number, number] {
+  const found = /\[[^\]\n]+\]/.exec(text);
+  return found ? [found.index, found.index + found[0].length] : [text.length, text.length];
+}

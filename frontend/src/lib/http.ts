@@ -1,0 +1,170 @@
+/** The one way to the gateway: JSON in and out, the CSRF header, one kind of error, and a notice when the session is over. */
+
+export interface FieldError {
+  field: string;
+  message: string;
+}
+
+/** What the gateway said no with. `status` 0 and `code` "unreachable": it did not answer at all. */
+export class ApiError extends Error {
+  readonly name = "ApiError";
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly code: string,
+    readonly fields: FieldError[] = [],
+    /** Seconds, for 429. */
+    readonly retryAfter: number | null = null,
+  ) {
+    super(message);
+  }
+}
+
+export interface RequestOptions {
+  query?: Record<string, string | number | boolean | null | undefined>;
+  signal?: AbortSignal;
+  headers?: Record<string, string>;
+}
+
+/** What is told where the server tells nothing itself. */
+let words = {
+  unreachable: "The server cannot be reached.",
+  answered: "The server answered {status}.",
+};
+
+/** In the language of the page. */
+export function setWords(inLocale: typeof words) {
+  words = inLocale;
+}
+
+const unreachable = () => new ApiError(words.unreachable, 0, "unreachable");
+
+const expired = new Set<() => void>();
+
+/** Calls `f` when a request is refused since nobody is signed in any more. Returns how to stop that. */
+export function onSessionExpired(f: () => void): () => void {
+  expired.add(f);
+  return () => expired.delete(f);
+}
+
+export const csrfToken = () => /(?:^|;\s*)csrf_token=([^;]+)/.exec(document.cookie)?.[1] ?? "";
+
+/** A request as it is; throws ApiError when the answer is not 2xx or 304. */
+export async function request(
+  method: string,
+  path: string,
+  init: RequestInit & RequestOptions = {},
+): Promise<Response> {
+  const { query, ...rest } = init;
+  const headers = new Headers(init.headers);
+  if (method !== "GET" && method !== "HEAD") headers.set("X-CSRF-Token", decodeURIComponent(csrfToken()));
+  let answer: Response;
+  try {
+    answer = await fetch(withQuery(path, query), { ...rest, method, headers, credentials: "same-origin" });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw unreachable();
+  }
+  if (answer.ok || answer.status === 304) return answer;
+  throw announced(errorOf(answer.status, await answer.text(), answer.headers.get("retry-after")), path);
+}
+
+async function json<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  options: RequestOptions = {},
+): Promise<T> {
+  const headers = {
+    ...options.headers,
+    ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+  };
+  const answer = await request(method, path, {
+    ...options,
+    headers,
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (answer.status === 204) return undefined as T;
+  const text = await answer.text();
+  const value = parsed<T>(text);
+  if (value === undefined) throw errorOf(answer.status, text, null); // something between the server and us answered
+  return value;
+}
+
+export const http = {
+  get: <T>(path: string, options?: RequestOptions) => json<T>("GET", path, undefined, options),
+  post: <T>(path: string, body?: unknown, options?: RequestOptions) => json<T>("POST", path, body, options),
+  put: <T>(path: string, body?: unknown, options?: RequestOptions) => json<T>("PUT", path, body, options),
+  patch: <T>(path: string, body?: unknown, options?: RequestOptions) => json<T>("PATCH", path, body, options),
+  delete: <T>(path: string, options?: RequestOptions) => json<T>("DELETE", path, undefined, options),
+};
+
+export interface UploadOptions {
+  /** Told the part that has gone out, 0 to 1. */
+  onProgress?: (fraction: number) => void;
+  signal?: AbortSignal;
+}
+
+/** Sends a form; `fetch` cannot tell how far it is, so this is an XMLHttpRequest. */
+export function upload<T>(
+  path: string,
+  form: FormData,
+  { onProgress, signal }: UploadOptions = {},
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const sending = new XMLHttpRequest();
+    const abort = () => sending.abort();
+    sending.open("POST", path);
+    sending.setRequestHeader("X-CSRF-Token", decodeURIComponent(csrfToken()));
+    sending.upload.onprogress = (event) => onProgress?.(event.total ? event.loaded / event.total : 0);
+    sending.onload = () => {
+      const { status, responseText } = sending;
+      const answer = status >= 200 && status < 300 ? parsed<T>(responseText) : undefined;
+      if (answer !== undefined) return resolve(answer);
+      reject(announced(errorOf(status, responseText, sending.getResponseHeader("retry-after")), path));
+    };
+    sending.onerror = () => reject(unreachable());
+    sending.onabort = () => reject(new DOMException("The upload was cancelled.", "AbortError"));
+    sending.onloadend = () => signal?.removeEventListener("abort", abort);
+    signal?.addEventListener("abort", abort, { once: true });
+    if (signal?.aborted) return reject(new DOMException("The upload was cancelled.", "AbortError"));
+    sending.send(form);
+  });
+}
+
+interface ErrorBody {
+  detail?: unknown;
+  message?: unknown;
+  code?: string;
+  errors?: FieldError[];
+}
+
+function errorOf(status: number, text: string, retryAfter: string | null): ApiError {
+  const seconds = retryAfter === null ? null : Number(retryAfter) || null;
+  const { detail, message, code, errors } = parsed<ErrorBody>(text) ?? {};
+  const told = [detail, message].find((one) => typeof one === "string");
+  const answered = words.answered.replace("{status}", String(status));
+  return new ApiError(told ?? answered, status, code ?? "error", errors, seconds);
+}
+
+/** undefined: it is no JSON. */
+function parsed<T>(text: string): T | undefined {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whoever signs in is told there that it was wrong; for everybody else 401 means that the session is over. */
+function announced(error: ApiError, path: string): ApiError {
+  if (error.status === 401 && !path.startsWith("/api/v1/auth/login")) expired.forEach((f) => f());
+  return error;
+}
+
+function withQuery(path: string, query: RequestOptions["query"]): string {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value !== null && value !== undefined);
+  return given.length
+    ? `${path}?${new URLSearchParams(given.map(([key, value]) => [key, String(value)]))}`
+    : path;
+}

@@ -1,0 +1,68 @@
+"use client";
+import { usePathname, useSearchParams } from "next/navigation";
+
+/** Addresses are `/chats`, `/chats/<thread>` and `?panel=<path of a file>`; changing them asks the server for nothing. */
+function threadIdOf(pathname: string): string | null {
+  const id = /^\/chats\/([^/]+)/.exec(pathname)?.[1] ?? "";
+  try {
+    return decodeURIComponent(id) || null;
+  } catch {
+    return id; // no thread has such a name; the server says so
+  }
+}
+
+export const useThreadId = () => threadIdOf(usePathname());
+
+export const threadPath = (id: string | null) => (id ? `/chats/${encodeURIComponent(id)}` : "/chats");
+
+export function openThread(id: string | null, { replace = false }: { replace?: boolean } = {}) {
+  go(threadPath(id), replace);
+}
+
+/** The sections of the settings, in their order. */
+export const SETTINGS = [
+  "account",
+  "appearance",
+  "notifications",
+  "tokens",
+  "models",
+  "sandbox",
+  "users",
+  "about",
+] as const;
+export type SettingsSection = (typeof SETTINGS)[number];
+
+export const settingsPath = (section?: SettingsSection) => (section ? `/settings/${section}` : "/settings");
+
+/** What the panel beside the chat shows: null is closed, "" the list of files, else the path of one. */
+export function usePanel(): { open: string | null; set: (path: string | null) => void } {
+  const open = useSearchParams().get("panel");
+  const set = (path: string | null) => {
+    const query = new URLSearchParams(window.location.search);
+    if (path === null) query.delete("panel");
+    else query.set("panel", path);
+    const rest = query.size ? `?${query}` : "";
+    go(window.location.pathname + rest, path === null || open !== null);
+  };
+  return { open, set };
+}
+
+/** Only a page of our own that is worth returning to: `next` comes from outside. */
+export function safeNext(next: string | null): string {
+  if (!next?.startsWith("/") || next.startsWith("//") || next.includes("\\")) return "/chats";
+  try {
+    const to = new URL(next, window.location.origin);
+    const isOwn = to.origin === window.location.origin && !/^\/(login|setup)(\/|$)/.test(to.pathname);
+    return isOwn ? to.pathname + to.search + to.hash : "/chats";
+  } catch {
+    return "/chats";
+  }
+}
+
+/** A click that the page handles; others are the browser's own, as for another tab. */
+export const isPlainClick = (event: MouseEvent | React.MouseEvent) =>
+  !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey && event.button === 0;
+
+function go(address: string, replace: boolean) {
+  window.history[replace ? "replaceState" : "pushState"](null, "", address);
+}

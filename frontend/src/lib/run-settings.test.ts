@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import type { Model } from "@/lib/api";
+import { readStored } from "@/lib/storage";
+import { choose, resolve, type Choice } from "./run-settings";
+
+const model = (name: string, abilities: Partial<Model> = {}): Model => ({
+  name,
+  model: name,
+  display_name: name.toUpperCase(),
+  description: null,
+  supports_thinking: true,
+  supports_reasoning_effort: true,
+  supports_vision: false,
+  context_window: null,
+  is_default: false,
+  discovered_from: null,
+  problem: null,
+  ...abilities,
+});
+const smart = model("smart", { is_default: true });
+const plain = model("plain", { supports_thinking: false, supports_reasoning_effort: false });
+const settings = (thread: Choice | undefined, device: Choice, models?: Model[]) =>
+  resolve(thread, device, models).settings;
+
+test("the thread's own choice counts more than the device's last one", () => {
+  const chosen = settings({ modelName: "plain", mode: "flash" }, { modelName: "smart", mode: "ultra" }, [
+    smart,
+    plain,
+  ]);
+  expect(chosen).toMatchObject({ modelName: "plain", mode: "flash" });
+  expect(settings({ mode: "flash" }, { modelName: "plain" }, [smart, plain]).modelName).toBe("plain");
+});
+
+test("without any choice the server's default model works, as well as it can", () => {
+  expect(settings(undefined, {}, [smart, plain])).toEqual({ modelName: null, mode: "pro", effort: null });
+  expect(settings(undefined, { modelName: "plain" }, [smart, plain]).mode).toBe("flash");
+});
+
+test("a model that is gone is replaced by the next choice, and named", () => {
+  const {
+    settings: now,
+    gone,
+    model: used,
+  } = resolve({ modelName: "old" }, { modelName: "plain" }, [smart, plain]);
+  expect([now.modelName, gone, used?.name]).toEqual(["plain", "old", "plain"]);
+  expect(resolve({ modelName: "old" }, {}, [smart, plain])).toMatchObject({
+    settings: { modelName: null },
+    gone: "old",
+  });
+});
+
+test("until the models are known nothing is taken from the person's choice", () => {
+  const { settings: now, gone } = resolve({ modelName: "old", mode: "thinking" }, {}, undefined);
+  expect([now.modelName, now.mode, gone]).toEqual(["old", "thinking", null]);
+});
+
+test("a model is never asked for what it cannot do", () => {
+  const wish: Choice = { modelName: "plain", mode: "thinking", effort: "high" };
+  expect(settings(wish, {}, [smart, plain])).toEqual({ modelName: "plain", mode: "flash", effort: null });
+  const hurried: Choice = { modelName: "smart", mode: "flash", effort: "high" };
+  expect(settings(hurried, {}, [smart, plain]).effort).toBeNull();
+  expect(settings({ ...hurried, mode: "pro" }, {}, [smart]).effort).toBe("high");
+});
+
+test("damaged storage does no harm", () => {
+  const broken = { mode: "turbo", effort: 7, modelName: 3 } as unknown as Choice;
+  expect(settings(broken, broken, [smart])).toEqual({ modelName: null, mode: "pro", effort: null });
+});
+
+test("a choice is remembered for its thread and for the device, and old threads are forgotten", () => {
+  for (let number = 0; number < 250; number += 1) choose(`t${number}`, { mode: "flash" }, number);
+  choose("t249", { modelName: "smart" }, 300);
+  const kept = readStored<{ device: Choice; threads: Record<string, Choice> }>("runSettings", {
+    device: {},
+    threads: {},
+  });
+  expect(kept.device).toEqual({ mode: "flash", modelName: "smart" });
+  expect(kept.threads.t249).toMatchObject({ mode: "flash", modelName: "smart" });
+  expect(Object.keys(kept.threads)).toHaveLength(200);
+  expect(kept.threads.t0).toBeUndefined();
+});

@@ -1,0 +1,108 @@
+"use client";
+import type { Model } from "./api";
+import { draftThreadId } from "./draft-thread";
+import { useModels } from "./models";
+import { own, readStored, useStored, writeStored } from "./storage";
+
+/** What a run is to be started with. `modelName` null: the server's own choice. */
+export interface RunSettings {
+  modelName: string | null;
+  mode: "flash" | "thinking" | "pro" | "ultra";
+  effort: "minimal" | "low" | "medium" | "high" | null;
+}
+
+export type Mode = RunSettings["mode"];
+export type Effort = NonNullable<RunSettings["effort"]>;
+const MODES: readonly Mode[] = ["flash", "thinking", "pro", "ultra"];
+export const EFFORTS: readonly Effort[] = ["minimal", "low", "medium", "high"];
+
+/** What was chosen; nothing that was not. */
+export type Choice = Partial<RunSettings>;
+interface Stored {
+  device: Choice;
+  threads: Record<string, Choice & { at: number }>;
+}
+const key = () => own("runSettings");
+const NOTHING: Stored = { device: {}, threads: {} };
+/** Threads whose choice is remembered; of others the device's last one counts. */
+const KEPT = 200;
+
+interface Resolved {
+  settings: RunSettings;
+  /** Null: not known yet, or the server has none. */
+  model: Model | null;
+  /** A model that was chosen and is there no more. */
+  gone: string | null;
+}
+
+/**
+ * The thread's own choice, else the device's last one, else what suits the model. A chosen model that is gone is replaced
+ * by the next in this order. Without `available` (not loaded yet) the choice is taken as it is.
+ */
+export function resolve(
+  thread: Choice | undefined,
+  device: Choice,
+  available: readonly Model[] | undefined,
+): Resolved {
+  const chosen = [thread?.modelName, device.modelName].filter((name) => typeof name === "string");
+  const found = chosen.find((name) => available?.some((model) => model.name === name));
+  const modelName = (available ? found : chosen[0]) ?? null;
+  const model =
+    available?.find((one) => (modelName ? one.name === modelName : one.is_default)) ?? available?.[0] ?? null;
+  const gone = available && chosen[0] && chosen[0] !== found ? chosen[0] : null;
+
+  const usual: Mode = !model || model.supports_thinking ? "pro" : "flash";
+  const wanted = [thread?.mode, device.mode].find((mode) => mode && MODES.includes(mode)) ?? usual;
+  const mode = modesOf(model).includes(wanted) ? wanted : usual;
+  const asked = [thread?.effort, device.effort].find((effort) => effort !== undefined) ?? null;
+  const effort = takesEffort(model, mode) && asked && EFFORTS.includes(asked) ? asked : null;
+  return { settings: { modelName, mode, effort }, model, gone };
+}
+
+export const modesOf = (model: Model | null) =>
+  MODES.filter((mode) => mode !== "thinking" || !model || model.supports_thinking);
+
+export const takesEffort = (model: Model | null, mode: Mode) =>
+  mode !== "flash" && !!model?.supports_reasoning_effort;
+
+/** Remembers it for the thread and as the device's last choice. */
+export function choose(threadId: string, patch: Choice, now = Date.now()) {
+  const { device, threads } = stored();
+  const all = { ...threads, [threadId]: { ...threads[threadId], ...patch, at: now } };
+  const newest = Object.entries(all).sort(([, one], [, other]) => other.at - one.at);
+  writeStored<Stored>(key(), {
+    device: { ...device, ...patch },
+    threads: Object.fromEntries(newest.slice(0, KEPT)),
+  });
+}
+
+export function forgetChoice(threadId: string) {
+  const { device, threads } = stored();
+  if (!(threadId in threads)) return;
+  const others = Object.entries(threads).filter(([id]) => id !== threadId);
+  writeStored<Stored>(key(), { device, threads: Object.fromEntries(others) });
+}
+
+/** The choice as it stands, and all that there is to choose from. A conversation that has not begun: `threadId` null. */
+export function useRunChoice(threadId: string | null) {
+  const [kept] = useStored<Stored>(key(), NOTHING);
+  const query = useModels();
+  const id = threadId ?? draftThreadId();
+  const resolved = resolve(kept.threads?.[id], kept.device ?? {}, query.data?.models);
+  return {
+    ...resolved,
+    query,
+    models: query.data?.models ?? [],
+    change: (patch: Choice) => choose(id, patch),
+  };
+}
+
+/** What a run of this thread is to be started with. */
+export function useRunSettings(threadId: string | null): RunSettings {
+  return useRunChoice(threadId).settings;
+}
+
+function stored(): Stored {
+  const { device, threads } = readStored<Partial<Stored>>(key(), NOTHING);
+  return { device: device ?? {}, threads: threads ?? {} };
+}

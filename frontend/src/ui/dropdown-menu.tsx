@@ -1,0 +1,109 @@
+import { Check, ChevronRight, Circle } from "lucide-react";
+import { DropdownMenu as Primitive } from "radix-ui";
+import type { ComponentProps } from "react";
+import { cn } from "@/lib/cn";
+import { floating, menuItem } from "./layer";
+
+export const DropdownMenu = Primitive.Root;
+export const DropdownMenuTrigger = Primitive.Trigger;
+export const DropdownMenuRadioGroup = Primitive.RadioGroup;
+export const DropdownMenuSub = Primitive.Sub;
+
+const surface = cn(
+  floating,
+  "max-h-(--radix-dropdown-menu-content-available-height) min-w-44 max-w-[min(24rem,calc(100vw-1rem))] overflow-x-hidden overflow-y-auto p-1",
+);
+
+export function DropdownMenuContent({ className, ...rest }: ComponentProps<typeof Primitive.Content>) {
+  return (
+    <Primitive.Portal>
+      <Primitive.Content sideOffset={6} collisionPadding={8} className={cn(surface, className)} {...rest} />
+    </Primitive.Portal>
+  );
+}
+
+const dangerous =
+  "text-destructive data-highlighted:bg-destructive-soft data-highlighted:text-destructive [&_svg]:text-destructive!";
+
+export interface DropdownMenuItemProps extends ComponentProps<typeof Primitive.Item> {
+  destructive?: boolean;
+}
+
+export function DropdownMenuItem({ className, destructive, ...rest }: DropdownMenuItemProps) {
+  return <Primitive.Item className={cn(menuItem, destructive && dangerous, className)} {...rest} />;
+}
+
+export function DropdownMenuCheckboxItem({
+  className,
+  children,
+  ...rest
+}: ComponentProps<typeof Primitive.CheckboxItem>) {
+  return (
+    <Primitive.CheckboxItem className={cn(menuItem, "pr-8", className)} {...rest}>
+      {children}
+      <Primitive.ItemIndicator className="absolute right-2">
+        <Check aria-hidden />
+      </Primitive.ItemIndicator>
+    </Primitive.CheckboxItem>
+  );
+}
+
+export function DropdownMenuRadioItem({
+  className,
+  children,
+  ...rest
+}: ComponentProps<typeof Primitive.RadioItem>) {
+  return (
+    <Primitive.RadioItem className={cn(menuItem, "pr-8", className)} {...rest}>
+      {children}
+      <Primitive.ItemIndicator className="absolute right-2">
+        <Circle aria-hidden className="size-2 fill-current text-primary" />
+      </Primitive.ItemIndicator>
+    </Primitive.RadioItem>
+  );
+}
+
+export function DropdownMenuLabel({ className, ...rest }: ComponentProps<typeof Primitive.Label>) {
+  return (
+    <Primitive.Label
+      className={cn("px-2 py-1.5 text-xs font-medium text-muted-foreground", className)}
+      {...rest}
+    />
+  );
+}
+
+export function DropdownMenuSeparator({ className, ...rest }: ComponentProps<typeof Primitive.Separator>) {
+  return <Primitive.Separator className={cn("-mx-1 my-1 h-px bg-border", className)} {...rest} />;
+}
+
+export function DropdownMenuShortcut({ className, ...rest }: ComponentProps<"span">) {
+  return (
+    <span className={cn("ml-auto pl-4 text-xs tracking-wide text-muted-foreground", className)} {...rest} />
+  );
+}
+
+export function DropdownMenuSubTrigger({
+  className,
+  children,
+  ...rest
+}: ComponentProps<typeof Primitive.SubTrigger>) {
+  return (
+    <Primitive.SubTrigger className={cn(menuItem, "data-[state=open]:bg-accent", className)} {...rest}>
+      {children}
+      <ChevronRight aria-hidden className="ml-auto" />
+    </Primitive.SubTrigger>
+  );
+}
+
+export function DropdownMenuSubContent({ className, ...rest }: ComponentProps<typeof Primitive.SubContent>) {
+  return (
+    <Primitive.Portal>
+      <Primitive.SubContent
+        sideOffset={4}
+        collisionPadding={8}
+        className={cn(surface, className)}
+        {...rest}
+      />
+    </Primitive.Portal>
+  );
+}

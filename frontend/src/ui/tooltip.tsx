@@ -1,0 +1,66 @@
+"use client";
+import { Tooltip as Primitive } from "radix-ui";
+import { createContext, use, type ComponentProps, type ReactNode } from "react";
+import { cn } from "@/lib/cn";
+import { shortcutLabel } from "@/lib/shortcuts";
+import { Kbd } from "./kbd";
+
+const Provided = createContext(false);
+
+/** Once, around the whole page: a second tooltip then comes without delay. */
+export function TooltipProvider({ children }: { children: ReactNode }) {
+  return (
+    <Primitive.Provider delayDuration={350} skipDelayDuration={150} disableHoverableContent>
+      <Provided value={true}>{children}</Provided>
+    </Primitive.Provider>
+  );
+}
+
+/** Brings a provider of its own where the page has none. */
+function Tooltip(props: ComponentProps<typeof Primitive.Root>) {
+  const tooltip = <Primitive.Root {...props} />;
+  return use(Provided) ? tooltip : <TooltipProvider>{tooltip}</TooltipProvider>;
+}
+
+const TooltipTrigger = Primitive.Trigger;
+
+function TooltipContent({ className, ...rest }: ComponentProps<typeof Primitive.Content>) {
+  return (
+    <Primitive.Portal>
+      <Primitive.Content
+        sideOffset={6}
+        collisionPadding={8}
+        className={cn(
+          "z-60 flex max-w-72 animate-in items-center gap-2 rounded-md bg-foreground px-2 py-1 text-xs leading-5 text-pretty text-background duration-100 fade-in-0 data-[state=closed]:animate-out data-[state=closed]:fade-out-0",
+          className,
+        )}
+        {...rest}
+      />
+    </Primitive.Portal>
+  );
+}
+
+export interface SimpleTooltipProps {
+  label: ReactNode;
+  /** As in `SHORTCUTS`: "mod+k". */
+  shortcut?: string;
+  side?: "top" | "right" | "bottom" | "left";
+  /** One element that takes a ref; it needs a name of its own, a tooltip is only a description. */
+  children: ReactNode;
+}
+
+export function SimpleTooltip({ label, shortcut, side, children }: SimpleTooltipProps) {
+  return (
+    <Tooltip>
+      <TooltipTrigger asChild>{children}</TooltipTrigger>
+      <TooltipContent side={side}>
+        {label}
+        {shortcut && (
+          <Kbd className="border-background/25 bg-background/15 text-background">
+            {shortcutLabel(shortcut)}
+          </Kbd>
+        )}
+      </TooltipContent>
+    </Tooltip>
+  );
+}

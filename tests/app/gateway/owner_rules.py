@@ -1,0 +1,209 @@
+"""For every route: who may use it, and a request that is valid but for who makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Access(Enum):
+    PUBLIC = "anyone"
+    SIGNED_IN = "everyone who is signed in, for themselves; no id of someone else's thing in the path"
+    OWNED = "whoever owns what the path names; for others it is not there"
+    ADMIN = "administrators"
+    ACCOUNT = "people, not tokens; no id of someone else's thing in the path"
+    OWN_ACCOUNT = "people, not tokens, who own what the path names"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``json`` and ``params`` may hold names of things in braces. ``owner``: what the owner gets after the run, if not 2xx."""
+
+    access: Access
+    json: Any = None
+    params: dict[str, str] | None = None
+    headers: dict[str, str] | None = None
+    files: bool = False
+    owner: tuple[int, ...] = ()
+    reads: bool = False
+
+
+PUBLIC, SIGNED_IN, OWNED, ADMIN, ACCOUNT, OWN_ACCOUNT = Access
+_RUN = {"assistant_id": "lead_agent", "input": {"messages": [{"role": "user", "content": "Hi"}]}}
+_THREAD = "/api/threads/{thread_id}"
+_ONE_RUN = _THREAD + "/runs/{run_id}"
+_FILE = _THREAD + "/artifacts/{path:file}"
+_ITEM = {"namespace": ["notes"], "key": "k"}
+
+RULES: dict[str, Rule] = {
+    # the gateway
+    "GET /health": Rule(PUBLIC),
+    "GET /api/ok": Rule(PUBLIC),
+    "GET /api/info": Rule(PUBLIC),
+    "GET /preview/{token}/{path:file}": Rule(PUBLIC),
+    "HEAD /preview/{token}/{path:file}": Rule(PUBLIC),
+    # accounts
+    "POST /api/v1/auth/login/local": Rule(PUBLIC),
+    "POST /api/v1/auth/register": Rule(PUBLIC),
+    "POST /api/v1/auth/initialize": Rule(PUBLIC),
+    "POST /api/v1/auth/logout": Rule(PUBLIC),
+    "GET /api/v1/auth/setup-status": Rule(PUBLIC),
+    "GET /api/v1/auth/me": Rule(SIGNED_IN),
+    "POST /api/v1/auth/change-password": Rule(
+        ACCOUNT, {"current_password": "not it", "new_password": "one more horse"}
+    ),
+    "GET /api/v1/auth/tokens": Rule(ACCOUNT),
+    "POST /api/v1/auth/tokens": Rule(ACCOUNT, {"name": "x"}),
+    "DELETE /api/v1/auth/tokens/{token_id}": Rule(OWN_ACCOUNT),
+    "GET /api/v1/users": Rule(ADMIN),
+    "POST /api/v1/users": Rule(ADMIN, {"email": "new@example.org"}),
+    "PATCH /api/v1/users/{user_id}": Rule(ADMIN, {"system_role": "admin"}),
+    "POST /api/v1/users/{user_id}/reset-password": Rule(ADMIN),
+    "DELETE /api/v1/users/{user_id}": Rule(ADMIN),
+    # assistants
+    "POST /api/assistants": Rule(SIGNED_IN, {"graph_id": "lead_agent", "name": "mine"}),
+    "POST /api/assistants/search": Rule(SIGNED_IN, {}, reads=True),
+    "POST /api/assistants/count": Rule(SIGNED_IN, {}, reads=True),
+    "GET /api/assistants/{assistant_id}": Rule(OWNED),
+    "PATCH /api/assistants/{assistant_id}": Rule(OWNED, {"name": "changed"}),
+    "DELETE /api/assistants/{assistant_id}": Rule(OWNED),
+    "GET /api/assistants/{assistant_id}/graph": Rule(OWNED),
+    "GET /api/assistants/{assistant_id}/schemas": Rule(OWNED),
+    "GET /api/assistants/{assistant_id}/subgraphs": Rule(OWNED),
+    "GET /api/assistants/{assistant_id}/subgraphs/{namespace}": Rule(OWNED, owner=(404,)),
+    "POST /api/assistants/{assistant_id}/versions": Rule(OWNED, {}, reads=True),
+    "POST /api/assistants/{assistant_id}/latest": Rule(OWNED, {"version": 1}),
+    # files
+    f"GET {_THREAD}/artifacts": Rule(OWNED),
+    f"GET {_THREAD}/artifacts.zip": Rule(OWNED),
+    f"GET {_THREAD}/artifacts/versions": Rule(OWNED, params={"path": "/mnt/user-data/outputs/out.txt"}),
+    f"GET {_THREAD}/changes": Rule(OWNED),
+    f"HEAD {_FILE}": Rule(OWNED),
+    f"GET {_FILE}": Rule(OWNED),
+    f"PUT {_FILE}": Rule(OWNED, {"changed": True}, headers={"if-match": '"x"'}, owner=(412,)),
+    f"POST {_THREAD}/preview": Rule(OWNED, {"path": "/{path}"}),
+    f"POST {_THREAD}/uploads": Rule(OWNED, files=True),
+    f"GET {_THREAD}/uploads/list": Rule(OWNED),
+    f"DELETE {_THREAD}/uploads/{{filename}}": Rule(OWNED),
+    # crons
+    f"POST {_THREAD}/runs/crons": Rule(OWNED, {"schedule": "0 0 1 1 *", **_RUN}),
+    "POST /api/runs/crons": Rule(SIGNED_IN, {"schedule": "0 0 1 1 *", **_RUN}),
+    "POST /api/runs/crons/search": Rule(SIGNED_IN, {}, reads=True),
+    "POST /api/runs/crons/count": Rule(SIGNED_IN, {}, reads=True),
+    "GET /api/runs/crons/{cron_id}": Rule(OWNED),
+    "PATCH /api/runs/crons/{cron_id}": Rule(OWNED, {"enabled": False}),
+    "DELETE /api/runs/crons/{cron_id}": Rule(OWNED),
+    # feedback
+    f"POST {_ONE_RUN}/feedback": Rule(OWNED, {"rating": 1}),
+    f"PUT {_ONE_RUN}/feedback": Rule(OWNED, {"rating": 1}),
+    f"GET {_ONE_RUN}/feedback": Rule(OWNED),
+    f"GET {_ONE_RUN}/feedback/stats": Rule(OWNED),
+    f"DELETE {_ONE_RUN}/feedback": Rule(OWNED, owner=(404,)),
+    f"DELETE {_ONE_RUN}/feedback/{{feedback_id}}": Rule(OWNED, owner=(404,)),
+    "GET /api/runs/{run_id}/feedback": Rule(OWNED),
+    # messages
+    f"GET {_THREAD}/messages": Rule(OWNED),
+    f"GET {_ONE_RUN}/messages": Rule(OWNED),
+    "GET /api/runs/{run_id}/messages": Rule(OWNED),
+    f"GET {_ONE_RUN}/events": Rule(OWNED),
+    f"GET {_THREAD}/turns": Rule(OWNED),
+    f"GET {_THREAD}/token-usage": Rule(OWNED),
+    f"GET {_THREAD}/export": Rule(OWNED),
+    "GET /api/search/messages": Rule(SIGNED_IN, params={"q": "secret"}),
+    # models
+    "GET /api/models": Rule(SIGNED_IN),
+    "GET /api/models/{model_name:path}": Rule(SIGNED_IN),
+    "POST /api/models/{model_name:path}/test": Rule(SIGNED_IN),
+    "GET /api/system": Rule(SIGNED_IN),
+    # streams
+    "GET /api/events": Rule(SIGNED_IN),
+    f"POST {_THREAD}/commands": Rule(OWNED, {"id": 1, "method": "state.get", "params": {}}),
+    f"POST {_THREAD}/stream/events": Rule(OWNED, {"channels": ["lifecycle"]}, reads=True),
+    f"WEBSOCKET {_THREAD}/stream/events": Rule(OWNED),
+    # runs
+    f"POST {_THREAD}/runs": Rule(OWNED, _RUN),
+    f"POST {_THREAD}/runs/stream": Rule(OWNED, _RUN),
+    f"POST {_THREAD}/runs/wait": Rule(OWNED, _RUN),
+    f"GET {_THREAD}/runs": Rule(OWNED),
+    f"GET {_THREAD}/stream": Rule(OWNED),
+    f"POST {_THREAD}/steer": Rule(OWNED, {"message": "in French"}, owner=(404, 409)),
+    f"GET {_ONE_RUN}": Rule(OWNED),
+    f"DELETE {_ONE_RUN}": Rule(OWNED),
+    f"POST {_ONE_RUN}/cancel": Rule(OWNED, owner=(404, 409)),
+    f"GET {_ONE_RUN}/join": Rule(OWNED),
+    f"GET {_ONE_RUN}/stream": Rule(OWNED),
+    "POST /api/runs": Rule(SIGNED_IN, _RUN),
+    "POST /api/runs/stream": Rule(SIGNED_IN, _RUN),
+    "POST /api/runs/wait": Rule(SIGNED_IN, _RUN),
+    "POST /api/runs/batch": Rule(SIGNED_IN, [_RUN]),
+    "POST /api/runs/cancel": Rule(SIGNED_IN, {"status": "all"}),
+    "GET /api/runs/{run_id}/stream": Rule(OWNED),
+    # the store
+    "PUT /api/store/items": Rule(SIGNED_IN, {**_ITEM, "value": {"mine": True}}),
+    "GET /api/store/items": Rule(SIGNED_IN, params={"namespace": "notes", "key": "k"}),
+    "DELETE /api/store/items": Rule(SIGNED_IN, _ITEM),
+    "POST /api/store/items/search": Rule(SIGNED_IN, {"namespace_prefix": ["notes"]}, reads=True),
+    "POST /api/store/namespaces": Rule(SIGNED_IN, {}, reads=True),
+    # threads
+    f"POST {_THREAD}/suggestions": Rule(OWNED, {"messages": [{"role": "user", "content": "Hi"}]}),
+    f"GET {_THREAD}/state": Rule(OWNED),
+    f"GET {_THREAD}/state/{{checkpoint_id}}": Rule(OWNED),
+    f"POST {_THREAD}/state/checkpoint": Rule(OWNED, {"checkpoint": {"checkpoint_id": "{checkpoint_id}"}}, reads=True),
+    f"POST {_THREAD}/state": Rule(OWNED, {"values": {"title": "changed"}}),
+    f"PATCH {_THREAD}/state": Rule(OWNED, {"metadata": {"changed": True}}),
+    f"POST {_THREAD}/history": Rule(OWNED, {}, reads=True),
+    f"GET {_THREAD}/history": Rule(OWNED),
+    "POST /api/threads": Rule(SIGNED_IN, {}),
+    "POST /api/threads/search": Rule(SIGNED_IN, {}, reads=True),
+    "POST /api/threads/count": Rule(SIGNED_IN, {}, reads=True),
+    "POST /api/threads/prune": Rule(SIGNED_IN, {"thread_ids": []}),
+    f"GET {_THREAD}": Rule(OWNED),
+    f"PATCH {_THREAD}": Rule(OWNED, {"metadata": {"changed": True}}),
+    f"DELETE {_THREAD}": Rule(OWNED),
+    f"POST {_THREAD}/copy": Rule(OWNED, owner=(409,)),
+}
+
+FOREIGN_IDS_IN_BODIES: dict[str, tuple[str, Any]] = {
+    "a thread in the run's configuration": (
+        "POST /api/runs/wait",
+        {**_RUN, "config": {"configurable": {"thread_id": "{thread_id}"}}},
+    ),
+    "a thread in the run's context": ("POST /api/runs/wait", {**_RUN, "context": {"thread_id": "{thread_id}"}}),
+    "a checkpoint of another thread": ("POST /api/runs/wait", {**_RUN, "checkpoint_id": "{checkpoint_id}"}),
+    "a checkpoint that names its thread": (
+        "POST /api/runs/wait",
+        {**_RUN, "checkpoint": {"thread_id": "{thread_id}", "checkpoint_id": "{checkpoint_id}", "checkpoint_ns": ""}},
+    ),
+    "a user in the run's configuration": (
+        "POST /api/runs/wait",
+        {**_RUN, "config": {"configurable": {"user_id": "{user_id}"}}},
+    ),
+    "an assistant of someone else": ("POST /api/runs/wait", {**_RUN, "assistant_id": "{assistant_id}"}),
+    "runs in a batch": ("POST /api/runs/batch", [{**_RUN, "config": {"configurable": {"thread_id": "{thread_id}"}}}]),
+    "runs to stop": ("POST /api/runs/cancel", {"thread_id": "{thread_id}", "run_ids": ["{run_id}"]}),
+    "all runs of a thread to stop": ("POST /api/runs/cancel", {"thread_id": "{thread_id}", "status": "all"}),
+    "a thread to make anew": ("POST /api/threads", {"thread_id": "{thread_id}", "if_exists": "do_nothing"}),
+    "a thread to make": ("POST /api/threads", {"thread_id": "{thread_id}"}),
+    "an owner of a new thread": ("POST /api/threads", {"metadata": {"user_id": "{user_id}", "owner_id": "{user_id}"}}),
+    "threads to find": ("POST /api/threads/search", {"ids": ["{thread_id}"]}),
+    "threads to delete": ("POST /api/threads/prune", {"thread_ids": ["{thread_id}"], "strategy": "delete"}),
+    "threads to shorten": ("POST /api/threads/prune", {"thread_ids": ["{thread_id}"], "strategy": "keep_latest"}),
+    "an assistant to make anew": (
+        "POST /api/assistants",
+        {"assistant_id": "{assistant_id}", "graph_id": "lead_agent", "if_exists": "do_nothing"},
+    ),
+    "a cron on a thread": (
+        "POST /api/runs/crons",
+        {"schedule": "* * * * *", **_RUN, "config": {"configurable": {"thread_id": "{thread_id}"}}},
+    ),
+    "a cron of an assistant": (
+        "POST /api/runs/crons",
+        {"schedule": "0 0 1 1 *", **_RUN, "assistant_id": "{assistant_id}"},
+    ),
+    "an item of a user": (
+        "POST /api/store/items/search",
+        {"namespace_prefix": ["{user_id}"], "filter": {"user_id": "{user_id}"}},
+    ),
+}
+"""What a stranger asks for with the owner's ids where no path shows them."""

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from bench.scripted_openai import HttpError, ScriptedOpenAI, Text
+
+from deerflow.config import ConfigSource, Paths
+from deerflow.runtime.runtime import Runtime
+from deerflow_app.gateway.routers.models import TESTS_PER_USER
+
+from .conftest import Gateway, Population, opened, settings_for
+
+KEY = "sk-very-secret-key-of-this-test"
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> AsyncIterator[Gateway]:
+    """With models: one that works, one whose name has a slash, one without its key, one that nothing serves."""
+    population.copy_to(Paths(tmp_path).data_dir)
+    use = {"use": "langchain_openai:ChatOpenAI", "model": "m", "base_url": scripted.base_url, "api_key": KEY}
+    config = {
+        "models": [
+            use | {"name": "good"},
+            use | {"name": "team/good"},
+            use | {"name": "keyless", "api_key": "$A_KEY_THAT_NOBODY_SET"},
+            use | {"name": "nowhere", "base_url": "http://127.0.0.1:9/v1"},
+        ],
+        "sandbox": {
+            "use": "deerflow.sandbox.local:LocalSandboxProvider",
+            "tool_image": {"requirements": str(tmp_path / "no-such-file.txt")},
+        },
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    source = ConfigSource(cwd=tmp_path)
+    runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
+    async with opened(settings_for(tmp_path), runtime) as opened_gateway:
+        await opened_gateway.resume(population)
+        yield opened_gateway
+
+
+async def test_a_model_that_answers_is_tested_with_one_small_call(gateway: Gateway, scripted: ScriptedOpenAI) -> None:
+    scripted.script(Text("<think>hm</think>ready"), Text("ready"))
+    for name in ("good", "team/good"):
+        answer = await gateway.user.post(f"/api/models/{name}/test")
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        assert (told["ok"], told["answer"], told["problem"]) == (True, "ready", None)
+        assert told["latency_ms"] >= 0
+    assert len(scripted.requests) == 2
+
+
+async def test_a_failure_is_explained_once_and_without_the_key(gateway: Gateway, scripted: ScriptedOpenAI) -> None:
+    scripted.script(HttpError(401, f"Incorrect API key provided: {KEY}"))
+    refused = (await gateway.user.post("/api/models/good/test")).json()
+    assert (refused["ok"], refused["answer"]) == (False, None)
+    assert "rejected the API key" in refused["problem"]
+    assert KEY not in refused["problem"]
+    assert len(scripted.requests) == 1  # a test is no reason to try again and again
+
+    nowhere = (await gateway.user.post("/api/models/nowhere/test")).json()
+    assert "could not be reached" in nowhere["problem"]
+
+
+async def test_a_missing_key_is_named_but_no_path_of_the_host(gateway: Gateway, tmp_path: Path) -> None:
+    told = (await gateway.user.post("/api/models/keyless/test")).json()
+    assert told["ok"] is False
+    assert "A_KEY_THAT_NOBODY_SET" in told["problem"]
+    assert str(tmp_path) not in told["problem"]
+
+
+async def test_tests_of_models_are_for_those_who_are_signed_in_and_not_for_ever(
+    gateway: Gateway, scripted: ScriptedOpenAI
+) -> None:
+    assert (await gateway.anonymous.post("/api/models/good/test")).status_code == 401
+    assert (await gateway.user.post("/api/models/unknown/test")).status_code == 404
+    scripted.script(*[Text("ready")] * (TESTS_PER_USER + 1))
+    for _ in range(TESTS_PER_USER):
+        assert (await gateway.user.post("/api/models/good/test")).status_code == 200
+    refused = await gateway.user.post("/api/models/good/test")
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (await gateway.admin.post("/api/models/good/test")).json()["ok"]  # others are not hindered
+
+
+async def test_everybody_learns_what_the_server_is_but_only_administrators_where_things_lie(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    assert (await gateway.anonymous.get("/api/system")).status_code == 401
+    answer = await gateway.user.get("/api/system")
+    told = answer.json()
+    assert told["database"] == {"kind": "sqlite", "data_dir": None}
+    assert (told["authentication"], told["registration"], told["config"]) == ("accounts", False, None)
+    assert told["sandbox"]["isolation"] == "none"
+    assert told["sandbox"]["warnings"]
+    assert told["sandbox"]["limits"]["processes"] == 512
+    assert told["sandbox"]["tool_image"] == {"enabled": True, "ready": False, "problem": None, "path": None}
+    assert str(tmp_path) not in answer.text
+
+    whole = (await gateway.admin.get("/api/system")).json()
+    assert whole["database"]["data_dir"] == str(Paths(tmp_path).data_dir)
+    assert "no-such-file.txt" in whole["sandbox"]["tool_image"]["problem"]
+    assert whole["config"]["file"] == str(tmp_path / "config.yaml")

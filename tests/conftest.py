@@ -1,0 +1,132 @@
+"""What every test gets: an event loop on which nothing may block, and a home of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+from tests.servers import PostgresServer, flush_redis, postgres_server, redis_server
+
+if TYPE_CHECKING:
+    from deerflow.persistence.database import Database
+
+_PROVIDER_VARIABLES = (
+    "API_KEY",
+    "BASE_URL",
+    "API_BASE",
+    "OPENAI_MODEL",
+    "DEER_FLOW",
+    "LANGSMITH",
+    "LANGCHAIN",
+    "LANGFUSE",
+    "AUTH_TOKEN",
+    "OAUTH_TOKEN",
+)
+
+
+@pytest.fixture(autouse=True)
+def blockbuster() -> Iterator[BlockBuster]:
+    """A blocking call from our code on an event loop fails the test."""
+    with blockbuster_ctx(scanned_modules=["deerflow", "deerflow_app"]) as detector:
+        for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
+            # Coverage has a lock of its own; an error out of it would strike whatever code happened to run.
+            detector.functions[name].can_block_in("coverage/collector.py", "lock_data")
+        yield detector
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """No key, configuration or data of the machine reaches a test; returns the data directory that DeerFlow will use."""
+    import os
+
+    for name in list(os.environ):
+        if any(part in name for part in _PROVIDER_VARIABLES):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("deer-flow")
+    monkeypatch.setenv("DEER_FLOW_HOME", str(home))
+    return home
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The PostgreSQL of this pytest process."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[str]:
+    """The URL of the Redis of this pytest process."""
+    with redis_server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """An empty database of the test's own."""
+    with postgres.fresh_database() as url:
+        yield url
+
+
+@pytest.fixture
+def redis_url(redis: str) -> str:
+    """An empty Redis."""
+    flush_redis(redis)
+    return redis
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a database can be made: a file, or the URL of an empty database."""
+    return str(tmp_path / "deerflow.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that is empty and up to date, to be copied: that is faster than to migrate one for each test."""
+    path = tmp_path_factory.mktemp("template") / "deerflow.db"
+    migrate(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: PostgresServer) -> str:
+    """The name of a database that is empty and up to date."""
+    migrate(postgres.create("up_to_date"))
+    return "up_to_date"
+
+
+def migrate(location: Path | str) -> None:
+    from deerflow.persistence.database import Database
+
+    async def migrated() -> None:
+        database = Database(location)
+        await database.migrate()
+        await database.aclose()
+
+    asyncio.run(migrated())
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def migrated_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    template = request.getfixturevalue(f"{request.param}_template")
+    if request.param == "sqlite":
+        yield str(shutil.copy(template, tmp_path / "deerflow.db"))
+    else:
+        with request.getfixturevalue("postgres").fresh_database(template) as url:
+            yield url
+
+
+@pytest.fixture
+async def database(migrated_location: str) -> AsyncIterator[Database]:
+    """A database that is empty and up to date; the test runs once with SQLite and once with PostgreSQL."""
+    from deerflow.persistence.database import Database
+
+    made = Database(migrated_location)
+    yield made
+    await made.aclose()

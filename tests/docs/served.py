@@ -1,0 +1,60 @@
+"""A server for the pages that show how to use one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+GUARD = 120.0
+EMAIL, PASSWORD = "ada@example.com", "correct horse"
+CONFIG = """
+models:
+  - {name: demo, use: "deerflow.models.demo:DemoChatModel", model: demo, chunk_delay: 0}
+sandbox:
+  tool_image: {enabled: false}
+"""
+
+
+@contextmanager
+def served(folder: Path, environ: Mapping[str, str], *, with_token: bool) -> Iterator[dict[str, str]]:
+    """`deerflow serve` with the demo model, as long as the context lasts.
+
+    Args:
+        folder: where the server and the blocks run.
+        environ: of both; ``DEER_FLOW_HOME`` is where the data goes.
+        with_token: make an account and a token of it first.
+
+    Yields what the blocks find in their environment besides: ``DEERFLOW_URL`` and ``DEERFLOW_TOKEN``.
+    """
+    (folder / "config.yaml").write_text(CONFIG)
+    more = {"DEERFLOW_TOKEN": _token(folder, environ)} if with_token else {}
+    announcement, log = Path(environ["DEER_FLOW_HOME"], "server.json"), folder / "serve.log"
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            ["deerflow", "serve", "--port", "0"], cwd=folder, env=dict(environ), stdout=output, stderr=output
+        )
+    try:
+        deadline = time.monotonic() + GUARD
+        while not announcement.exists():
+            assert server.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        yield {"DEERFLOW_URL": json.loads(announcement.read_text())["url"], **more}
+    finally:
+        server.terminate()
+        assert server.wait(GUARD) == 0, log.read_text()
+
+
+def _token(folder: Path, environ: Mapping[str, str]) -> str:
+    def deerflow(*arguments: str, stdin: str = "") -> str:
+        done = subprocess.run(
+            ["deerflow", *arguments], cwd=folder, env=dict(environ), input=stdin, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    deerflow("user", "add", EMAIL, "--password-stdin", stdin=PASSWORD + "\n")
+    return deerflow("token", "create", "documentation")

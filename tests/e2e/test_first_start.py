@@ -1,0 +1,88 @@
+"""The first minutes of an installation as its operator has them, and the first after a damage."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from bench.scripted_openai import ScriptedOpenAI, Text
+from tests.support.gateway_process import COMMAND, GUARD, PASSWORD, GatewayProcess
+
+FIRST = {"email": "ada@example.org", "password": PASSWORD}
+CONFIG = "title:\n  enabled: false\n"
+
+
+@pytest.fixture
+def piped(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A gateway for the whole network whose output is read by a program, as that of a container is."""
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "DEER_FLOW_HOME": str(tmp_path / "home")}
+    command = [*COMMAND, "serve", "--no-ui", "--host", "0.0.0.0", "--port", "0", "--config", "config.yaml"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    guard = threading.Timer(GUARD, process.kill)
+    guard.start()
+    yield process
+    guard.cancel()
+    process.kill()
+    process.wait()
+
+
+def test_a_program_that_reads_the_output_learns_at_once_that_it_is_ready_and_how_to_set_it_up(
+    piped: subprocess.Popen[str],
+):
+    assert piped.stdout
+    ready, told = piped.stdout.readline(), piped.stdout.readline()
+    url, code = re.findall(r"http://127\.0\.0\.1:\d+", ready), re.findall(r"(?:[A-Z2-7]{4}-){2}[A-Z2-7]{4}", told)
+    assert url and code, (ready, told)
+    with httpx.Client(base_url=url[0], headers={"x-forwarded-for": "192.0.2.1"}, trust_env=False, timeout=60) as client:
+        assert client.get("/api/v1/auth/setup-status").json()["code_required"] is True
+        assert client.post("/api/v1/auth/initialize", json=FIRST).json()["code"] == "setup_code_required"
+        made = client.post("/api/v1/auth/initialize", json=FIRST | {"setup_code": code[0]})
+        assert made.status_code == 201, made.text
+
+
+def test_a_damaged_database_is_brought_back_from_a_backup(tmp_path: Path):
+    with ScriptedOpenAI() as endpoint, GatewayProcess(tmp_path, model_url=endpoint.base_url, config=CONFIG) as gateway:
+        gateway.start()
+        endpoint.script(Text("Worth keeping."))
+        body = {"input": {"messages": [{"role": "user", "content": "hello"}]}}
+        with gateway.client() as client:
+            thread = client.post("/api/threads", json={}).json()["thread_id"]
+            client.post(f"/api/threads/{thread}/runs/wait", json=body).raise_for_status()
+        deerflow(gateway, "backup", "kept.tar.gz")
+        file = next(gateway.home.rglob("deerflow.db"))
+        assert gateway.terminate() == 0
+        damage(file)
+        gateway.launch()
+        assert gateway.wait() == 1
+        assert str(file) in gateway.output and "deerflow restore" in gateway.output, gateway.output
+        assert "Traceback" not in gateway.output
+
+        deerflow(gateway, "restore", "kept.tar.gz")
+
+        gateway.start()
+        with gateway.client() as client:
+            state = client.get(f"/api/threads/{thread}/state").raise_for_status().json()
+        assert state["values"]["messages"][-1]["content"] == "Worth keeping."
+
+
+def damage(file: Path) -> None:
+    """Its beginning is whole, so that it still passes for a database."""
+    content = bytearray(file.read_bytes())
+    content[100:] = os.urandom(len(content) - 100)
+    file.write_bytes(content)
+
+
+def deerflow(gateway: GatewayProcess, *arguments: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(gateway.root), "DEER_FLOW_HOME": str(gateway.home)}
+    command = [*COMMAND, *arguments, "--config", str(gateway.config)]
+    done = subprocess.run(command, cwd=gateway.root, env=environment, capture_output=True, text=True, timeout=GUARD)
+    assert done.returncode == 0, done.stdout + done.stderr

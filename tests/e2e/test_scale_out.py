@@ -1,0 +1,178 @@
+"""Two gateways and two workers on one PostgreSQL, each a process of its own, as `deerflow serve` and `deerflow worker` make them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from bench.scripted_openai import Delay, ScriptedOpenAI, Text
+from tests.servers import PostgresServer
+
+DEERFLOW = [sys.executable, "-m", "deerflow_app.cli.main"]
+GUARD = 120.0
+
+
+class House:
+    """Gateways that only take orders, and workers by name."""
+
+    def __init__(self, database: str, root: Path, endpoint: ScriptedOpenAI) -> None:
+        self.endpoint = endpoint
+        self._database = database
+        self._root = root
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        storage = f"database:\n  backend: postgres\n  postgres_url: {database}\n"
+        (root / "config.yaml").write_text(storage + "runs:\n  drain_seconds: 0\n")
+        self.gateways = [self._gateway(name) for name in ("gateway-1", "gateway-2")]
+        for name in ("worker-1", "worker-2"):
+            self.start(name, "worker")
+
+    def start(self, name: str, *command: str) -> subprocess.Popen[str]:
+        with (self._root / f"{name}.log").open("w") as log:
+            self._processes[name] = subprocess.Popen(
+                [*DEERFLOW, *command, "--config", str(self._root / "config.yaml")],
+                cwd=self._root,
+                env={
+                    "PATH": os.environ["PATH"],
+                    "HOME": str(self._root),
+                    "DEER_FLOW_HOME": str(self._root / "home"),
+                    "OPENAI_API_KEY": "k",
+                    "OPENAI_BASE_URL": self.endpoint.base_url,
+                },
+                stdout=log,
+                stderr=log,
+                text=True,
+            )
+        return self._processes[name]
+
+    def signal(self, name: str, what: signal.Signals) -> None:
+        self._processes[name].send_signal(what)
+
+    def end(self, name: str) -> int:
+        return self._processes[name].wait(GUARD)
+
+    def worker_of(self, run_id: str, *, attempt: int = 1) -> str:
+        """The name of the process that executes the run, as soon as it does."""
+
+        def found() -> str | None:
+            query = "SELECT worker FROM runs WHERE run_id = %s AND attempt >= %s"
+            row = self.sql(query, run_id, attempt)
+            pid = int(row[0][0].rpartition(":")[2]) if row else 0
+            return next((name for name, process in self._processes.items() if process.pid == pid), None)
+
+        return self.until(found)
+
+    def until(self, condition: Callable[[], Any]) -> Any:
+        deadline = time.monotonic() + GUARD
+        while not (value := condition()):
+            assert time.monotonic() < deadline, self._logs()
+            time.sleep(0.05)
+        return value
+
+    def sql(self, query: str, *arguments: Any) -> list[Any]:
+        with psycopg.connect(self._database, autocommit=True) as connection:
+            return connection.execute(query.encode(), arguments).fetchall()
+
+    def close(self) -> None:
+        for gateway in self.gateways:
+            gateway.close()
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+    def _gateway(self, name: str) -> httpx.Client:
+        self.start(name, "serve", "--no-ui", "--no-auth", "--no-execute", "--port", "0")
+        log = self._root / f"{name}.log"
+        found = self.until(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()))
+        return httpx.Client(base_url=found[0], timeout=GUARD)
+
+    def _logs(self) -> str:
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in self._root.glob("*.log"))
+
+
+@pytest.fixture(scope="module")
+def house(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with postgres.fresh_database() as url, ScriptedOpenAI() as endpoint:
+        house = House(url, tmp_path_factory.mktemp("house"), endpoint)
+        yield house
+        house.close()
+
+
+def _start(gateway: httpx.Client, key: str) -> tuple[str, str]:
+    thread = gateway.post("/api/threads", json={}).raise_for_status().json()["thread_id"]
+    body = {"assistant_id": "lead_agent", "input": {"messages": [{"role": "user", "content": f"key:{key} hello"}]}}
+    run = gateway.post(f"/api/threads/{thread}/runs", json=body).raise_for_status().json()
+    return thread, run["run_id"]
+
+
+def _events(gateway: httpx.Client, thread: str, run: str) -> list[tuple[str, Any]]:
+    """All events of the run, from its begin to its end."""
+    text = (
+        gateway.get(f"/api/threads/{thread}/runs/{run}/stream", headers={"Last-Event-ID": "-1"}).raise_for_status().text
+    )
+    blocks = [dict(re.findall(r"(?m)^(event|data): (.*?)\r?$", block)) for block in re.split(r"\r?\n\r?\n", text)]
+    return [(block["event"], json.loads(block.get("data") or "null")) for block in blocks if "event" in block]
+
+
+def _status(gateway: httpx.Client, thread: str, run: str) -> str:
+    return gateway.get(f"/api/threads/{thread}/runs/{run}").raise_for_status().json()["status"]
+
+
+@pytest.mark.slow
+def test_a_run_started_at_one_gateway_is_streamed_by_the_other(house: House):
+    house.endpoint.script(Text("Hello from afar."), key="one")
+    thread, run = _start(house.gateways[0], "one")
+    events = _events(house.gateways[1], thread, run)
+    assert events[0][0] == "metadata" and events[-1][0] == "end"
+    assert "Hello from afar." in json.dumps([data for name, data in events if name == "values"][-1])
+    assert _status(house.gateways[1], thread, run) == "success"
+
+
+@pytest.mark.slow
+def test_a_cancellation_at_one_gateway_stops_the_worker_that_executes_the_run(house: House):
+    house.endpoint.script(Delay(600, Text("never")), key="two")
+    thread, run = _start(house.gateways[0], "two")
+    house.worker_of(run)
+    house.gateways[1].post(f"/api/threads/{thread}/runs/{run}/cancel", params={"wait": 1}).raise_for_status()
+    assert _status(house.gateways[0], thread, run) == "interrupted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_run_of_a_worker_that_ends_is_finished_by_another_one(house: House, how: signal.Signals):
+    key = how.name
+    house.endpoint.script(Delay(600, Text("never")), Text("Done by the other."), key=key)
+    thread, run = _start(house.gateways[0], key)
+    gone = house.worker_of(run)
+    house.until(lambda: any(key in json.dumps(request) for request in house.endpoint.requests))
+    house.signal(gone, how)
+    assert house.worker_of(run, attempt=2) != gone
+    events = _events(house.gateways[1], thread, run)
+    assert events[-1] == ("end", {"status": "success"})
+    assert "Done by the other." in json.dumps([data for name, data in events if name == "values"][-1])
+    house.end(gone)
+    house.start(gone, "worker")
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_after_all_connections_to_the_database_were_cut(house: House):
+    house.endpoint.script(Delay(600, Text("never")), Text("Done after all."), key="cut")
+    thread, run = _start(house.gateways[0], "cut")
+    house.worker_of(run)
+    house.until(lambda: any("key:cut" in json.dumps(request) for request in house.endpoint.requests))
+    house.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    house.worker_of(run, attempt=2)
+    events = _events(house.gateways[1], thread, run)
+    assert events[-1] == ("end", {"status": "success"})

@@ -1,0 +1,67 @@
+"""The fixed part of every request: small, and the same bytes whoever builds it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from deerflow.agents.lead_agent.prompt import apply_prompt_template
+from deerflow.agents.middlewares.todo_middleware import write_todos_tool
+from deerflow.config import AppConfig, load_config
+from deerflow.tools import get_available_tools
+
+BYTES_PER_TOKEN = 3.3
+"""English prose and JSON need about four bytes a token with the tokenizers in use: this counts too many rather than too few."""
+
+FIXED = """
+import json
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from deerflow.agents.lead_agent.prompt import apply_prompt_template
+from deerflow.config import load_config
+from deerflow.tools import get_available_tools
+config = load_config()
+tools = get_available_tools(app_config=config, supports_vision=True)
+print(apply_prompt_template(plan_mode=True, network=config.sandbox.network.mode))
+print(json.dumps([convert_to_openai_tool(tool) for tool in tools]))
+"""
+
+
+def _config() -> AppConfig:
+    return load_config(environ={})
+
+
+def _tokens(text: str) -> float:
+    return len(text.encode()) / BYTES_PER_TOKEN
+
+
+def test_the_prompt_and_all_default_tools_stay_within_their_budget():
+    tools = [*get_available_tools(app_config=_config(), supports_vision=True), write_todos_tool]
+    prompt = apply_prompt_template(agent_name="a" * 64, plan_mode=True, network="allowlist")
+    schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
+    assert len(tools) >= 13
+    assert _tokens(prompt) <= 3000
+    assert _tokens(prompt + schemas) <= 6000
+
+
+def test_prompt_and_schemas_are_the_same_bytes_in_every_process(clean_environment: Path):
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", FIXED],
+            cwd=clean_environment,
+            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin", "HOME": str(clean_environment)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(outputs) == 1 and b"/mnt/user-data/workspace" in outputs.pop()
+
+
+def test_an_agent_without_a_sandbox_is_not_told_of_one():
+    tools = {tool.name for tool in get_available_tools(app_config=_config(), supports_vision=True, sandbox=False)}
+    assert tools == {"ask_clarification"}
+    assert "/mnt/user-data" not in apply_prompt_template(sandbox=False, plan_mode=True)

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deerflow.config import Paths, join_host_path, project_root
+
+BAD_IDS = ["", ".", "..", "a/b", "a\\b", "../x", "a b", "é", "a\n", "\0", "x" * 129]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths(tmp_path / "base")
+
+
+def test_the_base_is_the_argument_else_the_variable_else_the_project(tmp_path: Path) -> None:
+    environ = {"DEER_FLOW_HOME": "/srv/home"}
+    assert Paths(tmp_path, environ=environ).base_dir == tmp_path
+    assert Paths(environ=environ).base_dir == Path("/srv/home")
+    assert Paths(environ={"DEER_FLOW_HOME": "rel"}, cwd=tmp_path).base_dir == tmp_path / "rel"
+    assert Paths(environ={}, cwd=tmp_path).base_dir == project_root(tmp_path) / ".deer-flow"
+    assert Paths(environ={"DEER_FLOW_HOME": "~/x"}).base_dir == Path.home() / "x"
+
+
+def test_the_layout_is_the_one_that_users_have(paths: Paths) -> None:
+    base = paths.base_dir
+    user = base / "users/u/threads/t"
+    assert paths.thread_dir("t", "u") == user
+    assert paths.workspace("t", "u") == user / "user-data/workspace"
+    assert paths.uploads("t", "u") == user / "user-data/uploads"
+    assert paths.outputs("t", "u") == user / "user-data/outputs"
+    assert paths.acp("t", "u") == user / "acp-workspace"
+    assert (paths.home("t", "u"), paths.tmp("t", "u")) == (user / "home", user / "tmp")
+    assert paths.user_memory_file("u") == base / "users/u/memory.json"
+    assert paths.agent_memory_file("My-Agent", "u") == base / "users/u/agents/my-agent/memory.json"
+    assert paths.agent_memory_file("My-Agent") == base / "agents/my-agent/memory.json"
+    assert paths.agent_dir("ABC") == base / "agents/abc"
+    assert (paths.memory_file, paths.user_md_file, paths.soul_file) == (
+        base / "memory.json",
+        base / "USER.md",
+        base / "SOUL.md",
+    )
+    assert (paths.data_dir, paths.tools_dir, paths.acp()) == (base / "data", base / "tools", base / "acp-workspace")
+
+
+def test_calls_without_a_user_have_a_tree_of_their_own(paths: Paths) -> None:
+    assert paths.thread_dir("t") == paths.base_dir / "threads/t"
+    paths.ensure_thread_dirs("t")
+    paths.ensure_thread_dirs("t", "u")
+    (paths.outputs("t") / "a").write_text("a")
+    paths.delete_thread_dir("t", "u")
+    assert (paths.outputs("t") / "a").exists()
+    assert not paths.thread_dir("t", "u").exists()
+
+
+@pytest.mark.parametrize("bad", BAD_IDS)
+def test_an_id_that_is_no_plain_name_is_refused(paths: Paths, bad: str) -> None:
+    for use in (
+        lambda: paths.thread_dir(bad, "u"),
+        lambda: paths.thread_dir("t", bad),
+        lambda: paths.agent_dir(bad),
+        lambda: paths.user_memory_file(bad),
+        lambda: paths.agent_memory_file("a", bad),
+        lambda: paths.ensure_thread_dirs(bad),
+        lambda: paths.delete_thread_dir(bad),
+        lambda: paths.resolve_virtual_path(bad, "/mnt/user-data"),
+    ):
+        with pytest.raises(ValueError, match="Invalid"):
+            use()
+
+
+def test_directories_are_passable_on_the_way_and_private_at_the_end(paths: Paths) -> None:
+    umask = os.umask(0o077)
+    try:
+        assert paths.ensure_thread_dirs("t", "u") == paths.thread_dir("t", "u")
+    finally:
+        os.umask(umask)
+
+    def mode(path: Path) -> int:
+        return path.stat().st_mode & 0o777
+
+    way = paths.user_data("t", "u")
+    while way != paths.base_dir.parent:
+        assert mode(way) == 0o711, way
+        way = way.parent
+    for directory in (paths.workspace, paths.uploads, paths.outputs, paths.home, paths.tmp):
+        assert mode(directory("t", "u")) == 0o700
+    assert mode(paths.acp("t", "u")) == 0o755
+
+
+def test_existing_directories_keep_their_modes(paths: Paths) -> None:
+    paths.ensure_thread_dirs("t", "u")
+    paths.workspace("t", "u").chmod(0o770)
+    paths.ensure_thread_dirs("t", "u")
+    assert paths.workspace("t", "u").stat().st_mode & 0o777 == 0o770
+
+
+def test_deleting_follows_no_link_and_may_be_repeated(paths: Paths, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+    paths.ensure_thread_dirs("t", "u")
+    (paths.workspace("t", "u") / "link").symlink_to(precious)
+    for _ in range(2):
+        paths.delete_thread_dir("t", "u")
+    assert (precious / "file").exists()
+    assert not paths.thread_dir("t", "u").exists()
+
+
+# virtual paths -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "virtual",
+    [
+        "/mnt/user-data/outputs/a b.txt",
+        "mnt/user-data/outputs/a b.txt",
+        "///mnt/user-data//outputs/./a b.txt",
+        "/mnt/user-data/outputs/x/../a b.txt",
+    ],
+)
+def test_virtual_paths_become_host_paths(paths: Paths, virtual: str) -> None:
+    assert paths.resolve_virtual_path("t", virtual, "u") == paths.outputs("t", "u") / "a b.txt"
+
+
+@pytest.mark.parametrize(
+    "virtual",
+    [
+        "",
+        "/",
+        "/mnt",
+        "/mnt/user-datax/a",
+        "/mnt/user-data-2/a",
+        "/etc/passwd",
+        "user-data/a",
+        "/x/mnt/user-data/a",
+        "/mnt/acp-workspace/a",
+    ],
+)
+def test_other_prefixes_are_refused(paths: Paths, virtual: str) -> None:
+    with pytest.raises(ValueError, match="must start with"):
+        paths.resolve_virtual_path("t", virtual, "u")
+
+
+@pytest.mark.parametrize(
+    "virtual",
+    [
+        "/mnt/user-data/../x",
+        "/mnt/user-data/outputs/../../home/x",
+        "/mnt/user-data/outputs/link/x",
+        "/mnt/user-data/outputs/link",
+    ],
+)
+def test_ways_out_are_refused(paths: Paths, tmp_path: Path, virtual: str) -> None:
+    paths.ensure_thread_dirs("t", "u")
+    (paths.outputs("t", "u") / "link").symlink_to(tmp_path)
+    with pytest.raises(ValueError, match="path traversal"):
+        paths.resolve_virtual_path("t", virtual, "u")
+
+
+def test_links_inside_are_followed(paths: Paths) -> None:
+    paths.ensure_thread_dirs("t", "u")
+    (paths.outputs("t", "u") / "link").symlink_to(paths.uploads("t", "u"))
+    assert paths.resolve_virtual_path("t", "/mnt/user-data/outputs/link/a", "u") == paths.uploads("t", "u") / "a"
+
+
+@pytest.mark.parametrize(
+    "virtual", ["/mnt/user-data/a\0b", "/mnt/user-data/outputs/loop/x", "/mnt/user-data/" + "x" * 5000]
+)
+def test_what_cannot_be_resolved_is_refused_or_inside(paths: Paths, virtual: str) -> None:
+    paths.ensure_thread_dirs("t", "u")
+    (paths.outputs("t", "u") / "loop").symlink_to("loop")
+    try:
+        resolved = paths.resolve_virtual_path("t", virtual, "u")
+    except ValueError:
+        return
+    assert resolved.is_relative_to(paths.user_data("t", "u"))
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "outputs", "link", "mnt", "user-data", "\x01", "é"]), max_size=8))
+def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
+    paths = Paths(tmp_path_factory.getbasetemp() / "out")
+    paths.ensure_thread_dirs("t", "u")
+    link = paths.outputs("t", "u") / "link"
+    if not link.is_symlink():
+        link.symlink_to("/")
+    try:
+        resolved = paths.resolve_virtual_path("t", "/mnt/user-data/" + "/".join(parts), "u")
+    except ValueError:
+        return
+    assert resolved.is_relative_to(paths.user_data("t", "u"))
+
+
+# the host of our container -------------------------------------------------------------------------------------------------
+
+
+def test_host_paths_start_at_the_hosts_base_directory(tmp_path: Path) -> None:
+    paths = Paths(tmp_path, environ={"DEER_FLOW_HOST_BASE_DIR": "/host/data"})
+    assert paths.host_workspace("t", "u") == "/host/data/users/u/threads/t/user-data/workspace"
+    assert paths.host_thread_dir("t") == "/host/data/threads/t"
+    assert paths.host_acp("t", "u").endswith("/t/acp-workspace")
+    own = Paths(tmp_path, environ={})
+    assert own.host_outputs("t", "u") == str(own.outputs("t", "u"))
+    assert own.host_uploads("t", "u") == str(own.uploads("t", "u"))
+
+
+@pytest.mark.parametrize(
+    ("base", "joined"),
+    [
+        ("C:\\data", "C:\\data\\a\\b"),
+        ("c:/data", "c:\\data\\a\\b"),
+        ("\\\\server\\share", "\\\\server\\share\\a\\b"),
+        ("/data", "/data/a/b"),
+        ("rel", "rel/a/b"),
+    ],
+)
+def test_host_paths_keep_their_style(base: str, joined: str) -> None:
+    assert join_host_path(base, "a", "b") == joined

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from bench.scripted_openai import Cut, Empty, HttpError, Text, ToolCalls
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.tools import tool
+from langgraph.errors import GraphBubbleUp, NodeCancelledError
+
+from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
+from deerflow.agents.middlewares.model_result import is_error
+from deerflow.models.circuit_breaker import CircuitBreakers
+
+
+class Sleeper:
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+@pytest.fixture
+def sleeper() -> Sleeper:
+    return Sleeper()
+
+
+def handling(sleeper: Sleeper, **settings: Any) -> LLMErrorHandlingMiddleware:
+    return LLMErrorHandlingMiddleware(**{"sleep": sleeper, "jitter": lambda: 0.0, **settings})
+
+
+def kind_of(message: Any) -> str:
+    assert is_error(message)
+    assert message.response_metadata["finish_reason"] == "error"
+    assert message.additional_kwargs["error"]["message"] == message.content
+    return message.additional_kwargs["error"]["kind"]
+
+
+async def test_a_busy_provider_is_asked_again_and_the_client_hears_of_it(start, endpoint, sleeper) -> None:
+    endpoint.script(HttpError(503, "服务器繁忙"), HttpError(429), Text("here I am"))
+    talk = start(handling(sleeper))
+    assert (await talk.say("hi"))[-1].content == "here I am"
+    assert sleeper.waits == [1, 2]
+    first, second = talk.events_of("llm_retry")
+    assert {"attempt": 2, "max_attempts": 3, "wait_ms": 1000, "reason": "busy"}.items() <= first.items()
+    assert (second["attempt"], second["wait_ms"]) == (3, 2000)
+    assert first["message"]
+
+
+async def test_after_the_last_attempt_an_honest_error_ends_the_run(start, endpoint, sleeper) -> None:
+    endpoint.script(*[HttpError(500)] * 3)
+    talk = start(handling(sleeper))
+    messages = await talk.say("hi")
+    assert kind_of(messages[-1]) == "transient"
+    assert "temporarily unavailable" in messages[-1].content
+    assert len(sleeper.waits) == 2
+    assert len(endpoint.requests) == 3
+    assert await talk.finished()
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (
+            HttpError(401, "Incorrect API key provided: sk-abcdef123456"),
+            "auth",
+            "check OPENAI_API_KEY or models[].api_key",
+        ),
+        (HttpError(403), "auth", "rejected the API key"),
+        (HttpError(429, {"error": {"message": "no money", "code": "insufficient_quota"}}), "quota", "billing"),
+        (HttpError(404, "no such model"), "model_not_found", "models[].model"),
+        (
+            HttpError(400, {"error": {"message": "maximum context length is 10", "code": "context_length_exceeded"}}),
+            "context_length",
+            "too long",
+        ),
+        (HttpError(400, "bad request"), "generic", "bad request"),
+    ],
+)
+async def test_what_waiting_cannot_help_is_told_at_once(start, endpoint, sleeper, reply, kind, words) -> None:
+    endpoint.script(reply)
+    message = (await start(handling(sleeper)).say("hi"))[-1]
+    assert kind_of(message) == kind
+    assert words in message.content
+    assert "abcdef" not in message.content
+    assert sleeper.waits == []
+    assert len(endpoint.requests) == 1
+
+
+async def test_no_network_says_so(start, sleeper, chat_model) -> None:
+    talk = start(handling(sleeper), model=chat_model(base_url="http://127.0.0.1:9/v1"))
+    message = (await talk.say("hi"))[-1]
+    assert kind_of(message) == "network"
+    assert "Check the network" in message.content
+
+
+async def test_a_stream_cut_in_the_middle_is_asked_again(start, endpoint, sleeper) -> None:
+    endpoint.script(Cut(3, "half an answer that never ends"), Text("the whole answer"))
+    talk = start(handling(sleeper))
+    messages = await talk.say("hi")
+    assert [m.content for m in messages] == ["hi", "the whole answer"]
+    assert talk.events_of("llm_retry")[0]["reason"] == "transient"
+
+
+async def test_the_providers_wait_is_honoured_and_capped(start, endpoint, sleeper) -> None:
+    endpoint.script(
+        HttpError(429, headers={"Retry-After": "20"}), HttpError(429, headers={"Retry-After": "3600"}), Text("ok")
+    )
+    await start(handling(sleeper, retry_after_cap_ms=30_000)).say("hi")
+    assert sleeper.waits == [20, 30]
+
+
+async def test_our_own_wait_is_capped_and_spread(start, endpoint, sleeper) -> None:
+    endpoint.script(*[HttpError(500)] * 5, Text("ok"))
+    await start(handling(sleeper, retry_max_attempts=6, jitter=lambda: 1.0)).say("hi")
+    assert sleeper.waits == [1.25, 2.5, 5, 8, 8]
+
+
+async def test_fallback_models_answer_when_the_first_fails(start, endpoint, sleeper, chat_model) -> None:
+    endpoint.script(HttpError(401), HttpError(404), Text("from the second fallback"))
+    talk = start(handling(sleeper, fallbacks=[chat_model("one"), chat_model("two")]))
+    assert (await talk.say("hi"))[-1].content == "from the second fallback"
+    assert [r["model"] for r in endpoint.requests] == ["scripted-model", "one", "two"]
+    assert [e["message"] for e in talk.events_of("llm_retry")] == [
+        f"Switching to the fallback model {name}." for name in ("one", "two")
+    ]
+
+
+async def test_when_all_models_fail_the_first_failure_is_explained_and_the_others_named(
+    start, endpoint, sleeper, chat_model
+) -> None:
+    endpoint.script(HttpError(401, "bad key"), HttpError(404, "unknown model"))
+    message = (await start(handling(sleeper, fallbacks=[chat_model("one")])).say("hi"))[-1]
+    assert kind_of(message) == "auth"
+    assert "The fallback model one failed as well" in message.content
+
+
+async def test_the_circuit_is_shared_by_all_runs_and_agents(start, endpoint, sleeper) -> None:
+    breakers = CircuitBreakers(failure_threshold=2)
+    endpoint.script(*[HttpError(500)] * 6, Text("never asked"))
+    for _ in range(2):
+        await start(handling(sleeper, breakers=breakers)).say("hi")
+    message = (await start(handling(sleeper, breakers=breakers)).say("hi"))[-1]
+    assert kind_of(message) == "circuit_open"
+    assert len(endpoint.requests) == 6
+
+
+async def test_an_open_circuit_does_not_stop_other_models(start, endpoint, sleeper, chat_model) -> None:
+    breakers = CircuitBreakers(failure_threshold=1)
+    endpoint.script(*[HttpError(500)] * 3, Text("a"), Text("b"))
+    fallback = chat_model("other")
+    talk = start(handling(sleeper, breakers=breakers, fallbacks=[fallback]))
+    assert (await talk.say("1"))[-1].content == "a"
+    assert (await talk.say("2"))[-1].content == "b"
+    assert endpoint.requests[-1]["model"] == "other"
+
+
+@pytest.mark.parametrize("status", [400, 401, 404])
+async def test_errors_about_the_request_never_open_the_circuit(start, endpoint, sleeper, status) -> None:
+    breakers = CircuitBreakers(failure_threshold=1)
+    endpoint.script(HttpError(status), Text("ok"))
+    await start(handling(sleeper, breakers=breakers)).say("hi")
+    assert (await start(handling(sleeper, breakers=breakers)).say("hi"))[-1].content == "ok"
+
+
+@pytest.mark.parametrize("outcome", ["not retriable", "bubble up", "cancelled"])
+async def test_a_probe_is_freed_however_it_ends(start, endpoint, sleeper, outcome) -> None:
+    """W-8: such a probe left the circuit closed to everybody for ever."""
+    clock = [0.0]
+    breakers = CircuitBreakers(failure_threshold=1, recovery_timeout=60, clock=lambda: clock[0])
+    endpoint.script(*[HttpError(500)] * 3)
+    await start(handling(sleeper, breakers=breakers)).say("hi")
+    clock[0] = 60
+
+    class Interrupting(AgentMiddleware):
+        async def awrap_model_call(self, request, handler) -> Any:
+            if outcome == "bubble up":
+                raise GraphBubbleUp
+            raise asyncio.CancelledError
+
+    probing = start(handling(sleeper, breakers=breakers), *([] if outcome == "not retriable" else [Interrupting()]))
+    if outcome == "not retriable":
+        endpoint.script(HttpError(401))
+        assert kind_of((await probing.say("probe"))[-1]) == "auth"
+    else:
+        with pytest.raises((GraphBubbleUp, NodeCancelledError)):
+            await probing.graph.ainvoke({"messages": [("user", "probe")]}, probing.config, context=probing.context)
+    endpoint.script(Text("recovered"))
+    assert (await start(handling(sleeper, breakers=breakers)).say("hi"))[-1].content == "recovered"
+
+
+async def test_an_empty_answer_is_asked_for_once_more(start, endpoint, sleeper) -> None:
+    endpoint.script(Empty(), Text("sorry, here it is"))
+    talk = start(handling(sleeper))
+    assert [m.content for m in await talk.say("hi")] == ["hi", "sorry, here it is"]
+    assert "Your last answer was empty" in talk.tail()
+
+
+@pytest.mark.parametrize("blank", [Empty(), Text("  \n"), Text("", reasoning="thinking and nothing else")])
+async def test_two_empty_answers_are_an_error(start, endpoint, sleeper, blank) -> None:
+    endpoint.script(blank, blank)
+    message = (await start(handling(sleeper)).say("hi"))[-1]
+    assert kind_of(message) == "empty_answer"
+    assert len(endpoint.requests) == 2
+
+
+async def test_an_answer_that_the_provider_filtered_says_so(start, endpoint, sleeper) -> None:
+    endpoint.script(Text("", finish_reason="content_filter"))
+    assert kind_of((await start(handling(sleeper)).say("hi"))[-1]) == "content_filter"
+    assert len(endpoint.requests) == 1
+
+
+async def test_thinking_that_used_up_the_output_names_the_setting(start, endpoint, sleeper) -> None:
+    blank = Text("", reasoning="hmm", finish_reason="length")
+    endpoint.script(blank, blank)
+    assert "max_tokens" in (await start(handling(sleeper)).say("hi"))[-1].content
+
+
+async def test_a_former_failure_is_not_part_of_later_requests(start, endpoint, sleeper) -> None:
+    endpoint.script(HttpError(401), Text("fine"))
+    talk = start(DanglingToolCallMiddleware(), handling(sleeper))
+    await talk.say("hi")
+    await talk.say("again")
+    assert [m["content"] for m in talk.request()] == ["hi", "again"]
+    assert len(await talk.messages()) == 4, "the thread keeps it"
+
+
+async def test_a_failure_after_tools_keeps_what_they_did(start, endpoint, sleeper) -> None:
+    @tool
+    def work() -> str:
+        """Work."""
+        return "done"
+
+    endpoint.script(ToolCalls(("work", {})), HttpError(401), Text("summary"))
+    talk = start(DanglingToolCallMiddleware(), handling(sleeper), tools=[work])
+    assert kind_of((await talk.say("hi"))[-1]) == "auth"
+    assert (await talk.say("go on"))[-1].content == "summary"
+    assert [m["role"] for m in talk.request()] == ["user", "assistant", "tool", "user"]
+
+
+async def test_cancelling_while_waiting_ends_at_once(start, endpoint) -> None:
+    waiting = asyncio.Event()
+
+    async def forever(seconds: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    endpoint.script(HttpError(500))
+    task = asyncio.create_task(start(LLMErrorHandlingMiddleware(sleep=forever)).say("hi"))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_the_synchronous_graph_retries_as_well(start, endpoint, sleeper, blockbuster) -> None:
+    blockbuster.deactivate()  # a synchronous graph blocks its own thread, that is what it is for
+    endpoint.script(HttpError(500), Text("ok"))
+    talk = start(handling(sleeper))
+    state = talk.graph.invoke({"messages": [("user", "hi")]}, talk.config, context=talk.context)
+    assert state["messages"][-1].content == "ok"

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from deerflow.agents.middlewares.llm_errors import ErrorKind, Failure, classify, explain
+from deerflow.models.circuit_breaker import CircuitBreakers, CircuitState
+
+
+class ProviderError(Exception):
+    def __init__(
+        self,
+        message: str = "",
+        status: int | None = None,
+        code: str | None = None,
+        body: Any = None,
+        headers: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.status_code = status
+        self.code = code
+        self.body = body
+        self.response = httpx.Response(status, headers=headers) if status else None
+
+
+def named(name: str, *bases: type[Exception]) -> Exception:
+    return type(name, bases or (Exception,), {})("broken")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        # W-21: a rate limit that mentions quota or billing is still a rate limit
+        (ProviderError("You exceeded your current quota, check billing", 429), ErrorKind.BUSY),
+        (ProviderError("no permission to exceed your credit rate", 429), ErrorKind.BUSY),
+        (ProviderError("quota", 429, code="insufficient_quota"), ErrorKind.QUOTA),
+        (ProviderError("q", 429, body={"error": {"type": "insufficient_quota"}}), ErrorKind.QUOTA),
+        (ProviderError("payment", 500), ErrorKind.TRANSIENT),
+        (ProviderError("unauthorized", 503), ErrorKind.BUSY),
+        *[(ProviderError("x", s), ErrorKind.TRANSIENT) for s in (408, 409, 425, 500, 502, 504, 520)],
+        *[(ProviderError("x", s), ErrorKind.BUSY) for s in (429, 503, 529)],
+        (ProviderError("please try again", 401), ErrorKind.AUTH),
+        (ProviderError("x", 403), ErrorKind.AUTH),
+        (ProviderError("x", 402), ErrorKind.QUOTA),
+        (ProviderError("x", 404), ErrorKind.MODEL_NOT_FOUND),
+        (ProviderError("try again", 400), ErrorKind.GENERIC),
+        (ProviderError("x", 400, code="context_length_exceeded"), ErrorKind.CONTEXT_LENGTH),
+        (ProviderError("This model's maximum context length is 8192 tokens", 400), ErrorKind.CONTEXT_LENGTH),
+        (ProviderError("prompt is too long: 210000 tokens > 200000 maximum", 400), ErrorKind.CONTEXT_LENGTH),
+        (ProviderError("x", 413), ErrorKind.CONTEXT_LENGTH),
+        (ProviderError("Your credit balance is too low", 400), ErrorKind.QUOTA),
+        (ProviderError("API key not valid", 400), ErrorKind.AUTH),
+        # an error event in a stream that began with 200
+        (ProviderError("Overloaded", 200, body={"type": "error", "error": {"type": "overloaded_error"}}), ErrorKind.BUSY),
+        (ProviderError("x", body={"error": {"type": "server_error"}}), ErrorKind.TRANSIENT),
+        *[
+            (named(n), ErrorKind.TRANSIENT)
+            for n in ("APITimeoutError", "InternalServerError", "ReadError", "RemoteProtocolError", "ReadTimeout")
+            if n != "ReadTimeout"
+        ],
+        (httpx.ReadTimeout("t"), ErrorKind.TRANSIENT),
+        (httpx.RemoteProtocolError("peer closed connection"), ErrorKind.TRANSIENT),
+        (httpx.ConnectError("refused"), ErrorKind.NETWORK),
+        (named("APIConnectionError"), ErrorKind.NETWORK),
+        (TimeoutError(), ErrorKind.TRANSIENT),
+        (ConnectionResetError(), ErrorKind.TRANSIENT),
+        (ConnectionRefusedError(), ErrorKind.NETWORK),
+        (ProviderError("服务器繁忙,请稍后重试"), ErrorKind.BUSY),
+        (ProviderError("rate limit reached"), ErrorKind.BUSY),
+        (ProviderError("billing problem"), ErrorKind.QUOTA),
+        (ProviderError("余额不足"), ErrorKind.QUOTA),
+        (ProviderError("Unauthorized"), ErrorKind.AUTH),
+        (ProviderError("The api_key client option must be set"), ErrorKind.AUTH),
+        (ValueError("what"), ErrorKind.GENERIC),
+    ],
+)  # fmt: skip
+def test_an_error_is_classified(error: Exception, kind: ErrorKind) -> None:
+    assert classify(error).kind is kind
+
+
+def test_the_transports_error_behind_an_sdk_error_decides() -> None:
+    error = named("APIConnectionError")
+    error.__cause__ = httpx.ReadError("reset")
+    assert classify(error).kind is ErrorKind.TRANSIENT
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"Retry-After-Ms": "1500", "Retry-After": "9"}, 1.5),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-1"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({}, None),
+    ],
+)
+def test_the_wait_that_a_provider_asks_for_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    assert classify(ProviderError("x", 429, headers=headers)).retry_after == seconds
+
+
+def test_the_wait_may_be_a_date() -> None:
+    when = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    assert 25 < (classify(ProviderError("x", 429, headers={"Retry-After": when})).retry_after or 0) <= 30
+    past = format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
+    assert classify(ProviderError("x", 429, headers={"Retry-After": past})).retry_after == 0
+
+
+def test_keys_never_stand_in_the_detail_and_long_ones_are_cut() -> None:
+    detail = classify(ProviderError("Incorrect API key provided: sk-proj-abcdef1234567890. " + "x" * 900, 401)).detail
+    assert "abcdef" not in detail
+    assert len(detail) <= 500
+
+
+@pytest.mark.parametrize("kind", list(ErrorKind))
+def test_every_failure_is_explained_with_the_models_name_and_a_remedy(kind: ErrorKind) -> None:
+    text = explain(Failure(kind, "said so"), model="gpt-x", provider="openai")
+    assert "gpt-x" in text
+    if kind is not ErrorKind.GENERIC:
+        assert any(word in text for word in ("check", "Check", "Try", "try", "Start", "Rephrase", "choose"))
+
+
+def test_a_rejected_key_names_the_variable_to_check() -> None:
+    assert "check OPENAI_API_KEY or models[].api_key" in explain(Failure(ErrorKind.AUTH), model="m", provider="openai")
+    assert "ANTHROPIC_API_KEY" in explain(Failure(ErrorKind.AUTH), model="m", provider="anthropic")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_circuit_opens_at_the_threshold_and_closes_after_a_good_probe(clock: Clock) -> None:
+    breaker = CircuitBreakers(failure_threshold=2, recovery_timeout=60, clock=clock).breaker("a")
+    for _ in range(2):
+        attempt = breaker.attempt()
+        assert attempt
+        attempt.failed()
+        attempt.release()
+    assert breaker.state is CircuitState.OPEN
+    assert breaker.attempt() is None
+    clock.now = 59.9
+    assert breaker.attempt() is None
+    clock.now = 60
+    probe = breaker.attempt()
+    assert probe
+    assert breaker.attempt() is None, "only one probe"
+    probe.succeeded()
+    probe.release()
+    assert breaker.state is CircuitState.CLOSED
+    assert breaker.failures == 0
+
+
+def test_a_failed_probe_opens_for_a_full_timeout_again(clock: Clock) -> None:
+    breaker = CircuitBreakers(failure_threshold=1, recovery_timeout=60, clock=clock).breaker("a")
+    first = breaker.attempt()
+    assert first
+    first.failed()
+    clock.now = 100
+    probe = breaker.attempt()
+    assert probe
+    probe.failed()
+    probe.release()
+    assert breaker.attempt() is None
+    assert breaker.failures == 1
+    clock.now = 160
+    assert breaker.attempt() is not None
+
+
+def test_a_probe_without_an_outcome_makes_room_for_the_next(clock: Clock) -> None:
+    breaker = CircuitBreakers(failure_threshold=1, recovery_timeout=60, clock=clock).breaker("a")
+    first = breaker.attempt()
+    assert first
+    first.failed()
+    clock.now = 60
+    probe = breaker.attempt()
+    assert probe
+    probe.release()
+    assert breaker.attempt() is not None
+
+
+def test_success_forgets_earlier_failures_and_circuits_are_separate(clock: Clock) -> None:
+    breakers = CircuitBreakers(failure_threshold=2, clock=clock)
+    breaker = breakers.breaker("a")
+    for outcome in ("failed", "succeeded", "failed"):
+        attempt = breaker.attempt()
+        assert attempt
+        getattr(attempt, outcome)()
+        attempt.release()
+    assert breaker.state is CircuitState.CLOSED
+    assert breakers.breaker("a") is breaker
+    assert breakers.breaker("b") is not breaker

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bench.scripted_openai import HttpError, RawToolCall, Text, ToolCalls
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+
+from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
+from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
+from deerflow.agents.middlewares.loop_detection_middleware import FORCED_STOP, LoopDetectionMiddleware, hash_tool_calls
+from deerflow.agents.middlewares.model_result import LOOP_STOP
+from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
+from deerflow.agents.transcript import Transcript
+
+counter = [0]
+executed: list[Any] = []
+
+
+@tool
+def same(command: str = "") -> str:
+    """Same result."""
+    executed.append(command)
+    return "nothing new"
+
+
+@tool
+def poll(command: str = "") -> str:
+    """Another result each time."""
+    counter[0] += 1
+    return f"step {counter[0]}"
+
+
+@tool
+def write_file(path: str, content: str) -> str:
+    """Write."""
+    return "ok"
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    counter[0] = 0
+    executed.clear()
+
+
+async def no_sleep(seconds: float) -> None:
+    return None
+
+
+def opened(start, *inner: Any, **settings: Any):
+    chain = [
+        DanglingToolCallMiddleware(),
+        LLMErrorHandlingMiddleware(sleep=no_sleep),
+        ToolErrorHandlingMiddleware(),
+        LoopDetectionMiddleware(**settings),
+        ClarificationMiddleware(),
+        *inner,
+    ]
+    return start(*chain, tools=[same, poll, write_file])
+
+
+AGAIN = ToolCalls(("same", {"command": "ls"}))
+
+
+async def test_three_equal_calls_are_warned_about_at_the_tail_only(start, endpoint) -> None:
+    endpoint.script(AGAIN, AGAIN, AGAIN, Text("I stop"))
+    talk = opened(start)
+    messages = await talk.say("go")
+    warned = ["[LOOP DETECTED]" in str(body["messages"][-1]["content"]) for body in endpoint.requests]
+    assert warned == [False, False, False, True]
+    assert talk.request(3)[-1] | {"content": ""} == {"role": "user", "name": "loop_warning", "content": ""}
+    assert not any("LOOP" in str(m.content) for m in messages)
+    await talk.say("next")
+    assert "LOOP" not in str(talk.request())
+
+
+async def test_the_fifth_equal_call_is_not_executed_and_a_final_answer_is_asked_for(start, endpoint) -> None:
+    endpoint.script(*[AGAIN] * 5, Text("here is what I found"))
+    talk = opened(start)
+    messages = await talk.say("go")
+    assert len(executed) == 4
+    assert messages[-1].content == "here is what I found"
+    assert LOOP_STOP in messages[-1].additional_kwargs
+    assert "not executed" in messages[-2].content
+    assert endpoint.requests[-1]["tool_choice"] == "none"
+    assert "Tools are closed for this turn" in talk.tail()
+    assert await talk.finished()
+
+
+async def test_a_model_that_calls_even_then_is_stopped(start, endpoint) -> None:
+    endpoint.script(*[AGAIN] * 5, ToolCalls(("same", {"command": "ls"}), text="let me see"))
+    talk = opened(start)
+    last = (await talk.say("go"))[-1]
+    assert last.content == f"let me see\n\n{FORCED_STOP}"
+    assert (last.tool_calls, last.invalid_tool_calls) == ([], [])
+    assert last.response_metadata["finish_reason"] == "stop"
+    assert await talk.finished()
+    assert len(executed) == 4
+
+
+async def test_where_forbidding_tools_is_refused_the_reminder_must_do(start, endpoint) -> None:
+    endpoint.script(*[AGAIN] * 5, HttpError(400, "tool_choice none is not supported"), Text("fine"))
+    talk = opened(start)
+    assert (await talk.say("go"))[-1].content == "fine"
+    assert "tool_choice" not in endpoint.requests[-1]
+
+
+async def test_a_busy_provider_at_the_last_call_is_retried(start, endpoint) -> None:
+    endpoint.script(*[AGAIN] * 5, HttpError(503), AGAIN, Text("fine"))
+    assert (await opened(start).say("go"))[-1].content == "fine"
+
+
+async def test_polling_with_new_results_is_progress(start, endpoint) -> None:
+    endpoint.script(*[ToolCalls(("poll", {"command": "tail log"}))] * 12, Text("done"))
+    talk = opened(start)
+    assert (await talk.say("go"))[-1].content == "done"
+    assert counter[0] == 12
+    assert "LOOP" not in str(endpoint.requests)
+
+
+async def test_different_calls_are_silent(start, endpoint) -> None:
+    endpoint.script(*[ToolCalls(("same", {"command": f"ls {n}"})) for n in range(12)], Text("done"))
+    assert (await opened(start).say("go"))[-1].content == "done"
+    assert "LOOP" not in str(endpoint.requests)
+
+
+async def test_counting_begins_anew_with_each_turn(start, endpoint) -> None:
+    """W-31"""
+    talk = opened(start, tool_freq_warn=4, tool_freq_hard_limit=5)
+    for _ in range(4):
+        endpoint.script(AGAIN, AGAIN, Text("done"))
+        assert (await talk.say("go"))[-1].content == "done"
+    assert "LOOP" not in str(endpoint.requests)
+
+
+async def test_the_window_slides(start, endpoint) -> None:
+    others = [ToolCalls(("same", {"command": str(n)})) for n in range(4)]
+    endpoint.script(AGAIN, AGAIN, *others, AGAIN, Text("done"))
+    await opened(start, window_size=4).say("go")
+    assert "LOOP" not in str(endpoint.requests)
+
+
+async def test_many_calls_of_one_tool_warn_once_and_stop_at_the_limit(start, endpoint) -> None:
+    endpoint.script(*[ToolCalls(("same", {"command": str(n)})) for n in range(6)], Text("that's all"))
+    talk = opened(start, tool_freq_warn=3, tool_freq_hard_limit=6)
+    assert (await talk.say("go"))[-1].content == "that's all"
+    assert len(executed) == 5
+    warned = [
+        "[LOOP DETECTED] You called same 3 times" in str(body["messages"][-1]["content"]) for body in endpoint.requests
+    ]
+    assert warned == [False, False, False, True, False, False, False]
+
+
+async def test_every_call_of_a_message_counts(start, endpoint) -> None:
+    endpoint.script(ToolCalls(*[("same", {"command": str(n)}) for n in range(4)]), Text("stopped"))
+    assert (await opened(start, tool_freq_hard_limit=4).say("go"))[-1].content == "stopped"
+    assert executed == []
+
+
+async def test_tools_are_counted_independently(start, endpoint) -> None:
+    endpoint.script(
+        *[ToolCalls((name, {"command": str(n)})) for n in range(4) for name in ("same", "poll")], Text("done")
+    )
+    assert (await opened(start, tool_freq_warn=5, tool_freq_hard_limit=5).say("go"))[-1].content == "done"
+
+
+async def test_unreadable_calls_are_a_loop_too(start, endpoint) -> None:
+    broken = [ToolCalls(RawToolCall("write_file", '{"path": a, "content": "' + "x" * n)) for n in range(5)]
+    endpoint.script(*broken, Text("I cannot"))
+    messages = await opened(start).say("go")
+    assert messages[-1].content == "I cannot"
+
+
+async def test_the_stop_removes_calls_in_every_form(start, endpoint) -> None:
+    """W-19"""
+    block = {"type": "tool_use", "id": "c1", "name": "same", "input": {"command": "ls"}}
+
+    class Insisting(AgentMiddleware):
+        async def awrap_model_call(self, request, handler) -> Any:
+            return AIMessage(
+                content=[{"type": "text", "text": "hm"}, dict(block)],
+                tool_calls=[{"name": "same", "args": {"command": "ls"}, "id": "c1"}],
+                additional_kwargs={"tool_calls": [{"id": "c1"}], "function_call": {"name": "same"}, "other": 1},
+                response_metadata={"finish_reason": "tool_calls"},
+            )
+
+    talk = opened(start, Insisting(), hard_limit=1)
+    last = (await talk.say("go"))[-1]
+    assert last.content == [{"type": "text", "text": "hm"}, {"type": "text", "text": FORCED_STOP}]
+    assert last.tool_calls == []
+    assert last.additional_kwargs == {"other": 1, LOOP_STOP: True}
+
+
+def turn(*outcomes: str, human: str | None = None) -> tuple[Any, ...]:
+    messages: list[Any] = [HumanMessage("go", name=human)]
+    for n, outcome in enumerate(outcomes):
+        messages += [
+            AIMessage("", tool_calls=[{"name": "same", "args": {}, "id": str(n)}]),
+            ToolMessage(outcome, tool_call_id=str(n)),
+        ]
+    return tuple(messages)
+
+
+def tail_of(*messages: Any) -> tuple[Any, ...]:
+    return LoopDetectionMiddleware().compile(Transcript(messages), None).tail
+
+
+def test_no_warning_gives_the_same_object() -> None:
+    transcript = Transcript(turn("a", "a"))
+    assert LoopDetectionMiddleware().compile(transcript, None) is transcript
+
+
+def test_human_messages_that_no_human_wrote_do_not_begin_a_turn() -> None:
+    images = HumanMessage("images", name="viewed_images")
+    assert tail_of(*turn("a", "a"), images, *turn("a")[1:])
+    assert not tail_of(*turn("a", "a"), HumanMessage("stop"), *turn("a")[1:])
+
+
+def test_only_equal_results_count() -> None:
+    assert tail_of(*turn("a", "b", "a", "a"))
+    assert not tail_of(*turn("a", "a", "b"))
+
+
+def call(name: str, **args: Any) -> dict[str, Any]:
+    return {"name": name, "args": args, "id": "x"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ([call("bash", command="ls")], [call("bash", command="ls", description="other words")], True),
+        ([call("bash", command="ls")], [call("bash", command="ls -l")], False),
+        ([call("a"), call("b")], [call("b"), call("a")], True),
+        ([call("a", x=1)], [call("a", x=2)], False),
+        ([{"name": "bash", "args": '{"command": "ls"}'}], [call("bash", command="ls")], True),
+        ([{"name": "bash", "args": "not json"}], [{"name": "bash", "args": "[1"}], True),
+        (
+            [call("read_file", path="a", start_line=1, end_line=50)],
+            [call("read_file", path="a", start_line=40, end_line=10)],
+            True,
+        ),
+        (
+            [call("read_file", path="a", start_line=1, end_line=50)],
+            [call("read_file", path="a", start_line=300, end_line=350)],
+            False,
+        ),
+        ([call("read_file", path="a")], [call("read_file", path="b")], False),
+        ([call("read_file", path="a", start_line="x")], [call("read_file", path="a")], True),
+        ([call("write_file", path="a", content="1")], [call("write_file", path="a", content="2")], False),
+        ([call("str_replace", path="a", old="1")], [call("str_replace", path="a", old="2")], False),
+        ([call("grep", pattern="a")], [call("grep", pattern="b")], False),
+        ([], [], True),
+    ],
+)
+def test_calls_that_do_the_same_have_the_same_hash(one, other, equal) -> None:
+    assert (hash_tool_calls(one) == hash_tool_calls(other)) is equal
+    assert len(hash_tool_calls(one)) == 12

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from bench.scripted_openai import RawChunks, RawToolCall, Text, ToolCalls
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import tool
+from langgraph.types import Command, interrupt
+
+from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
+from deerflow.context import RunContext
+
+if TYPE_CHECKING:
+    from tests.harness.middlewares.conftest import Conversation
+
+
+@tool
+def fail(kind: str) -> str:
+    """Fail."""
+    if kind == "long":
+        raise RuntimeError("x" * 2000)
+    if kind == "silent":
+        raise RuntimeError
+    raise ValueError(kind)
+
+
+@tool
+def big(size: int, block: bool = False) -> Any:
+    """Big."""
+    text = "HEAD" + "x" * (size - 8) + "TAIL"
+    return [{"type": "text", "text": text}] if block else text
+
+
+@tool
+def big_command(runtime: ToolRuntime[RunContext]) -> Command[Any]:
+    """Big, in a command."""
+    message = ToolMessage("y" * 5000, tool_call_id=runtime.tool_call_id or "", artifact={"kept": True})
+    return Command(update={"artifacts": ["/a"], "messages": [message]})
+
+
+@tool
+def ask() -> str:
+    """Interrupt."""
+    return f"answered {interrupt('really?')}"
+
+
+@tool
+def leak(runtime: ToolRuntime[RunContext]) -> str:
+    """Leak."""
+    workspace = runtime.context.workspace
+    assert workspace is not None
+    raise OSError(f"cannot read {workspace.workspace}/a.txt, {workspace.outputs} and {workspace.root}2/x")
+
+
+TOOLS = [fail, big, big_command, ask, leak]
+
+
+def chain(**settings: Any) -> list[Any]:
+    return [DanglingToolCallMiddleware(), ToolErrorHandlingMiddleware(**settings)]
+
+
+async def result_of(talk: Conversation) -> ToolMessage:
+    return next(m for m in await talk.say("go") if isinstance(m, ToolMessage))
+
+
+async def test_an_exception_becomes_a_result_and_the_run_goes_on(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("fail", {"kind": "no such thing"})), Text("I see"))
+    talk = start(*chain(), tools=TOOLS)
+    messages = await talk.say("go")
+    result = messages[2]
+    assert "Tool 'fail' failed with ValueError: no such thing" in result.content
+    assert "use another tool" in result.content
+    assert (result.status, result.name, result.tool_call_id) == ("error", "fail", messages[1].tool_calls[0]["id"])
+    assert messages[-1].content == "I see"
+
+
+async def test_the_detail_of_an_exception_is_cut(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("fail", {"kind": "long"})), Text("ok"))
+    assert (await result_of(start(*chain(), tools=TOOLS))).content.count("x") <= 510
+
+
+async def test_an_exception_without_words_has_its_name(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("fail", {"kind": "silent"})), Text("ok"))
+    assert "failed with RuntimeError: RuntimeError" in (await result_of(start(*chain(), tools=TOOLS))).content
+
+
+async def test_host_paths_are_shown_as_the_model_knows_them(start, endpoint, workspace) -> None:
+    endpoint.script(ToolCalls(("leak", {})), Text("ok"))
+    content = (await result_of(start(*chain(), tools=TOOLS))).content
+    assert "cannot read /mnt/user-data/workspace/a.txt, /mnt/user-data/outputs and" in content
+    assert f"{workspace.root}2/x" in content, "a path that only looks alike is another one"
+
+
+async def test_an_interrupt_passes_and_is_resumed(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("ask", {})), Text("ok"))
+    talk = start(*chain(), tools=TOOLS)
+    await talk.say("go")
+    assert not await talk.finished()
+    state = await talk.graph.ainvoke(Command(resume="yes"), talk.config, context=talk.context)
+    assert "answered yes" in [m.content for m in state["messages"]]
+
+
+async def test_an_unknown_tool_is_answered_with_the_known_ones(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("bigg", {})), Text("ok"))
+    content = (await result_of(start(*chain(), tools=TOOLS))).content
+    assert "there is no tool 'bigg'. Did you mean big" in content
+    assert "Available tools: ask, big, big_command, fail, leak" in content
+
+
+async def test_wrong_arguments_are_named_without_repeating_them_all(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("big", {"size": "many", "block": "z" * 9000})), Text("ok"))
+    result = await result_of(start(*chain(), tools=TOOLS))
+    assert "the arguments of 'big' are not valid: size:" in result.content
+    assert len(result.content) < 800
+    assert result.status == "error"
+
+
+@pytest.mark.parametrize("arguments", ['{"kind": say "hi"}', "[1, 2]", '{"kind": "a",}', "not json"])
+async def test_unreadable_arguments_are_answered_and_the_run_goes_on(start, endpoint, arguments) -> None:
+    endpoint.script(ToolCalls(RawToolCall("fail", arguments)), Text("I will do better"))
+    talk = start(*chain(), tools=TOOLS)
+    messages = await talk.say("go")
+    assert messages[-1].content == "I will do better"
+    assert "was not executed: its arguments are not a valid JSON object" in messages[2].content
+    assert arguments in messages[2].content
+    assert messages[1].tool_calls[0]["args"] == {}
+    assert messages[1].invalid_tool_calls == []
+
+
+async def test_only_the_start_and_end_of_long_unreadable_arguments_are_shown(start, endpoint) -> None:
+    endpoint.script(ToolCalls(RawToolCall("fail", '{"kind": BEGIN' + "x" * 5000 + "END}")), Text("ok"))
+    content = (await result_of(start(*chain(), tools=TOOLS))).content
+    assert "BEGIN" in content
+    assert "END}" in content
+    assert len(content) < 1000
+
+
+async def test_readable_calls_beside_unreadable_ones_are_executed(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("big", {"size": 20}), RawToolCall("fail", '{"a": b}')), Text("ok"))
+    talk = start(*chain(), tools=TOOLS)
+    results = {m.name: m.content for m in await talk.say("go") if isinstance(m, ToolMessage)}
+    assert results["big"].startswith("HEAD")
+    assert "not a valid JSON object" in results["fail"]
+
+
+async def test_a_call_that_the_output_limit_cut_off_is_not_executed(start, endpoint) -> None:
+    """LangChain completes the JSON by guessing: half a file would be written as if it were whole."""
+    delta = {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "big", "arguments": '{"size": 12'}}]}
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    endpoint.script(
+        RawChunks(
+            [
+                {**chunk, "choices": [{"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": None}]},
+                {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]},
+            ]
+        ),
+        Text("ok"),
+    )
+    content = (await result_of(start(*chain(), tools=TOOLS))).content
+    assert "reached the output limit" in content
+    assert "smaller steps" in content
+
+
+async def test_oversized_output_goes_to_a_file_with_head_and_tail_kept(start, endpoint, workspace) -> None:
+    endpoint.script(ToolCalls(("big", {"size": 5000})), Text("ok"))
+    talk = start(*chain(max_output_chars=1000, kept_chars=200), tools=TOOLS)
+    result = await result_of(talk)
+    path = f"/mnt/user-data/workspace/.tool-results/{result.tool_call_id}.txt"
+    assert path in result.content
+    assert result.content.startswith("HEAD")
+    assert result.content.endswith("TAIL")
+    assert len(result.content) < 500
+    assert len((workspace.workspace / ".tool-results" / f"{result.tool_call_id}.txt").read_text()) == 5000
+
+
+async def test_output_at_the_limit_stays(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("big", {"size": 1000})), Text("ok"))
+    assert len((await result_of(start(*chain(max_output_chars=1000), tools=TOOLS))).content) == 1000
+
+
+async def test_oversized_text_blocks_and_commands_are_shortened_too(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("big", {"size": 5000, "block": True}), ("big_command", {})), Text("ok"))
+    talk = start(*chain(max_output_chars=1000, kept_chars=200), tools=TOOLS)
+    results = {m.name or "": m for m in await talk.say("go") if isinstance(m, ToolMessage)}
+    assert "left out" in results["big"].content[0]["text"]
+    command = next(m for name, m in results.items() if name != "big")
+    assert "left out" in command.content
+    assert command.artifact == {"kept": True}
+    assert (await talk.state())["artifacts"] == ["/a"]
+
+
+async def test_without_a_sandbox_oversized_output_is_cut(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("big", {"size": 5000})), Text("ok"))
+    talk = start(*chain(max_output_chars=1000, kept_chars=200), tools=TOOLS, context=RunContext(thread_id="t"))
+    content = (await result_of(talk)).content
+    assert "The rest is lost" in content
+    assert len(content) < 500
+
+
+async def test_a_hostile_call_id_cannot_choose_the_file(start, endpoint, workspace) -> None:
+    endpoint.script(ToolCalls(RawToolCall("big", '{"size": 5000}', id="../../outputs/x")), Text("ok"))
+    await start(*chain(max_output_chars=1000), tools=TOOLS).say("go")
+    assert [p.name for p in (workspace.workspace / ".tool-results").iterdir()] == ["______outputs_x.txt"]

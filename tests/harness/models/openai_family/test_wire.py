@@ -1,0 +1,244 @@
+"""A request costs what is new in it, and is never anything but what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+import json
+from typing import Any
+
+import openai
+import orjson
+import pytest
+from bench.scripted_openai import Delay, HttpError, RawToolCall, ScriptedOpenAI, Text
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableBinding
+from langchain_core.tools import StructuredTool
+from langchain_openai import StreamChunkTimeoutError
+from tests.harness.models.openai_family.adapters import PROVIDERS, builder
+from tests.harness.models.openai_family.contract import HELLO, WAYS, Provider, ask, bash, read_file, tool_turn
+
+from deerflow.models.openai import OpenAIChatModel
+from deerflow.models.openai_cache import RecentMap, freeze, message_key, to_json
+
+build = builder(OpenAIChatModel)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, -0.0, 1.0, 2.5]) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def tools_of(model: Any, *tools: Any, **kwargs: Any) -> list[dict[str, Any]]:
+    bound = model.bind_tools(list(tools), **kwargs)
+    assert isinstance(bound, RunnableBinding)
+    return bound.kwargs["tools"]
+
+
+def named(name: str, description: str = "Do it.") -> StructuredTool:
+    return StructuredTool.from_function(lambda text: text, name=name, description=description)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
+async def test_a_longer_history_begins_with_the_bytes_of_the_shorter_one(
+    endpoint: ScriptedOpenAI, provider: Provider
+) -> None:
+    model = provider.build(endpoint)
+    history: list[BaseMessage] = [SystemMessage("Be brief. 🎉"), HumanMessage([{"type": "text", "text": "Hi"}])]
+    for number in range(8):
+        endpoint.script(Text("ok"))
+        await model.bind_tools([bash, read_file]).ainvoke(copy.deepcopy(history))
+        history += tool_turn(number)
+    for shorter, longer in itertools.pairwise(endpoint.raw_requests):
+        assert longer.startswith(shorter.removesuffix(b"]}") + b",")
+
+
+@given(JSON, JSON)
+def test_equal_keys_mean_equal_bytes(first: Any, second: Any) -> None:
+    assert (freeze(first) == freeze(second)) == (orjson.dumps(first) == orjson.dumps(second))
+
+
+def test_keys_tell_messages_apart_by_all_that_is_sent() -> None:
+    call = {"name": "f", "args": {"n": 1}, "id": "c"}
+    messages = [
+        HumanMessage("a", id="1"),
+        HumanMessage("b", id="1"),
+        HumanMessage("a", name="ann"),
+        HumanMessage(["a"]),
+        SystemMessage("a"),
+        AIMessage("a"),
+        AIMessage("a", tool_calls=[call]),
+        AIMessage("a", tool_calls=[{**call, "args": {"n": 1.0}}]),
+        AIMessage("a", tool_calls=[{**call, "args": {"n": True}}]),
+        AIMessage("a", tool_calls=[{**call, "id": "d"}]),
+        AIMessage("a", additional_kwargs={"reasoning_content": "r"}),
+    ]
+    assert len({message_key(message) for message in messages}) == len(messages)
+    assert message_key(HumanMessage("a", id="1")) == message_key(HumanMessage("a", id="2"))
+
+
+async def test_a_message_changed_in_place_is_sent_anew(endpoint: ScriptedOpenAI) -> None:
+    model = build(endpoint)
+    message = AIMessage("", tool_calls=[{"name": "bash", "args": {"command": ["a"]}, "id": "c"}])
+    for _ in range(2):
+        endpoint.script(Text("ok"))
+        await model.ainvoke([*HELLO, message])
+        message.tool_calls[0]["args"]["command"].append("b")
+    sent = [request["messages"][1]["tool_calls"][0]["function"]["arguments"] for request in endpoint.requests]
+    assert [json.loads(arguments) for arguments in sent] == [{"command": ["a"]}, {"command": ["a", "b"]}]
+
+
+def test_what_was_not_used_for_long_is_forgotten_and_what_is_used_stays() -> None:
+    kept: RecentMap[int, str] = RecentMap(10)
+    for number in range(100):
+        kept.put(number, str(number))
+        assert kept.get(0) == "0"
+        assert len(kept) <= 20
+    assert kept.get(1) is None
+    assert len(copy.deepcopy(kept)) == 0
+
+
+def test_a_value_heavier_than_the_map_does_not_stay_for_ever() -> None:
+    kept: RecentMap[str, bytes] = RecentMap(10)
+    kept.put("image", b"x" * 1000, 1000)
+    assert kept.get("image") is not None
+    for number in range(30):
+        kept.put(str(number), b"x", 1)
+    assert kept.get("image") is None
+
+
+async def test_a_copied_model_does_not_inherit_what_another_name_says(endpoint: ScriptedOpenAI) -> None:
+    model = build(endpoint)
+    endpoint.script(Text("ok"), Text("ok"))
+    messages = [SystemMessage("rules"), *HELLO]
+    await model.ainvoke(messages)
+    await model.model_copy(update={"model_name": "o3-mini"}).ainvoke(messages)
+    assert [request["messages"][0]["role"] for request in endpoint.requests] == ["system", "developer"]
+
+
+def test_a_tool_is_converted_once() -> None:
+    model = OpenAIChatModel(model="m", api_key="k")
+    tool = named("one")
+    first, again = tools_of(model, tool), tools_of(model, bash, tool)
+    assert again[1] is first[0]
+
+
+def test_tools_are_converted_anew_when_they_or_the_wish_changes() -> None:
+    model = OpenAIChatModel(model="m", api_key="k")
+    tool = named("one", "Old.")
+    assert tools_of(model, tool)[0]["function"]["description"] == "Old."
+    tool.description = "New."
+    assert tools_of(model, tool)[0]["function"]["description"] == "New."
+    assert "strict" not in tools_of(model, tool)[0]["function"]
+    assert tools_of(model, tool, strict=True)[0]["function"]["strict"] is True
+
+
+def test_tools_that_come_and_go_are_not_kept_for_ever() -> None:
+    model = OpenAIChatModel(model="m", api_key="k")
+    for number in range(700):
+        assert tools_of(model, named(f"tool_{number}"))[0]["function"]["name"] == f"tool_{number}"
+    assert len(model._wire_tools) <= 512
+
+
+async def test_an_unknown_parameter_is_refused_with_advice(endpoint: ScriptedOpenAI) -> None:
+    with pytest.raises(TypeError, match=r"temprature.*`extra_body`"):
+        await build(endpoint, model_kwargs={"temprature": 1}).ainvoke(HELLO)
+    assert endpoint.requests == []
+
+
+async def test_extra_body_wins_over_parameters(endpoint: ScriptedOpenAI) -> None:
+    endpoint.script(Text("ok"))
+    await build(endpoint, temperature=0.1, extra_body={"temperature": 0.9, "top_k": 3}).ainvoke(HELLO)
+    request = endpoint.requests[0]
+    assert (request["temperature"], request["top_k"], "extra_body" in request) == (0.9, 3, False)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_slow_server_is_a_timeout(endpoint: ScriptedOpenAI, way: str) -> None:
+    endpoint.script(Delay(30, Text("late")))
+    with pytest.raises(openai.APITimeoutError):
+        await ask(build(endpoint, timeout=0.2, max_retries=0), HELLO, way)
+
+
+async def test_a_stream_that_falls_silent_is_given_up(endpoint: ScriptedOpenAI) -> None:
+    endpoint.script(Delay(0.0, Text("one two three"), between=30))
+    with pytest.raises(StreamChunkTimeoutError, match="stream_chunk_timeout"):
+        await ask(build(endpoint, stream_chunk_timeout=0.3), HELLO, "astream")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_nobody_listening_is_a_connection_error(way: str) -> None:
+    model = OpenAIChatModel(model="m", api_key="k", base_url="http://127.0.0.1:9/v1", max_retries=0)
+    with pytest.raises(openai.APIConnectionError):
+        await ask(model, HELLO, way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "too long", "code": "context_length_exceeded", "type": "invalid_request_error"},
+        {"message": "This model's maximum context length is 8192 tokens.", "code": 400, "type": "BadRequestError"},
+    ],
+    ids=["openai", "vllm"],
+)
+async def test_an_overlong_prompt_is_recognised(endpoint: ScriptedOpenAI, way: str, error: dict[str, Any]) -> None:
+    endpoint.script(HttpError(400, {"error": error}))
+    with pytest.raises(ContextOverflowError):
+        await ask(build(endpoint), HELLO, way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_arguments_that_are_no_object_are_an_invalid_call(endpoint: ScriptedOpenAI, way: str) -> None:
+    endpoint.script(RawToolCall("bash", "[1, 2]"))
+    answer = await ask(build(endpoint), HELLO, way)
+    assert [(call["name"], call["args"]) for call in answer.invalid_tool_calls] == [("bash", "[1, 2]")]
+    assert answer.tool_calls == []
+
+
+async def test_threads_may_share_a_model(endpoint: ScriptedOpenAI) -> None:
+    model = build(endpoint)
+    for number in range(24):
+        endpoint.script(Text(f"answer {number}"), key=f"n{number}")
+    questions = [[SystemMessage("rules"), HumanMessage(f"key:n{number}")] for number in range(24)]
+    answers = await asyncio.gather(*[asyncio.to_thread(model.invoke, question) for question in questions])
+    assert [answer.text for answer in answers] == [f"answer {number}" for number in range(24)]
+
+
+async def test_an_injected_client_is_respected() -> None:
+    class Client:
+        def __init__(self) -> None:
+            self.asked: list[dict[str, Any]] = []
+
+        async def create(self, **payload: Any) -> Any:
+            self.asked.append(payload)
+            raise openai.APIConnectionError(request=None)  # type: ignore[arg-type]
+
+    client = Client()
+    model = OpenAIChatModel(model="m", api_key="k", async_client=client)
+    with pytest.raises(openai.APIConnectionError):
+        async for _ in model.astream(HELLO):
+            pass
+    assert client.asked[0]["messages"] == [{"role": "user", "content": "Hello"}]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({1: "a"}, b'{"1":"a"}'),
+        ("\ud83d\ude00\ud83d!", '"😀\ufffd!"'.encode()),
+        (2**70, str(2**70).encode()),
+        ({"b": 1, "a": [True, None, 1.5]}, b'{"b":1,"a":[true,null,1.5]}'),
+    ],
+)
+def test_json_is_compact_and_always_utf8(value: Any, expected: bytes) -> None:
+    assert to_json(value) == expected
+
+
+def test_what_is_no_json_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="A complex cannot be sent"):
+        to_json({"x": 1j})

@@ -1,0 +1,80 @@
+"""The contract suite against every isolating provider, as the user who runs the tests.
+
+``test_contract_as_user`` repeats it as an ordinary user where the tests run as root. With REQUIRE_SANDBOX=1 a provider
+that this machine does not support is a failure and not a skip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deerflow.sandbox.contract import Check, Environment, NotApplicable, all_checks, open_environment
+from deerflow.sandbox.interface import ProbeReport
+from deerflow.sandbox.isolating_provider import IsolatingProvider
+from deerflow.sandbox.landlock import LandlockSandboxProvider
+from deerflow.sandbox.launch import Launcher
+from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+from deerflow.sandbox.probe import describe, examine_namespaces
+
+
+class MaskedProcProvider(BwrapSandboxProvider):
+    """What ``bwrap`` becomes in a container whose /proc is masked."""
+
+    name = "noproc"
+
+    def _examine(self) -> tuple[ProbeReport, Launcher | None]:
+        whole = self._launcher(shutil.which("bwrap"))
+        masked = replace(whole, features=replace(whole.features, fresh_proc=False))
+        return examine_namespaces(self.name, masked, self.drops_root)
+
+
+PROVIDERS = (BwrapSandboxProvider, UsernsSandboxProvider, MaskedProcProvider, LandlockSandboxProvider)
+CHECKS = all_checks()
+LEAST_CHECKS = 71
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(scope="module", params=PROVIDERS, ids=lambda kind: kind.name)
+def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
+    """One sandbox for all checks of a provider."""
+    # Not tmp_path: Landlock works with the host's paths, whose parents the sandbox's uid must be able to pass, and
+    # inside /tmp is another directory.
+    data_dir = Path(tempfile.mkdtemp(prefix="deerflow-contract-", dir="/var/tmp"))
+    data_dir.chmod(0o711)
+    provider: IsolatingProvider = request.param(data_dir)
+    report = provider.probe()
+    if not report.ok:
+        refuse = pytest.fail if os.environ.get("REQUIRE_SANDBOX") == "1" else pytest.skip
+        refuse(describe(report))
+    stack = AsyncExitStack()
+    with asyncio.Runner() as runner:
+        yield runner.run(stack.enter_async_context(open_environment(provider, data_dir)))
+        runner.run(stack.aclose())
+    # The suite leaves trees that are too deep for shutil.rmtree.
+    subprocess.run(["rm", "-rf", "--", str(data_dir)], check=True)
+
+
+def test_the_suite_is_complete() -> None:
+    ids = [check.id for check in CHECKS]
+    assert len(set(ids)) == len(ids) >= LEAST_CHECKS
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.id}-{check.title}")
+async def test_a_sandbox_keeps_its_promise(environment: Environment, check: Check) -> None:
+    if (reason := check.unmet(environment.sandbox.isolation)) is not None:
+        pytest.skip(f"{environment.sandbox.isolation.level}: {reason}")
+    try:
+        await check.run(environment)
+    except NotApplicable as error:
+        pytest.skip(str(error))

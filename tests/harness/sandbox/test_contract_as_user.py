@@ -1,0 +1,50 @@
+"""Where the tests run as root: the contract suite once more as an ordinary user, who has no root launcher to help."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+AS_USER = ROOT / "tests/support/as_user.py"
+UID = 54_321
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="test_contract itself ran as an ordinary user"),
+]
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="deerflow-user-", dir="/var/tmp"))
+    shutil.chown(directory, UID, UID)
+    yield directory
+    subprocess.run(["rm", "-rf", "--", str(directory)], check=True)
+
+
+@pytest.mark.parametrize("provider", ["bwrap", "userns", "noproc", "landlock"])
+def test_an_ordinary_user_gets_the_same_sandbox(provider: str, home: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment |= {"HOME": str(home), "USER": "somebody", "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run(
+        [
+            sys.executable, str(AS_USER), str(UID), sys.base_prefix, sys.prefix, str(ROOT), "--",
+            sys.executable, "-m", "pytest", "tests/harness/sandbox/test_contract.py", "-k", f"{provider}-", "-q",
+            "--no-header", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={home}/pytest",
+        ],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    sys.stdout.write(run.stdout)
+    if run.returncode == 0 and " passed" not in run.stdout and os.environ.get("REQUIRE_SANDBOX") != "1":
+        pytest.skip(run.stdout.strip().splitlines()[-1])
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    assert " passed" in run.stdout

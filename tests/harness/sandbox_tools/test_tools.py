@@ -1,0 +1,315 @@
+"""The sandbox tools on a real sandbox, called as LangGraph calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.prebuilt import ToolNode
+from langgraph.runtime import Runtime
+
+from deerflow.config import AppConfig, Paths
+from deerflow.context import RunContext, Workspace
+from deerflow.sandbox.auto import AutoSandboxProvider
+from deerflow.sandbox.interface import SandboxProvider
+from deerflow.sandbox.local import LocalSandboxProvider
+from deerflow.sandbox.policy import thread_policy
+from deerflow.sandbox.tools import SANDBOX_TOOLS
+from deerflow.sandbox.truncate import cut_middle, cut_tail
+
+W, OUT = "/mnt/user-data/workspace", "/mnt/user-data/outputs"
+
+
+class Tools:
+    """Calls tools by name and gives back what the model would read."""
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+        self.node = ToolNode(SANDBOX_TOOLS)
+        self.live: list[Any] = []
+
+    async def __call__(self, name: str, **arguments: Any) -> str:
+        call = {"name": name, "args": {"description": "test", **arguments}, "id": "c1", "type": "tool_call"}
+        runtime = Runtime(context=self.context, stream_writer=self.live.append)
+        state = {"messages": [AIMessage("", tool_calls=[call])]}
+        result = await self.node.ainvoke(state, {"configurable": {"__pregel_runtime": runtime}})
+        return result["messages"][-1].content
+
+
+@pytest.fixture(scope="module", params=["auto", "local"])
+def provider(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[SandboxProvider, Path]]:
+    """One provider for all tests: each test has a thread, and so a sandbox, of its own."""
+    base = tmp_path_factory.mktemp("data")
+    made = LocalSandboxProvider(allow_host_bash=True) if request.param == "local" else AutoSandboxProvider(base)
+    yield made, base
+    asyncio.run(made.shutdown())
+
+
+@pytest.fixture
+def tools(provider: tuple[SandboxProvider, Path]) -> Tools:
+    made, base = provider
+    config = AppConfig.model_validate({"sandbox": {"command_timeout": 20, "allow_host_bash": True}})
+    paths, thread = Paths(base), f"t{uuid4().hex}"
+    paths.ensure_thread_dirs(thread, "default")
+    workspace = Workspace(
+        *(make(thread, "default") for make in (paths.thread_dir, paths.workspace, paths.uploads, paths.outputs))
+    )
+    policy = thread_policy(config, paths, thread, "default")
+    return Tools(RunContext(thread, config=config, workspace=workspace, sandbox_provider=made, sandbox_policy=policy))
+
+
+# bash ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_bash_gives_output_exit_code_and_nothing_else(tools: Tools):
+    assert await tools("bash", command="echo hi") == "hi"
+    assert await tools("bash", command="true") == "(no output)"
+    assert await tools("bash", command="echo out; echo err >&2; exit 3") in (
+        "out\nerr\nExit Code: 3",
+        "err\nout\nExit Code: 3",
+    )
+
+
+async def test_bash_keeps_its_directory_between_calls(tools: Tools):
+    await tools("bash", command="mkdir -p sub && cd sub")
+    assert (await tools("bash", command="pwd")).endswith("/sub")
+
+
+async def test_bash_stops_a_command_that_takes_too_long_and_says_what_to_do(tools: Tools):
+    answer = await tools("bash", command="echo begun; sleep 60", timeout=1)
+    assert "begun" in answer and "stopped after 1 seconds" in answer and "run_in_background" in answer
+
+
+async def test_bash_output_that_is_not_utf8_arrives(tools: Tools):
+    assert "a\ufffdb" in await tools("bash", command=r"printf 'a\xffb'")
+
+
+async def test_bash_output_without_end_is_stopped(tools: Tools):
+    answer = await tools("bash", command="yes deerflow")
+    assert "printed without end" in answer and len(answer) <= 20_000
+
+
+async def test_bash_shows_output_while_it_runs(tools: Tools):
+    await tools("bash", command="echo one; sleep 0.3; echo two")
+    text = "".join(event["text"] for event in tools.live if event["type"] == "tool_output")
+    assert "one" in text and "two" in text and tools.live[0]["tool_call_id"] == "c1"
+
+
+async def test_a_background_process_is_read_and_killed(tools: Tools):
+    started = await tools("bash", command="echo ready; sleep 100", run_in_background=True)
+    found = re.search(r"Started process (\S+)\.", started)
+    assert found
+    process = found.group(1)
+    await tools("bash", command="sleep 0.3")
+    answer = await tools("read_process", process_id=process)
+    assert "running" in answer and "ready" in answer
+    assert "ended" in await tools("kill_process", process_id=process)
+    assert "ended" in await tools("read_process", process_id=process)
+
+
+async def test_an_unknown_process_is_named_with_those_that_exist(tools: Tools):
+    assert re.match(r"Error: .*nothing.*Processes: none", await tools("read_process", process_id="nothing"))
+
+
+# files --------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_written_is_read_back_and_seen_by_commands(tools: Tools):
+    text = "Zeile 1\n報告 😀\nlast"
+    assert await tools("write_file", path=f"{W}/a/b/c.txt", content=text) == "OK"
+    assert await tools("read_file", path=f"{W}/a/b/c.txt") == text
+    assert await tools("bash", command=f"cat {W}/a/b/c.txt") == text
+
+
+async def test_paths_in_contents_are_left_alone(tools: Tools):
+    text = f"see {W}/x and https://example.org/mnt/skills/a/../b"
+    await tools("write_file", path=f"{W}/t.txt", content=text)
+    assert tools.context.workspace is not None
+    assert await asyncio.to_thread((tools.context.workspace.workspace / "t.txt").read_text) == text
+
+
+async def test_appending_adds_to_the_end(tools: Tools):
+    await tools("write_file", path=f"{W}/log", content="1\n")
+    await tools("write_file", path=f"{W}/log", content="2\n", append=True)
+    assert await tools("read_file", path=f"{W}/log") == "1\n2\n"
+
+
+async def test_a_range_of_lines_is_read_with_either_bound(tools: Tools):
+    await tools("write_file", path=f"{W}/n", content="".join(f"{n}\n" for n in range(1, 11)))
+    assert await tools("read_file", path=f"{W}/n", start_line=9) == "9\n10\n"
+    assert await tools("read_file", path=f"{W}/n", end_line=2) == "1\n2\n"
+    assert await tools("read_file", path=f"{W}/n", start_line=3, end_line=3) == "3\n"
+    assert "beyond the end" in await tools("read_file", path=f"{W}/n", start_line=99)
+
+
+async def test_an_empty_file_says_so(tools: Tools):
+    await tools("write_file", path=f"{W}/e", content="")
+    assert await tools("read_file", path=f"{W}/e") == "(empty)"
+
+
+async def test_a_binary_file_is_refused_with_a_way_on(tools: Tools):
+    await tools("bash", command=r"printf '\x89PNG\0\0\1' > img.png")
+    assert (
+        await tools("read_file", path=f"{W}/img.png")
+        == f"Error: {W}/img.png is a binary file (7 bytes). Use bash with a suitable program to inspect it."
+    )
+
+
+async def test_old_encodings_are_read_and_kept(tools: Tools):
+    await tools("bash", command=r"printf 'Stra\xdfe and more text\n' > latin.txt")
+    assert "Stra" in await tools("read_file", path=f"{W}/latin.txt")
+    assert await tools("str_replace", path=f"{W}/latin.txt", old_str="more", new_str="less") == "OK"
+    assert "53 74 72 61 df 65" in await tools("bash", command="od -An -tx1 latin.txt | tr -s ' \\n' ' '")
+
+
+async def test_long_files_are_cut_with_a_hint(tools: Tools):
+    await tools("write_file", path=f"{W}/long", content="x" * 100_000)
+    answer = await tools("read_file", path=f"{W}/long")
+    assert len(answer) <= 50_000 and "start_line" in answer[-200:]
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "/mnt/user-data/../../etc/passwd", f"{W}/../../../etc/passwd", "relative.txt", ""]
+)
+async def test_paths_outside_are_refused(tools: Tools, path: str):
+    for name, more in (
+        ("read_file", {}),
+        ("write_file", {"content": "x"}),
+        ("str_replace", {"old_str": "root", "new_str": "x"}),
+        ("ls", {}),
+    ):
+        answer = await tools(name, path=path, **more)
+        assert answer.startswith("Error: "), (name, answer)
+        assert "root:x" not in answer
+
+
+async def test_a_link_that_leads_outside_shows_nothing(tools: Tools):
+    await tools("bash", command="ln -s /etc/passwd link; ln -s / rootlink")
+    for path in (f"{W}/link", f"{W}/rootlink/etc/passwd"):
+        answer = await tools("read_file", path=path)
+        assert answer.startswith("Error: ") and "root:" not in answer
+
+
+async def test_missing_things_are_named(tools: Tools):
+    assert await tools("read_file", path=f"{W}/nothing") == f"Error: File not found: {W}/nothing"
+    assert await tools("ls", path=f"{W}/nothing") == f"Error: Directory not found: {W}/nothing"
+    assert "is a directory" in await tools("read_file", path=W)
+    assert await tools("glob", path=f"{W}/x", pattern="*") == f"Error: Directory not found: {W}/x"
+
+
+async def test_ls_shows_two_levels(tools: Tools):
+    await tools("bash", command="mkdir -p d/e/f && touch top d/one d/e/two")
+    assert (await tools("ls", path=W)).splitlines() == [f"{W}/d/", f"{W}/d/e/", f"{W}/d/one", f"{W}/top"]
+    assert await tools("ls", path=OUT) == "(empty)"
+
+
+# str_replace and staleness ------------------------------------------------------------------------------------------
+
+
+async def test_an_ambiguous_replacement_is_refused_and_changes_nothing(tools: Tools):
+    await tools("write_file", path=f"{W}/f", content="a b a")
+    answer = await tools("str_replace", path=f"{W}/f", old_str="a", new_str="X")
+    assert answer.startswith("Error: old_str occurs 2 times") and await tools("read_file", path=f"{W}/f") == "a b a"
+    assert await tools("str_replace", path=f"{W}/f", old_str="a", new_str="X", replace_all=True) == "OK"
+    assert await tools("read_file", path=f"{W}/f") == "X b X"
+
+
+async def test_a_replacement_that_finds_nothing_says_so(tools: Tools):
+    await tools("write_file", path=f"{W}/f", content="abc")
+    assert "String to replace not found in file" in await tools(
+        "str_replace", path=f"{W}/f", old_str="zzz", new_str="X"
+    )
+    assert "old_str is empty" in await tools("str_replace", path=f"{W}/f", old_str="", new_str="X")
+
+
+async def test_a_file_that_changed_since_it_was_read_is_not_overwritten(tools: Tools):
+    await tools("write_file", path=f"{W}/f", content="mine")
+    await tools("bash", command="sleep 0.05; echo theirs >> f")
+    for name, more in (("write_file", {"content": "new"}), ("str_replace", {"old_str": "mine", "new_str": "new"})):
+        answer = await tools(name, path=f"{W}/f", **more)
+        assert answer.startswith("Error: ") and "changed since you last read it" in answer
+    assert await tools("bash", command="cat f") == "minetheirs"
+    await tools("read_file", path=f"{W}/f")
+    assert await tools("write_file", path=f"{W}/f", content="new") == "OK"
+
+
+async def test_parallel_changes_of_one_file_all_survive(tools: Tools):
+    await tools("write_file", path=f"{W}/f", content="".join(f"line{n};" for n in range(8)))
+    answers = await asyncio.gather(
+        *(tools("str_replace", path=f"{W}/f", old_str=f"line{n};", new_str=f"done{n};") for n in range(8))
+    )
+    assert answers == ["OK"] * 8
+    assert await tools("read_file", path=f"{W}/f") == "".join(f"done{n};" for n in range(8))
+
+
+# search -------------------------------------------------------------------------------------------------------------
+
+
+async def test_glob_numbers_what_it_finds_and_says_when_there_is_more(tools: Tools):
+    await tools("bash", command="mkdir -p src/a/b && touch src/x.py src/a/y.py src/a/b/z.py src/n.txt")
+    assert await tools("glob", path=W, pattern="src/**/*.py") == (
+        f"Found 3 paths under {W}\n1. {W}/src/a/b/z.py\n2. {W}/src/a/y.py\n3. {W}/src/x.py"
+    )
+    assert "showing first 1" in await tools("glob", path=W, pattern="*.py", max_results=1)
+    assert await tools("glob", path=W, pattern="*.rs") == f"No files matched under {W}"
+
+
+async def test_grep_shows_path_line_and_text(tools: Tools):
+    await tools("bash", command="mkdir -p g && printf 'one\\nTwo words\\n' > g/a.txt && printf 'two\\n' > g/b.md")
+    assert (
+        await tools("grep", path=f"{W}/g", pattern="two", glob="*.txt")
+        == f"Found 1 matches under {W}/g\n{W}/g/a.txt:2: Two words"
+    )
+    assert "a.txt" not in await tools("grep", path=f"{W}/g", pattern="two", case_sensitive=True)
+    assert await tools("grep", path=f"{W}/g", pattern="(", literal=True) == f"No matches found under {W}/g"
+
+
+async def test_a_bad_pattern_is_a_message(tools: Tools):
+    assert (await tools("grep", path=W, pattern="(unclosed")).startswith("Error: ")
+
+
+# truncation ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 50, 100, 500, 999])
+def test_cut_text_never_exceeds_its_limit(limit: int):
+    text = "".join(f"{n:04}" for n in range(300))
+    assert len(cut_middle(text, limit)) <= limit
+    assert len(cut_tail(text, limit, "hint")) <= limit
+
+
+def test_cut_text_says_how_much_is_missing():
+    text = "a" * 500 + "b" * 500
+    cut = cut_middle(text, 300)
+    assert cut.startswith("aaa") and cut.endswith("bbb")
+    skipped = re.search(r"\n\.\.\. \[middle truncated: (\d+) chars skipped\] \.\.\.\n", cut)
+    assert skipped and int(skipped.group(1)) == 1000 - (len(cut) - len(skipped.group(0)))
+    assert cut_middle(text, 0) == text and cut_tail(text, 0, "") == text
+
+
+async def test_str_replace_keeps_every_byte_of_a_file_that_is_not_utf8(tools: Tools):
+    await tools("bash", command=r"printf 'price: caf\xe9' > latin.txt")
+    assert await tools("read_file", path=f"{W}/latin.txt") == "price: caf\ufffd"
+    assert await tools("str_replace", path=f"{W}/latin.txt", old_str="price", new_str="cost") == "OK"
+    assert await tools("bash", command="od -An -tx1 latin.txt | tr -d ' \n'") == b"cost: caf\xe9".hex()
+
+
+async def test_str_replace_refuses_a_file_in_another_encoding(tools: Tools):
+    await tools("bash", command=r"printf '\xff\xfea\x00b\x00' > wide.txt")
+    assert await tools("read_file", path=f"{W}/wide.txt") == "ab"
+    assert "not UTF-8" in await tools("str_replace", path=f"{W}/wide.txt", old_str="a", new_str="c")
+    assert await tools("bash", command="stat -c %s wide.txt") == "6"
+
+
+async def test_str_replace_never_cuts_off_what_it_did_not_read(tools: Tools):
+    await tools("bash", command="(echo needle; head -c 60000000 /dev/zero | tr '\\0' x) > big.txt")
+    assert "too large" in await tools("str_replace", path=f"{W}/big.txt", old_str="needle", new_str="pin")
+    assert await tools("bash", command="stat -c %s big.txt") == "60000007"

@@ -1,0 +1,78 @@
+"""``client.threads.stream`` and ``client.threads.join_stream``: all runs of a thread, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from bench.scripted_openai import Text, ToolCalls
+from langgraph_sdk.errors import NotFoundError
+from tests.sdk_python.conftest import ASSISTANT, Sdk, covers
+
+LOOK = ToolCalls(("ls", {"description": "look", "path": "/mnt/user-data"}))
+
+
+@covers("threads.join_stream")
+async def test_a_thread_is_followed_over_several_runs(sdk: Sdk):
+    thread_id = await sdk.thread("Before.")
+    said: list[str] = []
+
+    async def follow() -> None:
+        stream = sdk.threads.join_stream(thread_id, last_event_id="-1", stream_mode=["run_modes", "lifecycle"])
+        async for part in stream:
+            if part.event == "values" and len(part.data.get("messages", ())) % 2 == 0 and part.data.get("messages"):
+                said.append(part.data["messages"][-1]["content"])
+            if said[-1:] == ["Two."]:
+                break
+        await stream.aclose()
+
+    following = asyncio.create_task(follow())
+    for text in ("One.", "Two."):
+        await sdk.runs.wait(thread_id, ASSISTANT, input=sdk.script(Text(text)))
+    await following
+    assert [text for number, text in enumerate(said) if said.index(text) == number][-2:] == ["One.", "Two."]
+    with pytest.raises(NotFoundError):
+        await anext(sdk.threads.join_stream("5bd4a1f0-6c0e-4b57-9f0e-2f6c1f8b8f0a"))
+
+
+@covers("threads.stream")
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_a_thread_is_driven_by_the_streaming_protocol(sdk: Sdk, transport: str):
+    given = sdk.script(LOOK, Text("Hello there."))
+    drive = _drive if sdk.kind == "async" else _drive_blocking
+    tokens, tools, final = await drive(sdk.threads.stream(assistant_id=ASSISTANT, transport=transport), given)
+    assert "Hello there." in tokens
+    assert tools == ["ls"]
+    assert final["messages"][-1]["content"] == "Hello there."
+
+
+async def _drive(stream: Any, given: dict[str, Any]) -> tuple[list[str], list[str], dict[str, Any]]:
+    async with stream as thread:
+        await thread.run.start(input=given)
+
+        async def texts() -> list[str]:
+            # A message gets its text while one goes on to the next.
+            return [str(await message.text) for message in [message async for message in thread.messages]]
+
+        async def calls() -> list[str]:
+            return [call.name async for call in thread.tool_calls]
+
+        tokens, tools = await asyncio.gather(texts(), calls())
+        return tokens, tools, await thread.output
+
+
+async def _drive_blocking(stream: Any, given: dict[str, Any]) -> tuple[list[str], list[str], dict[str, Any]]:
+    def drive() -> tuple[list[str], list[str], dict[str, Any]]:
+        messages: list[Any] = []
+        tools: list[str] = []
+        with stream as thread:
+            thread.run.start(input=given)
+            for channel, item in thread.interleave_projections(["messages", "tool_calls"]):
+                if channel == "messages":
+                    messages.append(item)
+                else:
+                    tools.append(item.name)
+            return [str(message.text) for message in messages], tools, thread.output
+
+    return await asyncio.to_thread(drive)

@@ -1,0 +1,103 @@
+"""A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
+
+``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account]``. The data stays in
+``--home``, so that the process can be killed and started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware.types import AgentState
+from langchain_core.messages import HumanMessage
+
+from deerflow.config import ConfigSource, Paths
+from deerflow.runtime.runtime import Runtime
+from deerflow_app.gateway.server import serve
+from deerflow_app.gateway.settings import GatewaySettings
+
+EMAIL, PASSWORD = "admin@example.com", "deerflow-2026"
+
+
+class Approval(HumanInTheLoopMiddleware[Any, Any, Any]):
+    """Asks before each command of a turn that begins with "approve"."""
+
+    def __init__(self) -> None:
+        super().__init__(interrupt_on={"bash": {"allowed_decisions": ["approve", "edit", "reject", "respond"]}})
+
+    def after_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        said = next((m.text for m in reversed(state["messages"]) if isinstance(m, HumanMessage)), "")
+        return super().after_model(state, runtime) if "approve" in said.lower().split()[:1] else None
+
+    async def aafter_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        return self.after_model(state, runtime)
+
+
+def config(model_url: str) -> dict[str, Any]:
+    common = {
+        "use": "deerflow.models.vllm_provider:VllmChatModel",
+        "base_url": model_url,
+        "api_key": "key",
+        "max_retries": 0,
+    }
+    pricing = {"input": 2.0, "output": 8.0}
+    return {
+        "models": [
+            {
+                "name": "scripted",
+                "display_name": "Scripted",
+                "model": "scripted",
+                "supports_thinking": True,
+                "supports_reasoning_effort": True,
+                "supports_vision": True,
+                "context_window": 32000,
+                "pricing": pricing,
+                **common,
+            },
+            {"name": "scripted-mini", "display_name": "Scripted Mini", "model": "scripted-mini", **common},
+        ],
+        "sandbox": {"tool_image": {"enabled": False}},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--model", required=True, help="base URL of the keyword agent")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--no-ui", action="store_true")
+    parser.add_argument("--no-account", action="store_true", help="leave the set-up to the page")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    options.home.mkdir(parents=True, exist_ok=True)
+    file = options.home / "config.yaml"
+    file.write_text(json.dumps(config(options.model)))
+    source, paths = ConfigSource(file), Paths(options.home / "data")
+    paths.ensure_base_dir()
+    environ = {**source.current().origin.environ}
+    settings = GatewaySettings.from_environ(environ, paths.base_dir, port=options.port, serve_ui=not options.no_ui)
+    runtime = Runtime(source, paths, extra_middleware=[Approval()])
+
+    def started(url: str) -> None:
+        account = threading.Thread(target=_make_account, args=(url,), daemon=True)
+        if not options.no_account:
+            account.start()
+        print(url, flush=True)
+
+    raise SystemExit(serve(runtime, settings, config_file=file, on_start=started))
+
+
+def _make_account(url: str) -> None:
+    """The first administrator, unless there is one."""
+    httpx.post(f"{url}/api/v1/auth/initialize", json={"email": EMAIL, "password": PASSWORD}, timeout=60)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ export UV_LINK_MODE ?= copy
 .PHONY: help run dev chat install install-dev page node-modules test test-python test-page lint-python lint-page types-page e2e screenshots budget lint fmt types bench doctor lock \
 	tool-image clean
 NODE := scripts/with-node
+PYTEST := $(BIN)/python -m pytest --timeout=300
 PAGE := packages/app/deerflow_app/gateway/web
 PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.test.*') frontend/next.config.ts frontend/postcss.config.mjs \
 	frontend/scripts/publish.mjs
@@ -83,7 +84,9 @@ types-page: install-dev node-modules ## Write the API's types for the page anew
 test: test-python test-page ## Run all tests but those in a browser
 
 test-python: install-dev
-	@$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --timeout=300
+	@$(PYTEST) -n auto --dist worksteal --cov --cov-report=term:skip-covered || \
+		{ [ -n "$$CI" ] && echo "Once more, one by one: what fails only beside others is told above as failed." && \
+		$(PYTEST) --last-failed --last-failed-no-failures none; }
 
 lint: lint-python lint-page ## Check style, types and floors, of Python and of the page
 

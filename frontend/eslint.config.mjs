@@ -12,6 +12,7 @@ const features = [
   "palette",
   "settings",
   "threads",
+  "workspace",
 ];
 const inside = (names) => ({
   group: names.map((name) => `@/features/${name}/*`),

@@ -5,7 +5,7 @@ export default defineConfig({
   testDir: "e2e",
   testMatch: "*.spec.ts",
   workers: 1,
-  retries: 0,
+  retries: process.env.CI ? 1 : 0,
   timeout: 90_000,
   expect: { timeout: 20_000 },
   reporter: process.env.CI ? [["line"], ["./e2e/count.ts"]] : [["list"]],

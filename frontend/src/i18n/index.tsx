@@ -1,28 +1,12 @@
 "use client";
-import { useEffect, useSyncExternalStore, type ReactNode } from "react";
+import { useEffect, useState, useSyncExternalStore, type ReactNode } from "react";
 import { IntlProvider, useTranslations } from "use-intl";
 import { setWords } from "@/lib/http";
 import { useStored } from "@/lib/storage";
-import * as artifacts from "./messages/artifacts";
-import * as auth from "./messages/auth";
-import * as chat from "./messages/chat";
-import * as common from "./messages/common";
-import * as composer from "./messages/composer";
-import * as markdown from "./messages/markdown";
-import * as palette from "./messages/palette";
-import * as settings from "./messages/settings";
-import * as threads from "./messages/threads";
+import { en, type Messages } from "./messages/en";
 
-const features = { artifacts, auth, chat, common, composer, markdown, palette, settings, threads };
-type Features = typeof features;
-export type Messages = { [F in keyof Features]: Features[F]["en"] };
+export type { Messages };
 export type Locale = "en" | "zh";
-
-const inLocale = (locale: Locale) =>
-  Object.fromEntries(
-    Object.entries(features).map(([name, both]) => [name, both[locale]]),
-  ) as unknown as Messages;
-export const messages: Record<Locale, Messages> = { en: inLocale("en"), zh: inLocale("zh") };
 
 declare module "use-intl" {
   interface AppConfig {
@@ -31,6 +15,11 @@ declare module "use-intl" {
 }
 
 export const LOCALES: Record<Locale, string> = { en: "English", zh: "中文" };
+
+const loadMessages: Record<Locale, () => Promise<Messages>> = {
+  en: async () => en,
+  zh: async () => (await import("./messages/zh")).zh,
+};
 
 const never = () => () => undefined;
 
@@ -50,15 +39,25 @@ export function useLocale(): [Locale, (locale: Locale) => void] {
 /** Texts of a feature: `useT("chat")("stop")`. */
 export const useT = useTranslations;
 
+/** Only the language in use is loaded; until another one is there, the page stays in the one before. */
 export function LocaleProvider({ children }: { children: ReactNode }) {
   const [locale] = useLocale();
+  const [shown, setShown] = useState<{ locale: Locale; messages: Messages }>({ locale: "en", messages: en });
   useEffect(() => {
-    setWords(messages[locale].common);
-    document.documentElement.lang = locale === "zh" ? "zh-CN" : "en";
+    let current = true;
+    void loadMessages[locale]().then((messages) => {
+      if (!current) return;
+      setShown({ locale, messages });
+      setWords(messages.common);
+      document.documentElement.lang = locale === "zh" ? "zh-CN" : "en";
+    });
+    return () => {
+      current = false;
+    };
   }, [locale]);
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
-    <IntlProvider locale={locale} messages={messages[locale]} timeZone={zone}>
+    <IntlProvider locale={shown.locale} messages={shown.messages} timeZone={zone}>
       {children}
     </IntlProvider>
   );

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { messages } from ".";
+import { en as english } from "./messages/en";
+import { zh as chinese } from "./messages/zh";
 
 /** All texts by their whole keys, as in "chat.steps.thinking". */
 function textsOf(tree: object, prefix = ""): [string, string][] {
@@ -45,8 +46,8 @@ function argumentsOf(message: string): string[] {
   return [...found].sort();
 }
 
-const en = new Map(textsOf(messages.en));
-const zh = new Map(textsOf(messages.zh));
+const en = new Map(textsOf(english));
+const zh = new Map(textsOf(chinese));
 
 test("both languages have the same texts, and none is empty", () => {
   expect([...zh.keys()]).toEqual([...en.keys()]);

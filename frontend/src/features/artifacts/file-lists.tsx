@@ -26,7 +26,7 @@ interface Props {
   onClose: () => void;
 }
 
-export function FileLists({ threadId, onPath, onClose }: Props) {
+export default function FileLists({ threadId, onPath, onClose }: Props) {
   const t = useT("artifacts");
   const [tab, setTab] = useStored<string>("files.tab", "files");
   const delivered = useQuery(deliveredQuery(threadId));

@@ -3,9 +3,9 @@ import { lazy, Suspense } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { Spinner } from "@/ui/spinner";
-import { FileLists } from "./file-lists";
 
-// Looking at a file brings viewers and an editor along: none of that is in the first load.
+// Looking at a file brings viewers and an editor along: none of that is in the first load, nor are the lists.
+const FileLists = lazy(() => import("./file-lists"));
 const FileView = lazy(() => import("./file-view"));
 
 export interface ArtifactPanelProps {
@@ -34,10 +34,10 @@ export function ArtifactPanel({
       aria-label={t("panel")}
       className={cn("@container flex h-full min-h-0 min-w-0 flex-col bg-background", className)}
     >
-      {path === "" ? (
-        <FileLists threadId={threadId} onPath={onPath} onClose={onClose} />
-      ) : (
-        <Suspense fallback={<Waiting />}>
+      <Suspense fallback={<Waiting />}>
+        {path === "" ? (
+          <FileLists threadId={threadId} onPath={onPath} onClose={onClose} />
+        ) : (
           <FileView
             key={`${threadId} ${path}`}
             threadId={threadId}
@@ -46,8 +46,8 @@ export function ArtifactPanel({
             onClose={onClose}
             onTellAgent={onTellAgent}
           />
-        </Suspense>
-      )}
+        )}
+      </Suspense>
     </section>
   );
 }

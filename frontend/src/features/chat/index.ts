@@ -1,4 +1,7 @@
-export { ChatPage } from "./chat-page";
-export { SessionContext, useSession } from "./session";
+export { ConnectionBanner } from "./connection-banner";
+export { ContextGauge } from "./context-gauge";
+export { SessionContext, SessionProvider, useSession } from "./session";
 export type { Interrupt, Outgoing, Queued, RunSettings, Session } from "./session";
+export { TodoDock } from "./todo-dock";
+export { TurnList } from "./turn-list";
 export type { FileRef, Turn } from "./turns";

@@ -12,7 +12,7 @@ const WRITING = {
   commands: "/",
 } as const;
 
-export function ShortcutHelp({
+export default function ShortcutHelp({
   open,
   onOpenChange,
 }: {

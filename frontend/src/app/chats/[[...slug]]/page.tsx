@@ -1,5 +1,5 @@
 import { Suspense } from "react";
-import { ChatPage } from "@/features/chat";
+import { ChatPage } from "@/features/workspace";
 
 /** The export has one page for all conversations; the gateway answers `/chats/<id>` with it, and the browser reads the id. */
 export const generateStaticParams = () => [{ slug: [] as string[] }];

@@ -1,5 +1,6 @@
 "use client";
 import { Files, Menu } from "lucide-react";
+import { ContextGauge, useSession } from "@/features/chat";
 import { useT } from "@/i18n";
 import { formatCost, formatTokens } from "@/lib/format";
 import { usePanel } from "@/lib/route";
@@ -7,8 +8,6 @@ import { SHORTCUTS } from "@/lib/shortcuts";
 import { Badge } from "@/ui/badge";
 import { IconButton } from "@/ui/icon-button";
 import { SimpleTooltip } from "@/ui/tooltip";
-import { ContextGauge } from "./context-gauge";
-import { useSession } from "./session";
 
 export function Header({ onMenu }: { onMenu: () => void }) {
   const t = useT("common");

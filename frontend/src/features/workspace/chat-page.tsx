@@ -2,9 +2,9 @@
 import { use } from "react";
 import { browser } from "react-dom";
 import { AuthGuard } from "@/features/auth";
+import { SessionProvider } from "@/features/chat";
 import { useThreadId } from "@/lib/route";
 import { TooltipProvider } from "@/ui/tooltip";
-import { SessionProvider } from "./session";
 import { Workspace } from "./workspace";
 
 /** `/chats` and `/chats/<thread>`. */

@@ -1,0 +1,65 @@
+"use client";
+import { useState } from "react";
+import { ConnectionBanner, TodoDock, TurnList, useSession } from "@/features/chat";
+import { Composer } from "@/features/composer";
+import { useLiveLists } from "@/features/live";
+import { useDoneNotification } from "@/features/notifications";
+import { CommandPalette } from "@/features/palette";
+import { Sidebar } from "@/features/threads";
+import { useT } from "@/i18n";
+import { fillComposer, focusComposer } from "@/lib/compose";
+import { usePanel } from "@/lib/route";
+import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
+import { Header } from "./header";
+import { Welcome } from "./welcome";
+import { WithFiles } from "./with-files";
+
+/** The whole page: conversations on the left, this one in the middle, its files on the right. */
+export function Workspace() {
+  const t = useT("common");
+  const [drawer, setDrawer] = useState(false);
+  useLiveLists();
+  useDoneNotification();
+  useShortcut(SHORTCUTS.focusComposer, () => focusComposer(), { inInputs: true });
+
+  return (
+    <div className="flex h-dvh overflow-hidden bg-background text-foreground">
+      <a
+        href="#conversation"
+        className="sr-only bg-background focus:not-sr-only focus:absolute focus:z-50 focus:m-2 focus:rounded-md focus:p-2"
+      >
+        {t("skipToChat")}
+      </a>
+      <Sidebar open={drawer} onClose={() => setDrawer(false)} />
+      <WithFiles>
+        <Header onMenu={() => setDrawer(true)} />
+        <ConnectionBanner />
+        <Conversation />
+      </WithFiles>
+      <CommandPalette />
+    </div>
+  );
+}
+
+function Conversation() {
+  const panel = usePanel();
+  const { threadId, turns, phase } = useSession();
+  const isNew = threadId === null && turns.length === 0 && phase === "ready";
+  return (
+    <main id="conversation" className="flex min-h-0 flex-1 flex-col" tabIndex={-1}>
+      {isNew ? (
+        <div className="min-h-0 flex-1 overflow-y-auto">
+          <Welcome onPick={fillComposer} />
+        </div>
+      ) : (
+        <TurnList onOpenFile={panel.set} />
+      )}
+      {phase === "ready" && (
+        <div className="mx-auto w-full max-w-3xl shrink-0 px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-4">
+          <TodoDock />
+          <Composer welcome={isNew} />
+        </div>
+      )}
+    </main>
+  );
+}

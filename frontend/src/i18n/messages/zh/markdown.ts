@@ -1,0 +1,10 @@
+import type * as en from "../en/markdown";
+
+export const markdown: typeof en.markdown = {
+  remoteImage: "来自 {host} 的图片",
+  openFile: "打开 {name}",
+  diagram: "图表",
+  diagramLater: "图表完整后会显示在这里。",
+  diagramFailed: "图表无法绘制",
+  copyCode: "复制代码",
+};

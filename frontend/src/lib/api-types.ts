@@ -1374,6 +1374,11 @@ export interface components {
             /** Models */
             models: components["schemas"]["Model"][];
             token_usage: components["schemas"]["deerflow_app__gateway__routers__models__TokenUsage"];
+            /**
+             * Currency
+             * @description Of all costs, ISO 4217. None: no model has a price, or they differ.
+             */
+            currency: string | null;
         };
         /**
          * MultitaskStrategy

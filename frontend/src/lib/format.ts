@@ -17,22 +17,41 @@ export function formatTokens(count: number): string {
   return `${value < 9.95 ? Number(value.toFixed(1)) : Math.round(value)}${unit}`;
 }
 
-/** US dollars, with as many digits as small sums need. */
-export function formatCost(dollars: number): string {
-  if (dollars === 0) return "$0";
-  if (dollars < 0.0001) return "<$0.0001";
-  return `$${dollars < 0.01 ? dollars.toFixed(4) : dollars < 1 ? dollars.toFixed(3) : dollars.toFixed(2)}`;
+const LEAST_COST = 0.0001;
+
+/** Money with as many digits as small sums need; a bare number if its currency is not known. */
+export function formatCost(amount: number, currency: string | null, locale: string): string {
+  const small = amount > 0 && amount < LEAST_COST;
+  const digits = amount === 0 ? 0 : amount < 0.01 ? 4 : amount < 1 ? 3 : 2;
+  const format = new Intl.NumberFormat(locale, {
+    ...(currency && { style: "currency", currency, currencyDisplay: "narrowSymbol" }),
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+  return small ? `<${format.format(LEAST_COST)}` : format.format(amount);
 }
 
-/** 0.4 s, 12 s, 3 min 5 s, 2 h 10 min */
-export function formatDuration(milliseconds: number): string {
+/** 0.4s, 12s, 3m 5s, 2h 10m; 3分钟5秒 */
+export function formatDuration(milliseconds: number, locale: string): string {
+  const say = (value: number, unit: "second" | "minute" | "hour", digits = 0) =>
+    new Intl.NumberFormat(locale, {
+      style: "unit",
+      unit,
+      unitDisplay: "narrow",
+      minimumFractionDigits: digits,
+      maximumFractionDigits: digits,
+    }).format(value);
   const seconds = milliseconds / 1000;
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 9.95) return say(seconds, "second", 1);
   const whole = Math.round(seconds);
-  if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);
-  if (minutes < 60) return whole % 60 ? `${minutes} min ${whole % 60} s` : `${minutes} min`;
-  return minutes % 60 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${Math.floor(minutes / 60)} h`;
+  const parts =
+    minutes === 0
+      ? [say(whole, "second")]
+      : minutes < 60
+        ? [say(minutes, "minute"), whole % 60 && say(whole % 60, "second")]
+        : [say(Math.floor(minutes / 60), "hour"), minutes % 60 && say(minutes % 60, "minute")];
+  return parts.filter(Boolean).join(locale.startsWith("zh") ? "" : " ");
 }
 
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [

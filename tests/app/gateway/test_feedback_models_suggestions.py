@@ -122,11 +122,24 @@ async def test_models_are_those_of_the_configuration_now_and_no_secret_is_told(
     found = answer.json()
     assert [model["name"] for model in found["models"]] == ["big", "team/small"]
     assert found["models"][0]["is_default"] and found["models"][0]["supports_thinking"]
+    assert found["currency"] is None
     one = await http.get("models/team/small")
     assert one.json()["display_name"] == "Small" and "sk-secret" not in one.text
     runtime.config_source.config = AppConfig()
     assert (await http.get("models")).json()["models"] == []
     assert (await http.get("models/big")).status_code == 404
+
+
+async def test_costs_have_a_currency_if_all_prices_have_the_same(http: httpx.AsyncClient, runtime: Any) -> None:
+    def model(name: str, currency: str) -> dict[str, Any]:
+        return {"name": name, "use": "x:Y", "model": name, "pricing": {"input": 1, "currency": currency}}
+
+    for currencies, told in ((("CNY", "CNY"), "CNY"), (("CNY", "USD"), None)):
+        models = [model(f"m{i}", currency) for i, currency in enumerate(currencies)]
+        runtime.config_source.config = AppConfig.model_validate({"models": models})
+        assert (await http.get("models")).json()["currency"] == told
+    with pytest.raises(ValueError, match="currency"):
+        AppConfig.model_validate({"models": [model("m", "dollars")]})
 
 
 async def test_suggestions_come_from_the_model_and_never_fail(

@@ -5,3 +5,4 @@ export type { Interrupt, Outgoing, Queued, RunSettings, Session } from "./sessio
 export { TodoDock } from "./todo-dock";
 export { TurnList } from "./turn-list";
 export type { FileRef, Turn } from "./turns";
+export { useCost } from "./use-cost";

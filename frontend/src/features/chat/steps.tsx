@@ -111,11 +111,11 @@ function Steering({ text }: { text: string }) {
   );
 }
 
-/** "Read 3 files, ran 2 commands · 12 s" */
+/** "Read 3 files, ran 2 commands · 12s" */
 function useSummary(parts: Part[], duration: number | null): string {
   const t = useT("chat");
   const [locale] = useLocale();
-  const time = duration !== null && duration >= 1000 ? formatDuration(duration) : null;
+  const time = duration !== null && duration >= 1000 ? formatDuration(duration, locale) : null;
   const work = countWork(parts).map(({ work, count }) => t(`did.${work}`, { n: count }));
   if (!work.length) return capital(time ? t("did.thoughtFor", { time }) : t("did.thought"), locale);
   return [capital(work.join(t("steps.separator")), locale), time].filter(Boolean).join(" · ");

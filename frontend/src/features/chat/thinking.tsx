@@ -1,7 +1,7 @@
 "use client";
 import { Lightbulb } from "lucide-react";
 import { useState } from "react";
-import { useT } from "@/i18n";
+import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
 import { useNow, type PartTime } from "./clock";
 import { Markdown } from "@/features/markdown";
@@ -16,9 +16,10 @@ interface ThinkingProps {
 /** What the model thought before it acted: closed, with how long it took. */
 export function Thinking({ text, streaming, time }: ThinkingProps) {
   const t = useT("chat.steps");
+  const [locale] = useLocale();
   const [open, setOpen] = useState(false);
   const now = useNow(streaming);
-  const seconds = time ? formatDuration((time.end ?? now) - time.start) : null;
+  const seconds = time ? formatDuration((time.end ?? now) - time.start, locale) : null;
   const title = streaming ? t("thinking") : seconds ? t("thoughtFor", { time: seconds }) : t("thought");
   return (
     <StepRow

@@ -24,7 +24,7 @@ describe("steps", () => {
     const done = { startedAt: "2026-01-01T00:00:00Z", endedAt: "2026-01-01T00:00:12Z" };
     renderChat(view(turnWith({ steps, ...done })));
     const line = screen.getByRole("button", { expanded: false });
-    expect(line.textContent).toContain("Read a file, ran 2 commands · 12 s");
+    expect(line.textContent).toContain("Read a file, ran 2 commands · 12s");
     expect(line.textContent).toContain("1 failed");
     fireEvent.click(line);
     expect(screen.getByText("make")).toBeTruthy();

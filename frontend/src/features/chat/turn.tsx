@@ -1,6 +1,6 @@
 "use client";
 import { memo } from "react";
-import { useT } from "@/i18n";
+import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
 import { cn } from "@/lib/cn";
 import { Answer, AnswerActions, StoppedMark } from "./answer";
@@ -51,6 +51,7 @@ const isQuestion = (part: Part) =>
 /** Stands where the actions will stand, so that nothing moves when the run ends. */
 function Working({ turn, connection, retrying }: Pick<TurnProps, "turn" | "connection" | "retrying">) {
   const t = useT("chat.steps");
+  const [locale] = useLocale();
   const now = useNow(true);
   const since = turn.startedAt ? now - Date.parse(turn.startedAt) : 0;
   const well = connection === "live" && !retrying;
@@ -64,7 +65,9 @@ function Working({ turn, connection, retrying }: Pick<TurnProps, "turn" | "conne
         {retrying ?? t(connection === "live" ? "working" : "reconnecting")}
       </span>
       {since >= 1000 && (
-        <span className="text-xs tabular-nums">{formatDuration(Math.floor(since / 1000) * 1000)}</span>
+        <span className="text-xs tabular-nums">
+          {formatDuration(Math.floor(since / 1000) * 1000, locale)}
+        </span>
       )}
     </p>
   );

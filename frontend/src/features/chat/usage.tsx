@@ -1,16 +1,15 @@
 "use client";
 import { useT } from "@/i18n";
-import { formatCost, formatTokens } from "@/lib/format";
+import { formatTokens } from "@/lib/format";
 import { SimpleTooltip } from "@/ui/tooltip";
 import type { TokenUsage } from "./turns";
+import { useCost } from "./use-cost";
 
 /** Tokens and money of a turn in one line; what they are made of on hover. */
 export function Usage({ usage }: { usage: TokenUsage }) {
   const t = useT("chat.usage");
-  const shown = [
-    t("tokens", { n: formatTokens(usage.total) }),
-    usage.cost !== null && formatCost(usage.cost),
-  ];
+  const cost = useCost();
+  const shown = [t("tokens", { n: formatTokens(usage.total) }), usage.cost !== null && cost(usage.cost)];
   return (
     <SimpleTooltip label={<UsageTable usage={usage} />}>
       <button
@@ -26,12 +25,13 @@ export function Usage({ usage }: { usage: TokenUsage }) {
 
 export function UsageTable({ usage }: { usage: TokenUsage }) {
   const t = useT("chat.usage");
+  const cost = useCost();
   const rows: [string, string][] = [
     [t("input"), usage.input.toLocaleString()],
     [t("output"), usage.output.toLocaleString()],
     [t("total"), usage.total.toLocaleString()],
   ];
-  if (usage.cost !== null) rows.push([t("cost"), formatCost(usage.cost)]);
+  if (usage.cost !== null) rows.push([t("cost"), cost(usage.cost)]);
   return (
     <dl className="grid grid-cols-[auto_auto] gap-x-4 tabular-nums">
       {rows.map(([name, value]) => (

@@ -66,7 +66,7 @@ function session(patch: Partial<Session> = {}): Session {
 let client: QueryClient;
 beforeEach(() => {
   client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
-  client.setQueryData(keys.models, { models: [], token_usage: { enabled: true } });
+  client.setQueryData(keys.models, { models: [], token_usage: { enabled: true }, currency: null });
 });
 afterEach(() => vi.unstubAllGlobals());
 

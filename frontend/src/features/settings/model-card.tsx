@@ -2,7 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { Brain, CircleCheck, CircleX, Eye, Gauge, Plug, ScrollText, TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
-import { useT } from "@/i18n";
+import { useLocale, useT } from "@/i18n";
 import type { Model } from "@/lib/api";
 import { formatDuration, formatTokens } from "@/lib/format";
 import { ApiError } from "@/lib/http";
@@ -87,6 +87,7 @@ function TestOutcome({
 }: {
   test: { data?: Awaited<ReturnType<typeof testModel>>; error: Error | null; isPending: boolean };
 }) {
+  const [locale] = useLocale();
   const t = useT("settings.models");
   const { data, error } = test;
   if (test.isPending) return null;
@@ -101,7 +102,7 @@ function TestOutcome({
   if (data?.ok)
     return (
       <Outcome tone="text-success" icon={<CircleCheck aria-hidden />}>
-        {t("ok", { time: formatDuration(data.latency_ms) })}
+        {t("ok", { time: formatDuration(data.latency_ms, locale) })}
         {data.answer && <span className="text-muted-foreground"> {t("said", { answer: data.answer })}</span>}
       </Outcome>
     );

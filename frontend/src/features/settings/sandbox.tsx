@@ -1,7 +1,7 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
 import { ShieldAlert, ShieldCheck, TriangleAlert } from "lucide-react";
-import { useT } from "@/i18n";
+import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
 import { keys } from "@/lib/keys";
 import { Badge } from "@/ui/badge";
@@ -117,10 +117,11 @@ function Packages({ sandbox }: { sandbox: Sandbox }) {
 
 function Limits({ sandbox }: { sandbox: Sandbox }) {
   const t = useT("settings.sandbox");
+  const [locale] = useLocale();
   const { limits } = sandbox;
   const shown = (value: number, text: (value: number) => string) => (value ? text(value) : t("unlimited"));
   const megabytes = (value: number) => (value % 1024 ? `${value} MB` : `${value / 1024} GB`);
-  const seconds = (value: number) => formatDuration(value * 1000);
+  const seconds = (value: number) => formatDuration(value * 1000, locale);
   return (
     <Group title={t("limits")}>
       <Facts

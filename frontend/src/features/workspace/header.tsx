@@ -1,8 +1,8 @@
 "use client";
 import { Files, Menu } from "lucide-react";
-import { ContextGauge, useSession } from "@/features/chat";
+import { ContextGauge, useCost, useSession } from "@/features/chat";
 import { useT } from "@/i18n";
-import { formatCost, formatTokens } from "@/lib/format";
+import { formatTokens } from "@/lib/format";
 import { usePanel } from "@/lib/route";
 import { SHORTCUTS } from "@/lib/shortcuts";
 import { Badge } from "@/ui/badge";
@@ -47,12 +47,13 @@ export function Header({ onMenu }: { onMenu: () => void }) {
 function Cost() {
   const t = useT("common");
   const { usage } = useSession();
+  const cost = useCost();
   if (!usage?.total) return null;
   const label = t("threadUsage", { input: formatTokens(usage.input), output: formatTokens(usage.output) });
   return (
     <SimpleTooltip label={label}>
       <span tabIndex={0} className="hidden rounded-sm text-xs text-muted-foreground tabular-nums sm:inline">
-        {usage.cost ? formatCost(usage.cost) : t("tokens", { count: formatTokens(usage.total) })}
+        {usage.cost ? cost(usage.cost) : t("tokens", { count: formatTokens(usage.total) })}
       </span>
     </SimpleTooltip>
   );

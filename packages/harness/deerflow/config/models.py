@@ -17,7 +17,8 @@ class PricingConfig(Section):
     output: float = Field(default=0, ge=0)
     cache_read: float | None = Field(default=None, ge=0)
     """None: cached input costs as much as other input."""
-    currency: str = "USD"
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
+    """ISO 4217."""
 
 
 class ModelConfig(OpenSection):

@@ -1,6 +1,6 @@
 "use client";
 import { useState, type ComponentType } from "react";
-import { useT } from "@/i18n";
+import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
 import { useNow, type PartTime } from "../clock";
 import { exitCode, hasFailed, isActive, wasRefused, wasStopped } from "../steps-summary";
@@ -69,9 +69,10 @@ export function ToolCard({ call, time, current = false }: ToolCardProps) {
 
 function Meta({ call, time }: { call: ToolCall; time?: PartTime }) {
   const t = useT("chat.tool");
+  const [locale] = useLocale();
   const now = useNow(time !== undefined && time.end === null);
   const duration = time ? (time.end ?? now) - time.start : 0;
-  const parts = [note(call, t), duration >= 1000 ? formatDuration(duration) : ""].filter(Boolean);
+  const parts = [note(call, t), duration >= 1000 ? formatDuration(duration, locale) : ""].filter(Boolean);
   return parts.join(" · ");
 }
 

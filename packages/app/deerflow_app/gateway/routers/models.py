@@ -38,6 +38,7 @@ class TokenUsage(BaseModel):
 class Models(BaseModel):
     models: list[Model]
     token_usage: TokenUsage
+    currency: str | None = Field(description="Of all costs, ISO 4217. None: no model has a price, or they differ.")
 
 
 class ModelTest(BaseModel):
@@ -52,9 +53,11 @@ class ModelTest(BaseModel):
 @router.get("/api/models", summary="All models; the first is the default")
 async def list_models(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Models:
     config = await runtime.config_source.acurrent()
+    currencies = {model.pricing.currency for model in config.models if model.pricing}
     return Models(
         models=[Model.model_validate(model) for model in model_info(config)],
         token_usage=TokenUsage(enabled=config.token_usage.enabled),
+        currency=currencies.pop() if len(currencies) == 1 else None,
     )
 
 

@@ -33,9 +33,9 @@ def web_router(directory: Path) -> APIRouter:
 
 
 def pages() -> Path:
-    """The web application if this installation has it built, else the small page that needs no building."""
+    """The web application if this installation has it built, else a notice how to build it."""
     built = _GATEWAY / "web"
-    return built if (built / "index.html").is_file() else _GATEWAY / "page"
+    return built if (built / "index.html").is_file() else _GATEWAY / "no_page"
 
 
 router = web_router(pages())

@@ -43,6 +43,18 @@ async def test_a_run_goes_from_pending_to_success_and_tells_what_it_used(runtime
     assert (await runtime.threads.get(ME, run.thread_id))["status"] == "idle"
 
 
+async def test_a_thread_is_called_as_it_begins_from_the_first_moment_on(runtime: Runtime, endpoint: ScriptedOpenAI):
+    async def title() -> str | None:
+        found, _ = await runtime.threads.search(ME)
+        return found[0]["values"].get("title")
+
+    endpoint.script(Delay(30, Text("never heard")))
+    run = await runtime.runs.start(ME, say("What is\nthe time?"), thread_id=await thread(runtime))
+    assert await title() == "What is the time?"
+    await runtime.runs.cancel(ME, run.run_id, action="rollback", wait=True)
+    assert await title() is None
+
+
 async def test_a_model_that_cannot_answer_makes_the_run_an_error_that_says_why(
     runtime: Runtime, endpoint: ScriptedOpenAI
 ):

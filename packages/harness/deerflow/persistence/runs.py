@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -163,6 +163,15 @@ class RunStore:
     async def active(self, thread_id: str) -> list[Run]:
         """Pending and running ones, oldest first."""
         return await self._database.read(lambda connection: _active(connection, thread_id))
+
+    async def first_words(self, thread_ids: Collection[str]) -> dict[str, str]:
+        """How the oldest run on its way in each of the threads begins."""
+        query = (
+            select(runs.c.thread_id, runs.c.first_human_message)
+            .where(runs.c.thread_id.in_(thread_ids), runs.c.status.in_(ACTIVE), runs.c.first_human_message.is_not(None))
+            .order_by(runs.c.position.desc())
+        )
+        return await self._database.read(lambda connection: {row[0]: row[1] for row in connection.execute(query)})
 
     async def unfinished(self) -> list[Run]:
         """Every pending or running run of every thread, oldest first: what a process that starts has to ring for."""

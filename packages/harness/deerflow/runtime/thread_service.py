@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from langchain_core.messages import HumanMessage
 from langgraph.types import StateUpdate
 from sqlalchemy import Connection, insert, literal, select
 
@@ -37,7 +38,7 @@ from deerflow.runtime.jsonable import plain
 from deerflow.runtime.thread_copy import copy_tree
 from deerflow.runtime.thread_lock import ThreadBusyError
 from deerflow.runtime.thread_states import Graph, ThreadStates
-from deerflow.runtime.threads import compact
+from deerflow.runtime.threads import compact, provisional_title
 from deerflow.runtime.transcript_view import TranscriptView
 from deerflow.sandbox.interface import sandbox_id
 
@@ -132,11 +133,16 @@ class ThreadService:
         sort_by: SortBy = "updated_at",
         descending: bool = True,
     ) -> tuple[list[dict[str, Any]], int]:
-        """A page of threads and how many there are. Their values are their titles: no state is read."""
+        """A page of threads and how many there are. Their values are their titles: no state is read.
+
+        A thread that has no title yet is called as its first run begins.
+        """
         found, total = await self.repository.search(
             principal, wanted, limit=limit, offset=offset, sort_by=sort_by, descending=descending
         )
-        return [thread_json(thread) for thread in found], total
+        begun = [thread.thread_id for thread in found if not thread.title and thread.status == "busy"]
+        titles = await self._runs.first_words(begun) if begun else {}
+        return [_titled(thread_json(thread), titles.get(thread.thread_id)) for thread in found], total
 
     async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
         return await self.repository.count(principal, wanted)
@@ -272,6 +278,10 @@ def thread_json(thread: Thread) -> dict[str, Any]:
         "values": {"title": thread.title} if thread.title else {},
         "interrupts": {},
     }
+
+
+def _titled(thread: dict[str, Any], words: str | None) -> dict[str, Any]:
+    return thread | {"values": {"title": provisional_title(HumanMessage(words))}} if words else thread
 
 
 def _iso(moment: datetime) -> str:

@@ -5,15 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 UV_VERSION := 0.13.9
+COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11
 export VIRTUAL_ENV := $(abspath $(VENV))
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev chat install install-dev page node-modules test test-python test-page lint-python lint-page types-page e2e screenshots budget lint fmt types bench doctor lock \
+.PHONY: help run dev chat install install-dev page standalone node-modules test test-python test-page lint-python lint-page types-page e2e screenshots budget lint fmt types bench doctor lock \
 	tool-image clean
 NODE := scripts/with-node
 PYTEST := $(BIN)/python -m pytest --timeout=300
 PAGE := packages/app/deerflow_app/gateway/web
+STANDALONE := frontend/build/standalone
 PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.test.*') frontend/next.config.ts frontend/postcss.config.mjs \
 	frontend/scripts/publish.mjs
 
@@ -66,11 +68,19 @@ $(PAGE)/index.html: frontend/node_modules/.installed $(PAGE_SOURCES)
 	@cd frontend && NEXT_TELEMETRY_DISABLED=1 NEXT_OUTPUT=export ../$(NODE) npx next build > .next-build.log 2>&1 || { cat .next-build.log; exit 1; }
 	@cd frontend && ../$(NODE) node scripts/publish.mjs ../$(PAGE)
 
+standalone: $(STANDALONE)/server.js ## Build the page as a Node.js server of its own, for use behind nginx
+
+$(STANDALONE)/server.js: frontend/node_modules/.installed $(PAGE_SOURCES)
+	@echo "Building the page's own server ..."
+	@cd frontend && NEXT_TELEMETRY_DISABLED=1 NEXT_OUTPUT=standalone ../$(NODE) npx next build > .next-build.log 2>&1 || { cat .next-build.log; exit 1; }
+	@cp -r frontend/public $(STANDALONE)/ && cp -r frontend/build/static $(STANDALONE)/build/
+
 test-page: node-modules
 	@cd frontend && ../$(NODE) npx vitest run
 
-e2e: install-dev page ## Try the page in a real browser (Chromium), against a real gateway
+e2e: install-dev page standalone ## Try the page in a real browser (Chromium), against a real gateway
 	@cd frontend && ../$(NODE) npx playwright test
+	@cd frontend && ../$(NODE) npx playwright test --config playwright.proxy.config.ts
 
 screenshots: install-dev page ## Photograph each page and state into frontend/screenshots
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.screenshots.config.ts
@@ -113,9 +123,8 @@ doctor: install ## Say what works on this machine and what does not
 	@$(BIN)/deerflow doctor
 
 lock: install-dev ## Lock the requirements anew
-	@for name in run dev tools node; do \
-		$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-			--python-version 3.11 requirements/$$name.in --output-file requirements/$$name.txt; done
+	@for name in run dev node; do $(COMPILE) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
+	@$(COMPILE) requirements/tools.in --output-file packages/harness/deerflow/sandbox/tools.txt
 
 clean: ## Remove what was installed and built
-	rm -rf $(VENV) $(PAGE) frontend/node_modules frontend/.next frontend/out .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(PAGE) frontend/node_modules frontend/.next frontend/out frontend/build .pytest_cache .ruff_cache .hypothesis .coverage

@@ -27,7 +27,7 @@ const forbid = (...patterns) => ({ "no-restricted-imports": ["error", { patterns
 const config = [
   ...next,
   ...typescript,
-  { ignores: [".next/**", "out/**", "next-env.d.ts", "src/lib/api-types.ts"] },
+  { ignores: [".next/**", "build/**", "out/**", "next-env.d.ts", "src/lib/api-types.ts"] },
   {
     rules: {
       "@next/next/no-img-element": "off", // the export has no image optimiser

@@ -11,16 +11,20 @@ const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv/bin/python");
 const GUARD = 90_000;
 
 /** A process of the test: started, killed, started again. */
-class Process {
+export class Process {
   private child: ChildProcess | null = null;
   output = "";
-  constructor(private readonly command: string[]) {}
+  constructor(
+    private readonly command: string[],
+    private readonly env: Record<string, string> = {},
+    private readonly binary = PYTHON,
+  ) {}
 
   /** Resolves with the first address that it prints. */
   async start(): Promise<string> {
-    const child = (this.child = spawn(PYTHON, this.command, {
+    const child = (this.child = spawn(this.binary, this.command, {
       cwd: ROOT,
-      env: { ...process.env, NO_PROXY: "127.0.0.1" },
+      env: { ...process.env, NO_PROXY: "127.0.0.1", ...this.env },
     }));
     return new Promise((ready, failed) => {
       const timer = setTimeout(() => failed(new Error(`It did not start.\n${this.output}`)), GUARD);
@@ -69,12 +73,13 @@ export class Gateway {
   constructor(
     private readonly modelUrl: string,
     private readonly options: string[] = [],
+    private readonly env: Record<string, string> = {},
   ) {}
 
   async start() {
     const port = this.url ? new URL(this.url).port : String(await freePort());
     const place = ["--home", this.home, "--model", this.modelUrl, "--port", port];
-    this.process = new Process(["-m", "tests.support.workspace_server", ...place, ...this.options]);
+    this.process = new Process(["-m", "tests.support.workspace_server", ...place, ...this.options], this.env);
     this.url = (await this.process.start()).replace("127.0.0.1", "localhost");
     return this;
   }
@@ -87,7 +92,7 @@ export class Gateway {
   }
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((found) => {
     const server = createServer().listen(0, "127.0.0.1", () => {
       const address = server.address();

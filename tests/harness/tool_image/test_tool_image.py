@@ -234,11 +234,6 @@ def test_the_shipped_list_pins_every_package_and_names_no_index() -> None:
     assert names <= {line.partition("==")[0] for line in pins}
 
 
-def test_the_list_is_the_same_file_for_people_and_for_the_package() -> None:
-    assert (REPOSITORY / "requirements/tools.txt").resolve() == PACKAGED_REQUIREMENTS.resolve()
-    assert PACKAGED_REQUIREMENTS.is_file() and not PACKAGED_REQUIREMENTS.is_symlink()
-
-
 IMPORTS = (
     "import bs4, docx, duckdb, httpx, jinja2, lxml.etree, markdown, numpy, openpyxl, pandas, PIL.Image, pip, pptx, pypdf, "
     "pypdfium2, reportlab.pdfgen.canvas, requests, scipy.stats, seaborn, tabulate, xlsxwriter, yaml"

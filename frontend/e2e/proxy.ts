@@ -15,7 +15,9 @@ const test = base.extend<object, { site: string }>({
   site: [
     async ({}, use) => {
       const model = await new Model().start();
-      const gateway = await new Gateway(model.url, ["--no-ui"], { AUTH_TRUSTED_PROXIES: "127.0.0.1" }).start();
+      const gateway = await new Gateway(model.url, ["--no-ui"], {
+        AUTH_TRUSTED_PROXIES: "127.0.0.1",
+      }).start();
       const [pagePort, port] = [await freePort(), await freePort()];
       const page = new Process(
         [join(FRONTEND, "build/standalone/server.js")],
@@ -29,7 +31,10 @@ const test = base.extend<object, { site: string }>({
         PAGE_ADDRESS: `127.0.0.1:${pagePort}`,
         GATEWAY_ADDRESS: new URL(gateway.url).host.replace("localhost", "127.0.0.1"),
       };
-      const config = readFileSync(TEMPLATE, "utf8").replace(/\$([A-Z_]+)/g, (all, name) => facts[name] ?? all);
+      const config = readFileSync(TEMPLATE, "utf8").replace(
+        /\$([A-Z_]+)/g,
+        (all, name) => facts[name] ?? all,
+      );
       writeFileSync(
         join(root, "nginx.conf"),
         `daemon off; pid ${root}/pid; error_log ${root}/log;\n${config}`,

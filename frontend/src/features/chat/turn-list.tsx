@@ -1,8 +1,9 @@
 "use client";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown } from "lucide-react";
-import { useEffect, useRef, useState, type ReactNode, type RefObject, type UIEvent } from "react";
-import { toast } from "sonner";
+import { Suspense, useEffect, useRef, useState, type ReactNode, type RefObject, type UIEvent } from "react";
+import { afterPage } from "@/lib/after-page";
+import { toast } from "@/lib/toast";
 import { useRunSettings } from "@/lib/run-settings";
 import { useT } from "@/i18n";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
@@ -10,11 +11,12 @@ import { Button } from "@/ui/button";
 import { copyText } from "@/ui/copy-button";
 import { Announcer } from "./announcer";
 import { ChatProvider } from "./chat-context";
-import { InterruptCards } from "./interrupt";
 import { LoadingTurns, ThreadFailed, ThreadMissing } from "./list-states";
 import { preloadMarkdown } from "@/features/markdown";
 import { useSession, type Session } from "./session";
 import { TurnView } from "./turn";
+
+const InterruptCards = afterPage(() => import("./interrupt"));
 
 interface TurnListProps {
   /** Opens a file of the thread beside the chat. */
@@ -73,7 +75,7 @@ function Rows({ session }: { session: Session }) {
       ),
     };
   });
-  if (interrupts.length) rows.push({ key: "interrupts", height: 300, content: <InterruptCards /> });
+  if (interrupts.length) rows.push({ key: "interrupts", height: 300, content: <Decisions /> });
   const pieces = turns.reduce(
     (sum, turn) => sum + turn.steps.length + (turn.answer ? 1 : 0) + 1,
     interrupts.length,
@@ -81,6 +83,12 @@ function Rows({ session }: { session: Session }) {
   const asked = turns.at(-1)?.question;
   return <VirtualRows rows={rows} pieces={pieces} sent={asked?.sending ? asked.id : null} />;
 }
+
+const Decisions = () => (
+  <Suspense>
+    <InterruptCards />
+  </Suspense>
+);
 
 interface VirtualRowsProps {
   rows: Row[];

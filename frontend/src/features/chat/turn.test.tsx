@@ -30,10 +30,10 @@ describe("steps", () => {
     expect(screen.getByText("make")).toBeTruthy();
   });
 
-  it("show the one that runs, and the former ones as a line", () => {
+  it("show the one that runs, and the former ones as a line", async () => {
     const running = tool("4", { status: "running", args: { command: "sleep 9" }, output: "waiting" });
     renderChat(view(turnWith({ state: "running", steps: [...steps.slice(0, 2), running] }), true));
-    expect(screen.getByText("waiting")).toBeTruthy();
+    expect(await screen.findByText("waiting")).toBeTruthy();
     expect(screen.getByText(/Read a file, ran a command/)).toBeTruthy();
     expect(screen.getByText("Working")).toBeTruthy();
   });

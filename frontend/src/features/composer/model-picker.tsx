@@ -1,15 +1,14 @@
 "use client";
-import { Command } from "cmdk";
-import { BrainCircuit, Check, ChevronDown, Eye, Gauge, Search, TriangleAlert } from "lucide-react";
-import type { ReactNode } from "react";
+import { ChevronDown, TriangleAlert } from "lucide-react";
+import { Suspense } from "react";
 import { useT } from "@/i18n";
 import type { Model } from "@/lib/api";
-import { cn } from "@/lib/cn";
-import { formatTokens } from "@/lib/format";
+import { afterPage } from "@/lib/after-page";
 import { Button } from "@/ui/button";
-import { ErrorState } from "@/ui/error-state";
 import { Popover, PopoverContent, PopoverTrigger } from "@/ui/popover";
 import type { useRunChoice } from "@/lib/run-settings";
+
+const ModelList = afterPage(() => import("./model-list"));
 
 interface ModelPickerProps {
   choice: ReturnType<typeof useRunChoice>;
@@ -21,7 +20,7 @@ interface ModelPickerProps {
 
 export function ModelPicker({ choice, open, onOpenChange, onClosed }: ModelPickerProps) {
   const t = useT("composer");
-  const { models, model, query } = choice;
+  const { model, query } = choice;
   const name =
     model?.display_name ?? choice.settings.modelName ?? (query.isLoading ? t("modelLoading") : t("model"));
   const pick = (one: Model) => {
@@ -53,76 +52,10 @@ export function ModelPicker({ choice, open, onOpenChange, onClosed }: ModelPicke
           onClosed();
         }}
       >
-        <Command label={t("modelPick")} loop className="flex min-h-0 flex-col" defaultValue={model?.name}>
-          <div className="flex items-center gap-2 border-b px-3">
-            <Search aria-hidden className="size-4 shrink-0 text-muted-foreground" />
-            <Command.Input
-              placeholder={t("modelSearch")}
-              className="h-10 w-full bg-transparent text-sm outline-none pointer-coarse:text-base"
-            />
-          </div>
-          <Command.List className="max-h-80 overflow-y-auto p-1">
-            {query.error ? (
-              <ErrorState compact error={query.error} retry={() => void query.refetch()} />
-            ) : (
-              <Command.Empty className="px-3 py-6 text-center text-sm text-muted-foreground">
-                {models.length || query.isLoading ? t("modelNone") : t("modelNoneAtAll")}
-              </Command.Empty>
-            )}
-            {models.map((one) => (
-              <Item key={one.name} model={one} chosen={one.name === model?.name} onPick={() => pick(one)} />
-            ))}
-          </Command.List>
-        </Command>
+        <Suspense fallback={<div className="h-40" />}>
+          <ModelList choice={choice} onPick={pick} />
+        </Suspense>
       </PopoverContent>
     </Popover>
-  );
-}
-
-function Item({ model, chosen, onPick }: { model: Model; chosen: boolean; onPick: () => void }) {
-  const t = useT("composer");
-  return (
-    <Command.Item
-      value={model.name}
-      keywords={[model.display_name, model.model, model.description ?? ""]}
-      disabled={!!model.problem}
-      onSelect={onPick}
-      className="flex cursor-default items-start gap-2 rounded-lg px-2 py-2 outline-none select-none data-[disabled=true]:opacity-70 data-[selected=true]:bg-accent"
-    >
-      <Check aria-hidden className={cn("mt-0.5 size-4 shrink-0 text-primary", !chosen && "invisible")} />
-      <div className="min-w-0 flex-1">
-        <div className="flex items-center gap-2">
-          <span className="truncate text-sm font-medium">{model.display_name}</span>
-          {model.is_default && (
-            <span className="shrink-0 text-xs text-muted-foreground">{t("modelDefault")}</span>
-          )}
-          <span className="ml-auto flex shrink-0 items-center gap-1.5 text-muted-foreground">
-            {model.supports_vision && <Ability label={t("ability.vision")} icon={<Eye />} />}
-            {model.supports_thinking && <Ability label={t("ability.thinking")} icon={<BrainCircuit />} />}
-            {model.supports_reasoning_effort && <Ability label={t("ability.effort")} icon={<Gauge />} />}
-            {model.context_window && (
-              <span
-                className="text-xs tabular-nums"
-                title={t("ability.window", { tokens: formatTokens(model.context_window) })}
-              >
-                {formatTokens(model.context_window)}
-              </span>
-            )}
-          </span>
-        </div>
-        {model.description && (
-          <p className="line-clamp-2 text-xs text-muted-foreground">{model.description}</p>
-        )}
-        {model.problem && <p className="text-xs text-warning">{model.problem}</p>}
-      </div>
-    </Command.Item>
-  );
-}
-
-function Ability({ label, icon }: { label: string; icon: ReactNode }) {
-  return (
-    <span role="img" aria-label={label} title={label} className="[&_svg]:size-3.5">
-      {icon}
-    </span>
   );
 }

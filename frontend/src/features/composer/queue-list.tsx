@@ -1,7 +1,7 @@
 "use client";
 import { CornerDownRight, X } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
+import { toast } from "@/lib/toast";
 import { useSession, type Queued } from "@/features/chat";
 import { useT } from "@/i18n";
 import { Button } from "@/ui/button";

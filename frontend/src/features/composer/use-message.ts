@@ -1,6 +1,6 @@
 "use client";
 import { useEffect, useEffectEvent, useRef, useState, type ClipboardEvent } from "react";
-import { toast } from "sonner";
+import { toast } from "@/lib/toast";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
 import { forgetDraft, readDraft, restoreDraft, type Draft } from "@/lib/drafts";

@@ -13,7 +13,7 @@ import { CallCard } from "./call-card";
 import { answerOf, approve, type Decision } from "./decisions";
 
 /** Everything that waits for the person's decision. */
-export function InterruptCards() {
+export default function InterruptCards() {
   const { interrupts } = useSession();
   if (!interrupts.length) return null;
   return (

@@ -2,7 +2,7 @@ import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { describe, expect, it, vi } from "vitest";
 import type { Interrupt } from "../session";
 import { renderChat, sessionWith, settings } from "../test-session";
-import { InterruptCards } from ".";
+import InterruptCards from ".";
 
 const ALL: Interrupt["calls"][number]["allowed"] = ["approve", "edit", "reject", "respond"];
 const call = (args: Record<string, unknown>, given: Partial<Interrupt["calls"][number]> = {}) => ({

@@ -1,35 +1,16 @@
 "use client";
-import { useState, type ComponentType } from "react";
+import { Suspense, useState } from "react";
 import { useLocale, useT } from "@/i18n";
+import { afterPage } from "@/lib/after-page";
 import { formatDuration } from "@/lib/format";
 import { useNow, type PartTime } from "../clock";
 import { exitCode, hasFailed, isActive, wasRefused, wasStopped } from "../steps-summary";
 import { StepRow } from "../step-row";
 import type { ToolCall } from "../turns";
-import { CommandBody } from "./command";
 import { describe } from "./describe";
-import { ImageBody, ListBody, ReadBody, WriteBody } from "./files";
-import { PlainBody, PresentBody, TaskBody, TodosBody, WebBody } from "./others";
 import { parseHits, parseList } from "./results";
 
-const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
-  bash: CommandBody,
-  read_process: CommandBody,
-  kill_process: CommandBody,
-  write_file: WriteBody,
-  str_replace: WriteBody,
-  read_file: ReadBody,
-  ls: ListBody,
-  glob: ListBody,
-  grep: ListBody,
-  view_image: ImageBody,
-  web_search: WebBody,
-  image_search: WebBody,
-  web_fetch: WebBody,
-  write_todos: TodosBody,
-  present_files: PresentBody,
-  task: TaskBody,
-};
+const Body = afterPage(() => import("./body"));
 
 /** Tools that are worth watching while they work. */
 const WATCHED = /^(bash|write_file|str_replace|write_todos|task)$/;
@@ -49,7 +30,6 @@ export function ToolCard({ call, time, current = false }: ToolCardProps) {
   const working = isActive({ kind: "tool", id: call.id, call });
   const verb = t(working ? `doing.${deed}` : `done.${deed}`, { name: subject });
   const isCommand = deed === "run";
-  const Body = BODIES[call.name] ?? PlainBody;
   return (
     <StepRow
       icon={icon}
@@ -62,7 +42,9 @@ export function ToolCard({ call, time, current = false }: ToolCardProps) {
       open={chosen ?? (current && WATCHED.test(call.name))}
       onOpen={setChosen}
     >
-      <Body call={call} />
+      <Suspense>
+        <Body call={call} />
+      </Suspense>
     </StepRow>
   );
 }

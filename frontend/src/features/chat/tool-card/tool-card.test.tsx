@@ -1,11 +1,17 @@
 import { fireEvent, screen } from "@testing-library/react";
-import { describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { callWith, renderChat, sessionWith } from "../test-session";
 import { ToolCard } from ".";
 
 const row = () => screen.getByRole("button", { expanded: false });
 
 describe("ToolCard", () => {
+  beforeAll(async () => {
+    const { unmount } = renderChat(<ToolCard current call={callWith({ status: "running", output: "loaded" })} />);
+    await screen.findByText("loaded");
+    unmount();
+  });
+
   it("shows an error without opening", () => {
     renderChat(
       <ToolCard

@@ -1,0 +1,31 @@
+"use client";
+import type { ComponentType } from "react";
+import type { ToolCall } from "../turns";
+import { CommandBody } from "./command";
+import { ImageBody, ListBody, ReadBody, WriteBody } from "./files";
+import { PlainBody, PresentBody, TaskBody, TodosBody, WebBody } from "./others";
+
+const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
+  bash: CommandBody,
+  read_process: CommandBody,
+  kill_process: CommandBody,
+  write_file: WriteBody,
+  str_replace: WriteBody,
+  read_file: ReadBody,
+  ls: ListBody,
+  glob: ListBody,
+  grep: ListBody,
+  view_image: ImageBody,
+  web_search: WebBody,
+  image_search: WebBody,
+  web_fetch: WebBody,
+  write_todos: TodosBody,
+  present_files: PresentBody,
+  task: TaskBody,
+};
+
+/** What an open tool card shows. */
+export default function Body({ call }: { call: ToolCall }) {
+  const Shown = BODIES[call.name] ?? PlainBody;
+  return <Shown call={call} />;
+}

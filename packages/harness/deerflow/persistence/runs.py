@@ -185,14 +185,23 @@ class RunStore:
         """
         return await self._database.write(lambda connection: _claim(connection, run_id, worker))
 
-    async def began(self, run: Run, checkpoint_before: str | None) -> None:
-        """Record the thread's newest checkpoint before the run's first step."""
-        statement = (
-            update(runs)
-            .where(runs.c.run_id == run.run_id, runs.c.epoch == run.epoch)
-            .values(checkpoint_before=checkpoint_before)
-        )
-        await self._database.write(lambda connection: connection.execute(statement) and None)
+    async def began(
+        self, run: Run, checkpoint_before: str | None, *, says: Sequence[str] = (), from_checkpoint: str | None = None
+    ) -> None:
+        """Record the thread's newest checkpoint before the run's first step. Repeating it changes nothing.
+
+        Args:
+            says: ids of the person's messages that the run begins with.
+            from_checkpoint: where they go on from, if not from the newest.
+        """
+        ours = update(runs).where(runs.c.run_id == run.run_id, runs.c.epoch == run.epoch)
+
+        def note(connection: Connection) -> None:
+            connection.execute(ours.values(checkpoint_before=checkpoint_before))
+            for message_id in says:
+                _add_turn(connection, run, message_id, from_checkpoint or checkpoint_before)
+
+        await self._database.write(note)
 
     async def request_cancel(self, run_id: str, action: CancelAction) -> Run | None:
         """Ask for the end of an active run. A pending one has ended with that. None if there is none, or it had ended."""

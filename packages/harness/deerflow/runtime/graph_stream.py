@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.runnables.config import merge_configs
 
+from deerflow.runtime.first_token import FirstToken
 from deerflow.runtime.jsonable import HIDDEN_KEYS, chunk_json, message_json, plain, values_json
 
 if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.runnables import RunnableConfig
 
     from deerflow.agents.factory import Agent
@@ -75,7 +78,7 @@ class GraphStream:
         if "events" in self._modes:
             await self._play_events(agent, graph_input, config, given)
             return
-        stream: Any = agent.astream(graph_input, config, **given)
+        stream: Any = agent.astream(graph_input, _with(FirstToken(), config), **given)
         async with aclosing(stream):
             async for namespace, mode, payload in stream:
                 self._take(namespace, mode, payload)
@@ -148,6 +151,10 @@ class GraphStream:
             self._tally.add(message, "subagent" if namespace else "lead_agent")
         if joined and not namespace:
             self._joined(joined)
+
+
+def _with(handler: BaseCallbackHandler, config: RunnableConfig) -> RunnableConfig:
+    return merge_configs(config, {"callbacks": [handler]})
 
 
 def _is_answer(update: Mapping[str, Any]) -> bool:

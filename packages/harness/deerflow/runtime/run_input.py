@@ -58,27 +58,28 @@ class RunInput:
         if again and (waiting := await self.arrivals(run.run_id)):
             return Given(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
         saver: Any = agent.checkpointer
-        left_over: list[BaseMessage] = []
-        if run.checkpoint_before is None:
-            has_input = request.input is not None and request.fork_from is None
-            left_over = await self._take_over(run, agent, has_input=has_input)  # moves the head, which is noted next
+        left_over: list[BaseMessage] | None = None
         head = await saver.aget_tuple(config_of(run.thread_id))
+        if run.checkpoint_before is None and (head is not None or run.position > 1):
+            has_input = request.input is not None and request.fork_from is None
+            left_over = await self._take_over(run, agent, has_input=has_input)
+        if left_over is not None:
+            head = await saver.aget_tuple(config_of(run.thread_id))
         head_id = head.config["configurable"]["checkpoint_id"] if head else NOTHING_SAVED
         if run.checkpoint_before is not None and head_id != run.checkpoint_before:
             snapshot = await agent.aget_state(_at_head(config))
             earlier = await _added_since(agent, run, snapshot.values.get("messages") or ())
             stands = not is_unfinished(snapshot) or await _is_at_a_break(saver, head, snapshot, request)
             return Given(run, _at_head(config), nothing_left=stands, earlier=earlier)
-        if run.checkpoint_before is None:
+        run = replace(run, checkpoint_before=head_id)
+        if request.command is not None or request.input is None:
             await self._runs.began(run, head_id)
-            run = replace(run, checkpoint_before=head_id)
-        if request.command is not None:
-            return Given(run, config, _command(request.command))
-        if request.input is None:
-            return Given(run, config)
+            return Given(run, config, _command(request.command) if request.command is not None else None)
         new = head is None or (request.fork_from is not None and await _says_nothing(agent, config))
-        value = await self._first_input(run, request, context, new=new)
-        return Given(run, config, value, messages=[*left_over, *value["messages"]])
+        value = await _first_input(run, request, context, new=new)
+        says = [message.id or "" for message in value["messages"] if isinstance(message, HumanMessage)]
+        await self._runs.began(run, head_id, says=says, from_checkpoint=request.fork_from)
+        return Given(run, config, value, messages=[*(left_over or ()), *value["messages"]])
 
     async def arrivals(self, run_id: str) -> list[BaseMessage]:
         """The person's messages that wait for the run's next step."""
@@ -89,43 +90,42 @@ class RunInput:
         snapshot = await agent.aget_state(config_of(run.thread_id))
         return await _added_since(agent, run, snapshot.values.get("messages") or ())
 
-    async def _first_input(self, run: Run, request: RunRequest, context: RunContext, *, new: bool) -> dict[str, Any]:
-        given = dict(request.input) if isinstance(request.input, Mapping) else {"messages": request.input}
-        messages = await asyncio.to_thread(
-            with_facts,
-            messages_of(given.get("messages") or []),
-            run_id=run.run_id,
-            now=run.created_at.astimezone(),
-            uploads_dir=context.workspace.uploads if context.workspace else None,
-        )
-        given = visible_input({**given, "messages": []})
-        people = [message for message in messages if isinstance(message, HumanMessage)]
-        for message in people:
-            await self._runs.add_turn(run, message.id or "", request.fork_from or run.checkpoint_before)
-        if people and new and not given.get("title"):
-            given["title"] = provisional_title(people[0])
-        return {**given, "messages": messages}
-
-    async def _take_over(self, run: Run, agent: Agent, *, has_input: bool) -> list[BaseMessage]:
+    async def _take_over(self, run: Run, agent: Agent, *, has_input: bool) -> list[BaseMessage] | None:
         """Settle what the run before this one left over, unless it ended well.
 
         What was said to it and not taken up stands before the input, or else is this run's to take up.
 
         Returns:
-            What joined the thread.
+            What joined the thread. None: the thread was not touched.
         """
         earlier = [
             other for other in await self._runs.of_thread(run.thread_id, limit=5) if other.position < run.position
         ]
         if earlier and earlier[0].status is RunStatus.SUCCESS:
-            return []
+            return None
         if not has_input:
             await self._runs.adopt(run)
-            return []
+            return None
         unsaid = convert_to_messages(await self._runs.left_over(run))
         joined = await settle(agent, config_of(run.thread_id), why=UNFINISHED, joining=unsaid)
         await self._runs.delivered([message.id or "" for message in unsaid])
         return joined
+
+
+async def _first_input(run: Run, request: RunRequest, context: RunContext, *, new: bool) -> dict[str, Any]:
+    given = dict(request.input) if isinstance(request.input, Mapping) else {"messages": request.input}
+    messages = await asyncio.to_thread(
+        with_facts,
+        messages_of(given.get("messages") or []),
+        run_id=run.run_id,
+        now=run.created_at.astimezone(),
+        uploads_dir=context.workspace.uploads if context.workspace else None,
+    )
+    given = visible_input({**given, "messages": []})
+    people = [message for message in messages if isinstance(message, HumanMessage)]
+    if people and new and not given.get("title"):
+        given["title"] = provisional_title(people[0])
+    return {**given, "messages": messages}
 
 
 async def _added_since(agent: Agent, run: Run, messages: Sequence[BaseMessage]) -> list[BaseMessage]:

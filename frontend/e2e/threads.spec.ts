@@ -50,6 +50,7 @@ test("conversations are exported", async ({ page, chat }) => {
     const waiting = page.waitForEvent("download");
     await page.getByRole("menuitem", { name: item }).click();
     expect((await waiting).suggestedFilename()).toMatch(name);
+    await expect(page.getByRole("menu")).toHaveCount(0);
   }
 });
 

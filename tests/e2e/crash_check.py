@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any
 
-from tests.e2e.crash_client import Body, Followed, text_of, texts, told
+from tests.e2e.crash_client import Body, Event, Followed, text_of, texts, told
 from tests.e2e.crash_endpoint import line
 
 CUT_OFF = "may or may not have taken effect"
@@ -80,7 +80,8 @@ def check_seen(found: Findings, followed: Followed, messages: Sequence[Body]) ->
         if seen.get(message_id) != wanted.get(message_id):
             found.lost_events += 1
             found.failures.append(
-                f"{where}the client saw {seen.get(message_id)!r} for {wanted.get(message_id)!r} ({message_id})"
+                f"{where}the client saw {seen.get(message_id)!r} for {wanted.get(message_id)!r} ({message_id}) in "
+                + ", ".join(map(_summary, followed.events))
             )
     heard = told(followed.events)
     found.only_in_values += sum(
@@ -113,6 +114,17 @@ def check_lines(found: Findings, thread_id: str, lines: Counter[str], calls: int
             found.failures.append(f"thread {thread_id}: {line(number)} took effect {times} times")
     if lines:
         found.failures.append(f"thread {thread_id}: there are other lines: {dict(lines)}")
+
+
+def _summary(event: Event) -> str:
+    """Such as ``12 values(22 to a4a4)``: an event's place and name, and the messages that it holds."""
+    messages: list[Body] = []
+    if event.name == "values":
+        messages = event.data.get("messages", [])
+    elif event.name == "messages":
+        messages = [event.data[0]]
+    ids = f"({len(messages)} to {str(messages[-1]['id'])[:12]})" if messages else ""
+    return f"{event.id} {event.name}{ids}"
 
 
 def _differences(actual: Shape, wanted: Shape) -> Iterator[str]:

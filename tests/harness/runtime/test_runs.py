@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import Cut, Delay, HttpError, ScriptedOpenAI, Text, ToolCalls
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 from tests.harness.runtime.run_house import ME, bash, ended, messages, say, thread, until
 
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
+from deerflow.persistence.message_search import message_search
 from deerflow.persistence.runs import Run, RunStatus
-from deerflow.persistence.tables import run_events
+from deerflow.persistence.tables import run_events, runs
 from deerflow.runtime.run_request import RunRequest
 from deerflow.runtime.runtime import Runtime
+from deerflow.runtime.stream_frames import Frames
 
 SOMEONE_ELSE = Principal("someone")
 
@@ -333,6 +335,46 @@ async def test_a_run_that_died_before_its_input_was_saved_gets_its_input_again(
     assert run.status is RunStatus.SUCCESS and run.attempt == 2
     assert await messages(runtime, run) == [("human", "hello"), ("ai", "hello to you")]
     await runtime.aclose()
+
+
+async def test_a_run_that_died_before_its_input_was_read_goes_on_with_it(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+):
+    before = await asyncio.to_thread(make)
+    await before.start()
+    endpoint.script(Text("Good morning."))
+    first = await ended(before, await before.runs.start(ME, say("Hello."), thread_id=await thread(before)))
+    endpoint.script(Text("never told"))
+    run = await ended(before, await before.runs.start(ME, say("And about whales?"), thread_id=first.thread_id))
+    history = await before.threads.states.history(ME, run.thread_id)
+    saved = next(state for state in history if state["next"] == ["__start__"])
+    await before.checkpointer.adelete_after(run.thread_id, saved["checkpoint"]["checkpoint_id"])
+    died = (
+        update(runs).where(runs.c.run_id == run.run_id).values(status="running", ended_at=None, checkpoint_after=None)
+    )
+    await before.database.write(lambda connection: connection.execute(died) and None)
+    for table in (run_events, message_search):
+        forget = delete(table).where(table.c.thread_id == run.thread_id)
+        await before.database.write(lambda connection, forget=forget: connection.execute(forget) and None)
+    await before.aclose()
+
+    endpoint.script(Text("They sing."))
+    after = await asyncio.to_thread(make)
+    await after.start()
+    frames = Frames(["values"], False, lambda: after.runs.values(run))
+    told = b"".join([await frames.render(batch) async for batch in after.runs.events(run)]).decode()
+    first_state = json.loads(told.split("event: values\r\ndata: ")[1].split("\r\n")[0])
+    run = await after.runs.get(ME, run.run_id)
+    assert run.status is RunStatus.SUCCESS and run.attempt == 2
+    assert [text for _, text in await messages(after, run)] == [
+        "Hello.",
+        "Good morning.",
+        "And about whales?",
+        "They sing.",
+    ]
+    assert [message["content"] for message in first_state["messages"]][2:3] == ["And about whales?"]
+    assert len(await after.threads.messages.search(ME, "whales")) == 1
+    await after.aclose()
 
 
 # where runs begin -------------------------------------------------------------------------------------------------------

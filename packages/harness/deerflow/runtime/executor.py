@@ -270,6 +270,7 @@ class Executor:
                     given.value,
                     given.config,
                     context,
+                    unread=given.unread,
                     durability=request.saves,
                     interrupt_before=request.interrupt_before,
                     interrupt_after=request.interrupt_after,

@@ -59,6 +59,7 @@ class GraphStream:
         self._partial: dict[str, list[str]] = {}
         """Text of answers that are being streamed by the agent itself, by id: what is left of them when the run is stopped."""
         self._state: dict[str, Any] | None = None
+        self._unread = False
 
     async def play(
         self,
@@ -66,13 +67,17 @@ class GraphStream:
         graph_input: Any,
         config: RunnableConfig,
         context: RunContext,
+        *,
+        unread: bool = False,
         **options: Any,
     ) -> None:
         """Run the graph to its end, its next interrupt, or an exception.
 
         Args:
+            unread: the first state is older than what has been told already, and is not told.
             options: ``durability``, ``interrupt_before``, ``interrupt_after``.
         """
+        self._unread = unread
         modes = [mode for mode in self._modes if mode != "events"]
         given: dict[str, Any] = {"context": context, "stream_mode": modes, "subgraphs": True, **options}
         if "events" in self._modes:
@@ -123,6 +128,8 @@ class GraphStream:
     def _values(self, namespace: tuple[str, ...], payload: dict[str, Any]) -> None:
         if namespace:
             self._writer.append("values", values_json(payload), namespace)
+        elif self._unread:
+            self._unread = False
         else:
             self._state = payload
             self._writer.values(payload)

@@ -31,13 +31,15 @@ NOTHING_SAVED = ""
 class Given:
     """``run`` is the run with what is known of it now; ``messages`` are those of the input.
 
-    ``earlier`` is what an attempt before this one added to the thread, if that is gone on with: its input, too.
+    ``earlier`` is what an attempt before this one added to the thread, if that is gone on with: its input, too. ``unread``:
+    that is saved, but no step has taken it in; the first state that the graph tells lacks it.
     """
 
     run: Run
     config: RunnableConfig
     value: Any = None
     nothing_left: bool = False
+    unread: bool = False
     messages: list[BaseMessage] = field(default_factory=list)
     earlier: list[BaseMessage] = field(default_factory=list)
 
@@ -69,8 +71,11 @@ class RunInput:
         if run.checkpoint_before is not None and head_id != run.checkpoint_before:
             snapshot = await agent.aget_state(_at_head(config))
             earlier = await _added_since(agent, run, snapshot.values.get("messages") or ())
+            unread = START in snapshot.next
+            if unread and head is not None:
+                earlier += messages_of(head.checkpoint["channel_values"][START].get("messages") or [])
             stands = not is_unfinished(snapshot) or await _is_at_a_break(saver, head, snapshot, request)
-            return Given(run, _at_head(config), nothing_left=stands, earlier=earlier)
+            return Given(run, _at_head(config), nothing_left=stands, unread=unread, earlier=earlier)
         run = replace(run, checkpoint_before=head_id)
         if request.command is not None or request.input is None:
             await self._runs.began(run, head_id)

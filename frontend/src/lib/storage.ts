@@ -36,6 +36,24 @@ export function writeStored<T>(key: string, value: T | undefined) {
   listeners.get(key)?.forEach((f) => f());
 }
 
+/** localStorage for libraries: without it, or when it is full, nothing is remembered. */
+export const deviceStorage = {
+  getItem(name: string): string | null {
+    try {
+      return localStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  },
+  setItem(name: string, value: string) {
+    try {
+      localStorage.setItem(name, value);
+    } catch {
+      // full or switched off
+    }
+  },
+};
+
 let owner = "";
 
 /** What is stored from now on under `own` keys is this account's. The first one counts until the page is loaded anew. */
@@ -49,9 +67,13 @@ export const own = (key: string) => (owner ? `${owner}.${key}` : key);
 /** Whoever signs out leaves nothing of their own on the device. */
 export function forgetOwn() {
   if (!owner) return;
-  for (const storage of [localStorage, sessionStorage])
-    for (const name of Object.keys(storage))
-      if (name.startsWith(nameOf(`${owner}.`))) storage.removeItem(name);
+  try {
+    for (const storage of [localStorage, sessionStorage])
+      for (const name of Object.keys(storage))
+        if (name.startsWith(nameOf(`${owner}.`))) storage.removeItem(name);
+  } catch {
+    // storage is switched off: there is nothing to forget
+  }
 }
 
 /** `initial` must keep its identity from render to render. */

@@ -6,6 +6,7 @@ import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
 import { fillComposer } from "@/lib/compose";
 import { usePanel } from "@/lib/route";
+import { deviceStorage } from "@/lib/storage";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
@@ -16,7 +17,7 @@ export function WithFiles({ children }: { children: ReactNode }) {
   const { threadId } = useSession();
   const panel = usePanel();
   const wide = useWideScreen();
-  const layout = useDefaultLayout({ id: "deerflow.files", storage: localStorage });
+  const layout = useDefaultLayout({ id: "deerflow.files", storage: deviceStorage });
   const open = panel.open !== null && threadId !== null;
   useShortcut(SHORTCUTS.files, () => panel.set(panel.open === null ? "" : null), {
     enabled: threadId !== null,

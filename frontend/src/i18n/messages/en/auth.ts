@@ -2,7 +2,7 @@ export const auth = {
   setupTitle: "Welcome to DeerFlow",
   setupText: "Make the first account. It manages this server and can invite others.",
   setupButton: "Create administrator",
-  code: "One-time code",
+  code: "Setup code",
   codeHint: "The server printed it when it started: look at its terminal or log.",
   loginTitle: "Sign in",
   loginText: "Good to see you.",

@@ -1,5 +1,17 @@
-import { expect, test } from "./fixtures";
+import type { Page } from "@playwright/test";
+import { Chat } from "./chat";
+import { expect, signIn, test } from "./fixtures";
 import { Gateway, PASSWORD } from "./server";
+
+/** An account beside the administrator, made by them. */
+async function addPerson(admin: Page, url: string, email: string) {
+  const csrf = (await admin.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
+  const made = await admin.request.post(`${url}/api/v1/users`, {
+    data: { email, password: PASSWORD },
+    headers: { "X-CSRF-Token": csrf, Origin: url },
+  });
+  expect(made.status()).toBe(201);
+}
 
 test.describe("a new server", () => {
   test.use({ signedIn: false });
@@ -47,6 +59,70 @@ test("a session that ends in mid-work is renewed without losing the draft", asyn
   await expect(dialog).toBeHidden();
   await expect(chat.field).toHaveValue("an unsent thought");
   await chat.ask("an unsent thought");
+});
+
+test("what one person left unsent is not seen by another on the same browser", async ({
+  page,
+  chat,
+  gateway,
+}) => {
+  const email = `second-${Date.now()}@example.com`;
+  await addPerson(page, gateway.url, email);
+  const kept = () => page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+  await chat.ask("hello");
+  await chat.field.fill("a secret of this conversation");
+  await expect.poll(kept).toContain("a secret of this conversation");
+  await chat.fresh();
+  await chat.field.fill("a secret of a new one");
+  await expect.poll(kept).toContain("a secret of a new one");
+  await page.getByRole("button", { name: "admin@example.com" }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await expect(page).toHaveURL(/\/login/);
+  expect(await kept()).not.toContain("secret");
+
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await expect(page).not.toHaveURL(/\/login/);
+  await page.goto(`${gateway.url}/chats`);
+  await expect(page.getByRole("button", { name: email })).toBeVisible();
+  await expect(chat.field).toHaveValue("");
+  await expect(page.getByText("No chats yet")).toBeVisible();
+});
+
+test("changing the password ends all other sessions, and not this one", async ({
+  page,
+  browser,
+  gateway,
+}) => {
+  const email = `third-${Date.now()}@example.com`;
+  await addPerson(page, gateway.url, email);
+  const [here, there] = [await browser.newContext(), await browser.newContext()];
+  for (const context of [here, there]) await signIn(context, gateway.url, email);
+  const elsewhere = new Chat(await there.newPage());
+  await elsewhere.page.goto(`${gateway.url}/chats`);
+  await elsewhere.field.fill("still here?");
+
+  const settings = await here.newPage();
+  await settings.goto(`${gateway.url}/settings/account`);
+  await settings.getByRole("button", { name: "Change password" }).click();
+  await settings.getByLabel("Current password", { exact: true }).fill(PASSWORD);
+  await settings.getByLabel("New password", { exact: true }).fill("quite another secret");
+  await settings.getByRole("dialog").getByRole("button", { name: "Change password" }).click();
+  await expect(settings.getByText("Your password is changed")).toBeVisible();
+  await settings.reload();
+  await expect(settings.getByText(email).first()).toBeVisible();
+
+  await elsewhere.field.press("Enter");
+  const dialog = elsewhere.page.getByRole("dialog", { name: "Your session has ended" });
+  await dialog.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+  await expect(dialog.getByText("E-mail or password is not right.")).toBeVisible();
+  await dialog.getByLabel("Password", { exact: true }).fill("quite another secret");
+  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+  await expect(dialog).toBeHidden();
+  await expect(elsewhere.field).toHaveValue("still here?");
+  await Promise.all([here.close(), there.close()]);
 });
 
 test("settings: tokens, appearance, language, models, sandbox, about", async ({ page, gateway }) => {

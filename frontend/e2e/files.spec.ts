@@ -97,6 +97,43 @@ test("a file is edited, has versions, and is handed back to the agent", async ({
   await expect(page.getByRole("heading", { name: "My own title" })).toBeHidden();
 });
 
+/** A document with a picture and a link to another, which links back; only names relative to where they stand. */
+const LINKED = [
+  "cd /mnt/user-data/outputs && mkdir -p parts",
+  `echo iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg== | base64 -d > parts/dot.png`,
+  `printf '# Overview\\n\\n![A dot](parts/dot.png)\\n\\n[The details](./parts/the%%20details.md)' > overview.md`,
+  `printf '# Details\\n\\n[To the overview](../overview.md)' > "parts/the details.md"`,
+].join("; ");
+
+test("links and pictures in a document lead to the files beside it", async ({ page, chat }) => {
+  await chat.ask(`bash ${LINKED}`);
+  await page.keyboard.press("ControlOrMeta+Shift+E");
+  const panel = page.getByRole("region", { name: "Files of this conversation" });
+  await panel.getByRole("button", { name: "Open overview.md" }).click();
+  await expect(panel.getByAltText("A dot")).toHaveJSProperty("naturalWidth", 1);
+  await panel.getByRole("button", { name: "The details" }).click();
+  await expect(panel.getByRole("heading", { name: "Details" })).toBeVisible();
+  await panel.getByRole("button", { name: "To the overview" }).click();
+  await expect(panel.getByRole("heading", { name: "Overview" })).toBeVisible();
+  await panel.getByRole("button", { name: "Open dot.png" }).click();
+  await expect(page).toHaveURL(/panel=.*parts%2Fdot\.png/);
+  await expect(panel.getByRole("img", { name: "Picture dot.png" })).toBeVisible();
+});
+
+test("one file can be downloaded, from its card and from the list", async ({ page, chat }) => {
+  await chat.ask("write");
+  const link = { name: "Download report.md" };
+  const panel = page.getByRole("region", { name: "Files of this conversation" });
+  for (const place of [chat.log, panel]) {
+    if (place === panel) await page.keyboard.press("ControlOrMeta+Shift+E");
+    const waiting = page.waitForEvent("download");
+    await place.getByRole("link", link).last().click();
+    const file = await waiting;
+    expect(file.suggestedFilename()).toBe("report.md");
+    expect(readFileSync(await file.path(), "utf8")).toMatch(/^# Sales in spring\n[^]*34 %/);
+  }
+});
+
 test("everything can be downloaded", async ({ page, chat }) => {
   await chat.ask("site");
   await page.keyboard.press("ControlOrMeta+Shift+E");

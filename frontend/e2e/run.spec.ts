@@ -65,6 +65,28 @@ test("stop keeps the partial answer", async ({ page, chat }) => {
   await chat.sees("Stopped. What was done stays.");
 });
 
+test("Escape stops the run, unless something nearer takes it", async ({ page, chat }) => {
+  await chat.say("slow 400");
+  await chat.sees(/step 3 of 400/);
+  await chat.field.pressSequentially("/");
+  await expect(page.getByRole("listbox", { name: "Commands" })).toBeVisible();
+  await chat.field.press("Escape");
+  await expect(page.getByRole("listbox", { name: "Commands" })).toBeHidden();
+  await page.keyboard.press("ControlOrMeta+k");
+  await expect(page.getByRole("combobox")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("combobox")).toBeHidden();
+  await chat.sees(/step 20 of 400/); // neither stopped it
+  await chat.field.press("Escape");
+  await chat.sees("Stopped. What was done stays.");
+
+  await chat.say("slow 400");
+  await chat.sees(/step 3 of 400/);
+  await chat.log.focus(); // outside of the message field, too
+  await page.keyboard.press("Escape");
+  await expect(chat.log.getByText("Stopped. What was done stays.")).toHaveCount(2);
+});
+
 test("a message while it works waits its turn, or is told at once", async ({ page, chat }) => {
   await chat.say("many 25");
   await chat.field.fill("think afterwards");

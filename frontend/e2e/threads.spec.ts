@@ -35,6 +35,28 @@ test("conversations are found by what was said, renamed, pinned and deleted", as
   await expect(page).toHaveURL(/\/chats$/);
 });
 
+test("a title that is made while the page still waits for the one before is shown", async ({
+  page,
+  chat,
+}) => {
+  let made = () => {};
+  const title = new Promise<void>((done) => (made = done));
+  let asked = false;
+  await page.route("**/api/threads/search", async (route) => {
+    if (asked || !("ids" in route.request().postDataJSON())) return route.continue();
+    asked = true;
+    const response = await route.fetch();
+    await title;
+    await route.fulfill({ response });
+  });
+  await chat.ask("hello title");
+  const entry = page.getByRole("navigation", { name: "Chats" }).getByRole("link", { name: /A scripted/ });
+  await expect(entry.and(page.locator("[aria-current=page]"))).toBeVisible();
+  made();
+  await page.unrouteAll({ behavior: "wait" });
+  await expect(page.getByRole("banner").getByRole("heading")).toHaveText("A scripted conversation");
+});
+
 test("conversations are exported", async ({ page, chat }) => {
   await chat.ask("write");
   for (const [item, name] of [

@@ -1,4 +1,6 @@
-import { expect, test } from "./fixtures";
+import { Chat } from "./chat";
+import { expect, signIn, test } from "./fixtures";
+import { Gateway } from "./server";
 
 test("work is grouped into steps that open, and delivered files into cards", async ({ page, chat }) => {
   await chat.ask("write");
@@ -85,6 +87,21 @@ test.describe("a decision", () => {
     await chat.sees(/Too dangerous/);
     await chat.sees(/Understood/);
   });
+
+  test("about two calls at once may be yes and no", async ({ page, chat }) => {
+    await chat.ask("approve echo welcome // rm -rf everything");
+    const card = page.getByRole("alertdialog", { name: "2 decisions are needed" });
+    await card.getByRole("button", { name: "Allow", exact: true }).first().click();
+    await expect(card.getByText("1 still open")).toBeVisible();
+    await expect(card.getByRole("button", { name: "Send 2 decisions" })).toBeDisabled();
+    await card.getByRole("button", { name: "Don’t allow" }).click();
+    await card.getByRole("textbox", { name: "Note to the agent" }).fill("Too dangerous.");
+    await card.getByRole("button", { name: "Don’t allow" }).click();
+    await card.getByRole("button", { name: "Send 2 decisions" }).click();
+    await chat.sees(/Understood.*welcome/);
+    await chat.sees(/Understood.*Too dangerous/);
+    await expect(card).toBeHidden();
+  });
 });
 
 test("errors say what to do, and can be tried again", async ({ page, chat }) => {
@@ -110,4 +127,33 @@ test("tokens and money are told per answer and conversation", async ({ page, cha
   await chat.ask("hello");
   await chat.sees(/tokens · \$/);
   await expect(page.getByRole("banner").getByText(/^\$/)).toBeVisible();
+});
+
+test("without a model the demo says what it is, and delivers a file within a minute", async ({
+  browser,
+  model,
+}) => {
+  const gateway = await new Gateway(model.url, ["--demo"]).start();
+  const context = await browser.newContext();
+  try {
+    await signIn(context, gateway.url);
+    const page = await context.newPage();
+    const chat = new Chat(page);
+    await page.goto(`${gateway.url}/chats`);
+    await expect(page.getByRole("heading", { name: "No AI model is connected yet" })).toBeVisible();
+    await expect(page.getByText("OPENAI_API_KEY")).toBeVisible();
+    await page.getByRole("button", { name: "Show me the demo" }).click();
+    await expect(chat.field).toHaveValue("Look around the sandbox and write a short report.");
+    await chat.field.press("Enter");
+    const report = chat.log.getByRole("button", { name: "Open demo-report.md" }).last();
+    await expect(report).toBeVisible({ timeout: 60_000 });
+    await chat.done();
+    await report.click();
+    await expect(
+      page.getByRole("region", { name: "Files of this conversation" }).getByRole("heading").first(),
+    ).toBeVisible();
+  } finally {
+    await context.close();
+    await gateway.stop();
+  }
 });

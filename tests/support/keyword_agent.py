@@ -165,10 +165,11 @@ def _ask(rest: str, results: Sequence[str]) -> Reply:
 
 
 def _approve(rest: str, results: Sequence[str]) -> Reply:
-    """`approve COMMAND`: the command waits for a person's word."""
+    """`approve COMMAND // COMMAND`: the commands wait for a person's word, all at once."""
     if results:
-        return Text(f"Understood. The tool said: {results[-1][-200:]}")
-    return ToolCalls(("bash", {"description": "Remove old files", "command": rest or "rm -rf old; echo removed"}))
+        return Text(f"Understood. The tool said: {' and '.join(result[-200:] for result in results)}")
+    commands = (rest or "rm -rf old; echo removed").split(" // ")
+    return ToolCalls(*(("bash", {"description": "Remove old files", "command": command}) for command in commands))
 
 
 def _error(rest: str, results: Sequence[str]) -> Reply:

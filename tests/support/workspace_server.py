@@ -1,7 +1,7 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
-``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account]``. The data stays in
-``--home``, so that the process can be killed and started again.
+``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo]``. The data
+stays in ``--home``, so that the process can be killed and started again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from deerflow.runtime.runtime import Runtime
 from deerflow_app.gateway.server import serve
 from deerflow_app.gateway.settings import GatewaySettings
 
+DEMO = {"name": "demo", "display_name": "Demo", "model": "demo", "use": "deerflow.models.demo:DemoChatModel"}
 EMAIL, PASSWORD = "admin@example.com", "deerflow-2026"
 
 
@@ -74,11 +75,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--no-ui", action="store_true")
     parser.add_argument("--no-account", action="store_true", help="leave the set-up to the page")
+    parser.add_argument("--demo", action="store_true", help="with the demo model alone, as if none were connected")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     options.home.mkdir(parents=True, exist_ok=True)
     file = options.home / "config.yaml"
-    file.write_text(json.dumps(config(options.model)))
+    file.write_text(json.dumps(config(options.model) | ({"models": [DEMO]} if options.demo else {})))
     source, paths = ConfigSource(file), Paths(options.home / "data")
     paths.ensure_base_dir()
     environ = {**source.current().origin.environ}

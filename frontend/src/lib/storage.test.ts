@@ -9,6 +9,7 @@ test("what an account wrote is gone when it signs out, what belongs to the devic
   forgetOwn();
   expect(Object.keys(localStorage)).toEqual(["deerflow.locale"]);
   expect(sessionStorage).toHaveLength(0);
+  writeStored(own("draft.new"), { text: "a draft that was about to be saved" });
   expect(readStored(own("draft.new"), null)).toBeNull();
 });
 

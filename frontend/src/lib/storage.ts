@@ -27,6 +27,7 @@ export function readStored<T>(key: string, initial: T): T {
 
 /** `undefined` forgets it. */
 export function writeStored<T>(key: string, value: T | undefined) {
+  if (signedOut && key.startsWith(`${owner}.`)) return;
   try {
     if (value === undefined) localStorage.removeItem(nameOf(key));
     else localStorage.setItem(nameOf(key), JSON.stringify(value));
@@ -55,6 +56,7 @@ export const deviceStorage = {
 };
 
 let owner = "";
+let signedOut = false;
 
 /** What is stored from now on under `own` keys is this account's. The first one counts until the page is loaded anew. */
 export function setOwner(accountId: string) {
@@ -66,6 +68,7 @@ export const own = (key: string) => (owner ? `${owner}.${key}` : key);
 
 /** Whoever signs out leaves nothing of their own on the device. */
 export function forgetOwn() {
+  signedOut = true; // what is still being written when the page is left is not kept
   if (!owner) return;
   try {
     for (const storage of [localStorage, sessionStorage])

@@ -95,14 +95,28 @@ function useThread(threadId: string | null): Session {
   );
   const queries = useQueryClient();
   const enabled = exists && phase === "ready";
-  const runs = useQuery({ queryKey: keys.runs(live.id), queryFn: () => api.runs(live.id), enabled });
-  const told = useQuery({ queryKey: keys.turns(live.id), queryFn: () => api.turns(live.id), enabled });
+  // Something to begin with: else what changes during the first request would not be asked for anew.
+  const begin = <T,>(initialData: T) => ({ enabled, initialData, initialDataUpdatedAt: 0 });
+  const runs = useQuery({
+    queryKey: keys.runs(live.id),
+    queryFn: () => api.runs(live.id),
+    ...begin<api.Run[]>(NONE),
+  });
+  const told = useQuery({
+    queryKey: keys.turns(live.id),
+    queryFn: () => api.turns(live.id),
+    ...begin<api.TurnRecord[]>(NONE),
+  });
   const title = useQuery({
     queryKey: [...keys.threads, "title", live.id],
     queryFn: () => api.title(live.id),
-    enabled,
+    ...begin<string | null>(null),
   });
-  const usage = useQuery({ queryKey: keys.usage(live.id), queryFn: () => usageOf(live.id), enabled });
+  const usage = useQuery({
+    queryKey: keys.usage(live.id),
+    queryFn: () => usageOf(live.id),
+    ...begin<TokenUsage | null>(null),
+  });
   const models = useModels();
   useEffect(() => {
     if (exists) void queries.invalidateQueries({ queryKey: keys.thread(live.id) });
@@ -121,7 +135,7 @@ function useThread(threadId: string | null): Session {
     branches,
   });
   const model =
-    models.data?.models.find((one) => one.name === runs.data?.[0]?.model_name) ??
+    models.data?.models.find((one) => one.name === runs.data[0]?.model_name) ??
     models.data?.models.find((one) => one.is_default);
 
   const again = async (turnId: string, text: string | null, settings: RunSettings) => {
@@ -149,16 +163,15 @@ function useThread(threadId: string | null): Session {
     todos: thread.todos,
     title: title.data ?? thread.title,
     interrupts: running ? [] : thread.waitingFor.map(interruptOf),
-    queued: (runs.data ?? [])
-      .filter((run) => run.status === "pending" && thread.running && run.run_id !== turns.at(-1)?.runId)
-      .map((run) => ({ runId: run.run_id, text: run.first_human_message ?? "", createdAt: run.created_at }))
-      .reverse(),
+    queued: thread.running
+      ? runs.data.flatMap((run) => (isQueued(run, turns.at(-1)) ? [queuedOf(run)] : [])).reverse()
+      : [],
     retrying: thread.retry,
     context:
       thread.contextUsed === null
         ? null
         : { used: thread.contextUsed, window: model?.context_window ?? null },
-    usage: usage.data ?? null,
+    usage: usage.data,
     files: thread.artifacts,
     reload: () => void live.load(),
     async send(message, settings) {
@@ -196,11 +209,28 @@ function useThread(threadId: string | null): Session {
       await live.goTo(end);
     },
     async respond(interruptId, value, settings) {
-      await live.respond(interruptId, value, settings);
+      const run = await live.respond(interruptId, value, settings);
+      // It may end before the runs are loaded anew, and the turn must not end as the interrupt had left it.
+      queries.setQueryData<api.Run[]>(
+        keys.runs(live.id),
+        (runs) => runs && [{ ...run, status: "running" }, ...runs.filter((one) => one.run_id !== run.run_id)],
+      );
       void queries.invalidateQueries({ queryKey: keys.runs(live.id) });
     },
   };
 }
+
+const NONE: never[] = [];
+
+/** Waits behind the run on its way, and is not what answers the agent's question. */
+const isQueued = (run: api.Run, last: Turn | undefined) =>
+  run.status === "pending" && run.first_human_message !== null && run.run_id !== last?.runId;
+
+const queuedOf = (run: api.Run): Queued => ({
+  runId: run.run_id,
+  text: run.first_human_message ?? "",
+  createdAt: run.created_at,
+});
 
 /** One session for each thread that this page shows; that of a new conversation stays when the thread gets its address. */
 function useThreadSession(threadId: string | null): ThreadSession {

@@ -1,5 +1,5 @@
 /** One thread as this browser sees it: loaded once, followed from there on, and what was sent but not heard back yet. */
-import { thread, threadApi } from "@/lib/api";
+import { thread, threadApi, type Run } from "@/lib/api";
 import { ApiError, http } from "@/lib/http";
 import type { RunSettings } from "@/lib/run-settings";
 import { uuid } from "@/lib/uuid";
@@ -136,13 +136,13 @@ export class ThreadSession {
   /** Hands a message to the run on its way. ApiError 409 `not_running`: there is none. */
   steer = (text: string) => http.post(threadApi(this.id, "/steer"), { message: wire(uuid(), { text }) });
 
-  /** Answers what the thread waits for. */
+  /** Answers what the thread waits for; gives the run that goes on with it. */
   async respond(interruptId: string, value: unknown, settings: RunSettings) {
     const before = this.snapshot.thread;
     const waitingFor = before.waitingFor.filter(({ id }) => id !== interruptId);
     this.set({ thread: { ...before, waitingFor, running: true } }); // before it can have ended
     try {
-      await http.post(threadApi(this.id, "/runs"), {
+      return await http.post<Run>(threadApi(this.id, "/runs"), {
         assistant_id: "lead_agent",
         command: { resume: { [interruptId]: value } },
         context: contextOf(settings),

@@ -7,7 +7,9 @@ const row = () => screen.getByRole("button", { expanded: false });
 
 describe("ToolCard", () => {
   beforeAll(async () => {
-    const { unmount } = renderChat(<ToolCard current call={callWith({ status: "running", output: "loaded" })} />);
+    const { unmount } = renderChat(
+      <ToolCard current call={callWith({ status: "running", output: "loaded" })} />,
+    );
     await screen.findByText("loaded");
     unmount();
   });

@@ -1,0 +1,77 @@
+import type { Page } from "@playwright/test";
+import { expect, test } from "./fixtures";
+
+interface Watched {
+  away: boolean;
+  notices: { title: string; body: string }[];
+}
+
+/** A browser that allows notices, and in which a person can look elsewhere. */
+async function allowNotices(page: Page, url: string) {
+  await page.addInitScript(() => {
+    const watched: Watched = Object.assign(window, { away: false, notices: [] });
+    class Notice {
+      static permission = "granted";
+      onclick: (() => void) | null = null;
+      constructor(title: string, { body }: { body: string }) {
+        watched.notices.push({ title, body });
+      }
+      close() {}
+    }
+    Object.assign(window, { Notification: Notice });
+    Object.defineProperty(document, "visibilityState", {
+      get: () => (watched.away ? "hidden" : "visible"),
+    });
+  });
+  await page.goto(`${url}/settings/notifications`);
+  await page.getByRole("switch", { name: "Notify me" }).click();
+  await page.goto(`${url}/chats`);
+}
+
+const notices = (page: Page) => page.evaluate(() => (window as unknown as Watched).notices);
+const look = (page: Page, where: "here" | "elsewhere") =>
+  page.evaluate((away) => {
+    (window as unknown as Watched).away = away;
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, where === "elsewhere");
+
+test("the end of a run is told to whoever looks elsewhere, and to nobody who watches", async ({
+  page,
+  chat,
+  gateway,
+}) => {
+  await allowNotices(page, gateway.url);
+  await chat.ask("hello");
+  await chat.sees(/tokens · \$/); // it is known how the run came out
+  await expect(page).toHaveTitle(/^A scripted conversation/);
+  expect(await notices(page)).toEqual([]);
+
+  await chat.say("many 3");
+  await look(page, "elsewhere");
+  await expect
+    .poll(() => notices(page))
+    .toEqual([{ title: "A scripted conversation: done", body: "I looked at 3 parts. Nothing is missing." }]);
+  await expect(page).toHaveTitle(/^✓ A scripted conversation/);
+  await look(page, "here");
+  await expect(page).toHaveTitle(/^A scripted conversation/);
+});
+
+test("whoever looks elsewhere is called for a decision and for a failure, but not for what they stopped", async ({
+  page,
+  chat,
+  gateway,
+}) => {
+  await allowNotices(page, gateway.url);
+  const titles = async () => (await notices(page)).map(({ title }) => title.split(": ").at(-1));
+  await chat.say("slow 400");
+  await chat.sees(/step 3 of 400/);
+  await look(page, "elsewhere");
+  await chat.stop.click();
+  await chat.sees("Stopped. What was done stays.");
+  await chat.say("approve echo one");
+  await expect.poll(titles).toEqual(["waits for you"]);
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await expect.poll(titles).toEqual(["waits for you", "done"]);
+  await chat.say("error 401");
+  await expect.poll(titles).toEqual(["waits for you", "done", "failed"]);
+});

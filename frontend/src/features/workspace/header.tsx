@@ -11,7 +11,8 @@ import { SimpleTooltip } from "@/ui/tooltip";
 
 export function Header({ onMenu }: { onMenu: () => void }) {
   const t = useT("common");
-  const { threadId, title, files } = useSession();
+  const { threadId, title, files, phase } = useSession();
+  const isThere = threadId !== null && phase !== "missing";
   const panel = usePanel();
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 px-2 sm:px-4">
@@ -19,11 +20,11 @@ export function Header({ onMenu }: { onMenu: () => void }) {
         <Menu />
       </IconButton>
       <h1 className="min-w-0 flex-1 truncate text-sm font-medium" title={title ?? undefined}>
-        {threadId ? (title ?? t("untitled")) : <span className="sr-only">{t("newChat")}</span>}
+        {isThere ? (title ?? t("untitled")) : <span className="sr-only">{t("newChat")}</span>}
       </h1>
       <Cost />
       <ContextGauge />
-      {threadId && (
+      {isThere && (
         <IconButton
           label={files.length > 0 ? t("filesCount", { n: files.length }) : t("files")}
           shortcut={SHORTCUTS.files}

@@ -61,6 +61,8 @@ class TurnEvents:
     _streamed: set[str] = field(default_factory=set)
     _usage: dict[str, dict[str, int]] = field(default_factory=dict)
     _error: dict[str, Any] | None = None
+    _whole: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """What the messages said that were told, by id: a run whose process died says again what may not have been heard."""
 
     def of(self, batch: Sequence[RunEvent]) -> Iterator[StreamEvent]:
         """Of a batch only the last ``values`` is told: the values are those of now."""
@@ -113,6 +115,11 @@ class TurnEvents:
             )
 
     def _completed(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        calls = [(call["id"], call["name"], call["args"]) for call in message.get("tool_calls") or ()]
+        said = (text_of(message["content"]), calls, message.get("status"))
+        if self._whole.get(message["id"] or "") == said:
+            return
+        self._whole[message["id"] or ""] = said
         if message["type"] == "tool":
             keys = ("name", "tool_call_id", "id", "status")
             told = {key: message.get(key) for key in keys}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from bench.scripted_openai import ScriptedOpenAI
 from langchain.agents import create_agent
@@ -107,6 +108,8 @@ Start = Callable[..., Conversation]
 def chat_model(endpoint: ScriptedOpenAI) -> Callable[..., ChatOpenAI]:
     def build(name: str = "scripted-model", **settings: Any) -> ChatOpenAI:
         settings = {"base_url": endpoint.base_url, "api_key": "k", "max_retries": 0, "stream_usage": True, **settings}
+        # A Timeout keeps LangChain from sharing the connections of an earlier test, whose event loop is closed.
+        settings.setdefault("timeout", httpx.Timeout(60))
         return ChatOpenAI(model=name, **settings)
 
     return build

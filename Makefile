@@ -60,7 +60,7 @@ node-modules: frontend/node_modules/.installed
 
 frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json | install
 	@echo "Installing what the page is built with ..."
-	@cd frontend && ../$(NODE) npm ci --no-audit --no-fund --loglevel=error
+	@cd frontend && ../$(NODE) npm ci --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
 $(PAGE)/index.html: frontend/node_modules/.installed $(PAGE_SOURCES)

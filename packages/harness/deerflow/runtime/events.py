@@ -117,9 +117,10 @@ class TurnEvents:
     def _completed(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
         calls = [(call["id"], call["name"], call["args"]) for call in message.get("tool_calls") or ()]
         said = (text_of(message["content"]), calls, message.get("status"))
-        if self._whole.get(message["id"] or "") == said:
-            return
-        self._whole[message["id"] or ""] = said
+        if message_id := message["id"]:
+            if self._whole.get(message_id) == said:
+                return
+            self._whole[message_id] = said
         if message["type"] == "tool":
             keys = ("name", "tool_call_id", "id", "status")
             told = {key: message.get(key) for key in keys}

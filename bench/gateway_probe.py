@@ -62,7 +62,7 @@ class Watch:
 
 def main() -> None:
     """Run the command."""
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
     from deerflow_app.cli.main import main as deerflow
 
     start = Runtime.start

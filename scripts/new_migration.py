@@ -1,7 +1,7 @@
 """Write the next migration: ``python scripts/new_migration.py "what it changes"``, after a change of the tables.
 
 It is what makes the tables of the newest migration into those that the code declares now. Read it before you keep it,
-say what to do with the rows that are there, and set ``HEAD`` in ``persistence/migrate.py`` to its number.
+say what to do with the rows that are there, and set ``HEAD`` in ``storage/migrate.py`` to its number.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from deerflow.persistence import message_search, tables
-from deerflow.persistence.migrate import MIGRATIONS
+from deerflow.storage import search as message_search
+from deerflow.storage import tables
+from deerflow.storage.migrate import MIGRATIONS
 
 
 def render_item(kind: str, item: Any, context: AutogenContext) -> str | bool:

@@ -13,7 +13,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from tests.servers import PostgresServer, flush_redis, postgres_server, redis_server
 
 if TYPE_CHECKING:
-    from deerflow.persistence.database import Database
+    from deerflow.storage.database import Database
 
 _PROVIDER_VARIABLES = (
     "API_KEY",
@@ -102,7 +102,7 @@ def postgres_template(postgres: PostgresServer) -> str:
 
 
 def migrate(location: Path | str) -> None:
-    from deerflow.persistence.database import Database
+    from deerflow.storage.database import Database
 
     async def migrated() -> None:
         database = Database(location)
@@ -125,7 +125,7 @@ def migrated_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
 @pytest.fixture
 async def database(migrated_location: str) -> AsyncIterator[Database]:
     """A database that is empty and up to date; the test runs once with SQLite and once with PostgreSQL."""
-    from deerflow.persistence.database import Database
+    from deerflow.storage.database import Database
 
     made = Database(migrated_location)
     yield made

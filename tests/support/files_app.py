@@ -16,8 +16,8 @@ from fastapi import FastAPI, Request
 
 from deerflow.config import Paths
 from deerflow.identity import Principal
-from deerflow.persistence.database import Database
-from deerflow.persistence.threads import ThreadRepository
+from deerflow.storage.database import Database
+from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway import errors
 from deerflow_app.gateway.deps import current_principal, current_runtime, current_settings
 from deerflow_app.gateway.middleware.failures import Failures

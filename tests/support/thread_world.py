@@ -15,13 +15,13 @@ from sqlalchemy import insert, update
 from deerflow.agents.factory import Agent
 from deerflow.agents.thread_state import ThreadState
 from deerflow.config import Paths
+from deerflow.events.log import EventLog
 from deerflow.identity import Principal
-from deerflow.persistence.checkpointers import checkpointer_for
-from deerflow.persistence.database import Database
-from deerflow.persistence.tables import runs, turns, utc_now
-from deerflow.runtime.event_log import EventLog
-from deerflow.runtime.thread_lock import FileThreadLock
-from deerflow.runtime.thread_service import ThreadParts, ThreadService
+from deerflow.storage.checkpoints.base import checkpointer_for
+from deerflow.storage.database import Database
+from deerflow.storage.tables import runs, turns, utc_now
+from deerflow.storage.thread_lock import FileThreadLock
+from deerflow.threads.service import ThreadParts, ThreadService
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 

@@ -19,7 +19,7 @@ from langchain.agents.middleware.types import AgentState
 from langchain_core.messages import HumanMessage
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.runtime import Runtime
+from deerflow.runtime import Runtime
 from deerflow_app.gateway.server import serve
 from deerflow_app.gateway.settings import GatewaySettings
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
-    from deerflow.runtime.events import StreamEvent
+    from deerflow.events.streams.client_events import StreamEvent
 
 __all__ = ["DeerFlowClient", "StreamEvent"]
 __version__ = "0.1.0"
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
         return DeerFlowClient
     if name == "StreamEvent":
-        from deerflow.runtime.events import StreamEvent
+        from deerflow.events.streams.client_events import StreamEvent
 
         return StreamEvent
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
+from deerflow.events.streams.client_events import StreamEvent, message_dict
+from deerflow.files.thread_files import ThreadFiles, list_artifacts, read_artifact, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
-from deerflow.persistence.checkpointers import checkpointer_for
-from deerflow.persistence.database import Database
-from deerflow.persistence.threads import Thread, ThreadRepository
-from deerflow.runtime.events import StreamEvent, message_dict
-from deerflow.runtime.files import ThreadFiles, list_artifacts, read_artifact, upload_entry
-from deerflow.runtime.local_turns import LocalTurns
-from deerflow.runtime.loop_thread import LoopThread
-from deerflow.runtime.run_request import RunRequest
-from deerflow.runtime.thread_lock import ThreadBusyError
-from deerflow.runtime.threads import compact, config_of, read_state
-from deerflow.runtime.workshop import Workshop
+from deerflow.runs.agent_provider import Workshop
+from deerflow.runs.local_turns import LocalTurns
+from deerflow.runs.loop_thread import LoopThread
+from deerflow.runs.request import RunRequest
+from deerflow.storage.checkpoints.base import checkpointer_for
+from deerflow.storage.database import Database
+from deerflow.storage.thread_lock import ThreadBusyError
+from deerflow.storage.threads import Thread, ThreadRepository
+from deerflow.threads.checkpoint import compact, config_of, read_state
 from deerflow.tools.builtins.clarification_tool import NAME as ASK_CLARIFICATION
 from deerflow.uploads.store import Upload
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from deerflow.config import ConfigError, ConfigProblem, ModelConfig
-from deerflow.runtime.thread_lock import ThreadBusyError
 from deerflow.sandbox.interface import Isolation, ProbeReport, Problem, SandboxUnavailableError
+from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow_app.cli.banner import banner
 from deerflow_app.cli.checks import Check
 from deerflow_app.cli.doctor import exit_code, report

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from deerflow.runtime.events import StreamEvent
+from deerflow.events.streams.client_events import StreamEvent
 from deerflow_app.cli.live_view import STOPPED, LiveView
 from deerflow_app.cli.plain_view import PlainView
 from deerflow_app.cli.terminal import THEME

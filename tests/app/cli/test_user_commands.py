@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from deerflow.accounts.tokens import TokenRepository
+from deerflow.accounts.users import UserRepository
 from deerflow.config import Paths
+from deerflow.features.store import StoreService
 from deerflow.identity import Principal
-from deerflow.persistence.database import Database
-from deerflow.persistence.threads import ThreadRepository
-from deerflow.persistence.tokens import TokenRepository
-from deerflow.persistence.users import UserRepository
-from deerflow.runtime.store_service import StoreService
+from deerflow.storage.database import Database
+from deerflow.storage.threads import ThreadRepository
 from deerflow_app.cli import token_commands, user_commands
 from deerflow_app.cli.failures import Failure
 from deerflow_app.cli.settings import Settings

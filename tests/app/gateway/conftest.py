@@ -16,7 +16,7 @@ import uvicorn
 from bench.scripted_openai import ScriptedOpenAI
 from fastapi import FastAPI
 
-from deerflow.persistence.database import Database
+from deerflow.storage.database import Database
 from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.settings import GatewaySettings
 

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from starlette.responses import StreamingResponse
 
 from deerflow.errors import ConflictError
-from deerflow.persistence.errors import DatabaseError
+from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.deps import CurrentPrincipal
 
 from .conftest import Gateway, Population, opened, settings_for

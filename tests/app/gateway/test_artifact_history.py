@@ -13,9 +13,9 @@ from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.support.files_app import FilesApp, files_app
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.artifact_history import versions_of
-from deerflow.runtime.runtime import Runtime
-from deerflow.runtime.thread_space import thread_files
+from deerflow.files.directories import thread_files
+from deerflow.files.history import versions_of
+from deerflow.runtime import Runtime
 
 from .conftest import Gateway, opened, settings_for
 

@@ -15,12 +15,12 @@ from fastapi import FastAPI, Request
 from langgraph_sdk.client import LangGraphClient
 
 from deerflow.agents import create_deerflow_agent
+from deerflow.features.assistants import LEAD_AGENT_ID, AssistantService
+from deerflow.features.store import StoreService
 from deerflow.identity import Principal
 from deerflow.models.demo import DemoChatModel
-from deerflow.persistence.database import Database
-from deerflow.runtime.assistants import LEAD_AGENT_ID, AssistantService
-from deerflow.runtime.crons import CronService
-from deerflow.runtime.store_service import StoreService
+from deerflow.runs.crons import CronService
+from deerflow.storage.database import Database
 from deerflow_app.gateway import errors
 from deerflow_app.gateway.deps import current_principal, current_runtime
 from deerflow_app.gateway.routers import assistants, crons, store

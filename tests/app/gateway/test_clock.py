@@ -13,8 +13,8 @@ from bench.scripted_openai import ScriptedOpenAI, Text
 from tests.support.wall_clock import set_clock
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.persistence.tables import utc_now
-from deerflow.runtime.runtime import Runtime
+from deerflow.runtime import Runtime
+from deerflow.storage.tables import utc_now
 
 from .conftest import PASSWORD, USER, listening, settings_for
 

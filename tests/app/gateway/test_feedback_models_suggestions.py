@@ -12,13 +12,13 @@ from fastapi import FastAPI, Request
 from sqlalchemy import insert
 
 from deerflow.config import AppConfig
+from deerflow.features.suggestions import SuggestionService
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
-from deerflow.persistence.database import Database
-from deerflow.persistence.feedback import FeedbackRepository
-from deerflow.persistence.tables import runs, threads, utc_now
-from deerflow.persistence.threads import ThreadRepository
-from deerflow.runtime.suggestions import SuggestionService
+from deerflow.storage.database import Database
+from deerflow.storage.tables import runs, threads, utc_now
+from deerflow.storage.threads import ThreadRepository
+from deerflow.threads.feedback import FeedbackRepository
 from deerflow_app.gateway import errors
 from deerflow_app.gateway.deps import current_principal, current_runtime
 from deerflow_app.gateway.routers import feedback, models, suggestions

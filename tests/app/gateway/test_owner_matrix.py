@@ -18,7 +18,7 @@ from bench.scripted_openai import ScriptedOpenAI
 from starlette.routing import BaseRoute
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.runtime import Runtime
+from deerflow.runtime import Runtime
 from deerflow_app.gateway import routers
 from deerflow_app.gateway.middleware.authentication import PUBLIC as PUBLIC_PATHS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.files_app import SECRET, FilesApp, files_app
 
-from deerflow.runtime.preview_service import LIFETIME, PreviewService
+from deerflow.files.previews import LIFETIME, PreviewService
 from deerflow_app.gateway.file_services import preview_service
 
 OUT = "/mnt/user-data/outputs"

@@ -20,7 +20,7 @@ from langgraph_sdk import get_client
 from tests.app.gateway.conftest import Gateway, listening, settings_for
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.runtime import Runtime
+from deerflow.runtime import Runtime
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -21,7 +21,7 @@ from bench.scripted_openai import ScriptedOpenAI
 from tests.app.gateway.conftest import listening, settings_for
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.runtime import Runtime
+from deerflow.runtime import Runtime
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

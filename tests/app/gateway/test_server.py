@@ -22,7 +22,7 @@ from .conftest import DATABASE, DatabaseOnly, Gateway, settings_for
 PROGRAM = """
 import sys
 from pathlib import Path
-from deerflow.persistence.database import Database
+from deerflow.storage.database import Database
 from deerflow_app.gateway.server import serve
 from deerflow_app.gateway.settings import GatewaySettings
 

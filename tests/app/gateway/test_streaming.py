@@ -15,9 +15,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import Route
 
-from deerflow.runtime.event_log import RunEvent
-from deerflow.runtime.sse import frame
-from deerflow.runtime.stream_frames import Frames
+from deerflow.events.log import RunEvent
+from deerflow.events.streams.langgraph_sse import Frames
+from deerflow.events.streams.sse import frame
 from deerflow_app.gateway.compression import CompressionMiddleware
 from deerflow_app.gateway.streaming import EventStreamResponse, rendered
 

@@ -9,7 +9,7 @@ import pytest
 from bench.scripted_openai import HttpError, ScriptedOpenAI, Text
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.runtime import Runtime
+from deerflow.runtime import Runtime
 from deerflow_app.gateway.routers.models import TESTS_PER_USER
 
 from .conftest import Gateway, Population, opened, settings_for

@@ -19,9 +19,9 @@ from langgraph_sdk.errors import NotFoundError
 from tests.support.thread_world import ALICE, ThreadWorld
 
 from deerflow.identity import Principal
-from deerflow.persistence.database import Database
-from deerflow.persistence.message_search import index
-from deerflow.persistence.runs import Run, RunStore
+from deerflow.storage.database import Database
+from deerflow.storage.runs import Run, RunStore
+from deerflow.storage.search import index
 from deerflow_app.gateway import errors
 from deerflow_app.gateway.deps import current_principal, current_runtime
 from deerflow_app.gateway.routers import messages, thread_state, threads

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.files_app import FilesApp, files_app
 
+from deerflow.files.uploads import UploadLimits, UploadService
 from deerflow.identity import Principal
-from deerflow.runtime.upload_service import UploadLimits, UploadService
 from deerflow_app.gateway.file_services import upload_service
 
 URL = "/api/threads/t1/uploads"

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from deerflow.runtime.events import message_dict
-from deerflow.runtime.jsonable import message_json
+from deerflow.events.jsonable import message_json
+from deerflow.events.streams.client_events import message_dict
 from deerflow_app.remote.messages import shown_message
 
 MESSAGES = [

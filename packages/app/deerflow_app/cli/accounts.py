@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from deerflow_app.cli.failures import Failure, usage_failure
 
 if TYPE_CHECKING:
-    from deerflow.persistence.database import Database
-    from deerflow.persistence.users import User
+    from deerflow.accounts.users import User
+    from deerflow.storage.database import Database
     from deerflow_app.cli.settings import Settings
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ T = TypeVar("T")
 def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
     """Run ``work`` on the configured database. Raises Failure where it cannot be used, or refuses."""
     from deerflow.errors import RequestError
-    from deerflow.persistence.errors import DatabaseError
+    from deerflow.storage.errors import DatabaseError
 
     database = _open(settings)
 
@@ -37,7 +37,7 @@ def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) 
 
 async def find_user(database: Database, email: str | None) -> User:
     """The account with that address; without one the oldest administrator. Raises Failure."""
-    from deerflow.persistence.users import UserRepository
+    from deerflow.accounts.users import UserRepository
 
     users = UserRepository(database)
     if email is not None:
@@ -52,7 +52,7 @@ async def find_user(database: Database, email: str | None) -> User:
 
 def _open(settings: Settings) -> Database:
     from deerflow.config import ConfigSource, Paths
-    from deerflow.persistence.database import Database
+    from deerflow.storage.database import Database
 
     config = ConfigSource(settings.config).current()
     if config.database.backend == "memory":

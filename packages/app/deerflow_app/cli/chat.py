@@ -25,7 +25,7 @@ from deerflow_app.cli.transcript import Transcript
 from deerflow_app.cli.turn import Turn, TurnView
 
 if TYPE_CHECKING:
-    from deerflow.runtime.events import StreamEvent
+    from deerflow.events.streams.client_events import StreamEvent
     from deerflow_app.cli.client import Client
     from deerflow_app.cli.preparation import Preparation
 

@@ -10,8 +10,8 @@ from deerflow_app.cli.failures import usage_failure
 
 if TYPE_CHECKING:
     from deerflow.config import Paths
+    from deerflow.events.streams.client_events import StreamEvent
     from deerflow.harness import Harness
-    from deerflow.runtime.events import StreamEvent
 
 
 class Model(Protocol):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from deerflow.accounts.users import User, UserRepository
 from deerflow.config import ConfigSource, Paths
-from deerflow.persistence.database import Database
-from deerflow.persistence.users import User, UserRepository
-from deerflow.runtime.runtime import Runtime
-from deerflow.runtime.user_data import Belongings, belongings, delete_belongings
+from deerflow.features.user_data import Belongings, belongings, delete_belongings
+from deerflow.runtime import Runtime
+from deerflow.storage.database import Database
 from deerflow_app.cli.accounts import find_user
 from deerflow_app.cli.failures import Failure
 from deerflow_app.cli.settings import Settings

@@ -56,9 +56,9 @@ def explain(error: BaseException) -> Failure:
     if isinstance(error, Failure):
         return error
     from deerflow.config import ConfigError
-    from deerflow.persistence.errors import DatabaseError
-    from deerflow.runtime.thread_lock import ThreadBusyError
     from deerflow.sandbox.interface import SandboxError, SandboxUnavailableError
+    from deerflow.storage.errors import DatabaseError
+    from deerflow.storage.thread_lock import ThreadBusyError
     from deerflow_app.remote.errors import RefusedError, RemoteError
 
     if isinstance(error, RemoteError):

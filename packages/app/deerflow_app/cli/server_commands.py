@@ -15,8 +15,8 @@ from deerflow_app.cli.settings import Settings
 
 if TYPE_CHECKING:
     from deerflow.config import ConfigSource, Paths
-    from deerflow.runtime.retention import RetentionPolicy
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.features.retention import RetentionPolicy
+    from deerflow.runtime import Runtime
 
 UI_PORT = 2026
 API_PORT = 8001
@@ -45,7 +45,7 @@ def serve(
     debug: Debug = False,
 ) -> None:
     """Serve DeerFlow over HTTP: the page for the browser and the API for programs, on one port."""
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
     from deerflow_app.gateway.running import running_server
     from deerflow_app.gateway.server import ServerError
     from deerflow_app.gateway.server import serve as serve_http
@@ -88,7 +88,7 @@ def worker(
     debug: Debug = False,
 ) -> None:
     """Execute runs that gateways with the same PostgreSQL take in. Stops at SIGTERM and hands over what is not finished."""
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
 
     source, paths = _opened(context, config, debug)
     paths.ensure_base_dir()
@@ -117,7 +117,7 @@ def prune(
     from dataclasses import replace
     from datetime import timedelta
 
-    from deerflow.runtime.runtime import Runtime, retention_policy
+    from deerflow.runtime import Runtime, retention_policy
 
     source, paths = _opened(context, config, debug)
     given = {"threads": threads_days, "events": events_days, "checkpoints": checkpoints_days}
@@ -136,7 +136,7 @@ def backup(
     debug: Debug = False,
 ) -> None:
     """Copy everything (database, files, configuration) into one archive; may be done while DeerFlow runs."""
-    from deerflow.persistence.backup import backup as write_backup
+    from deerflow.storage.backup import backup as write_backup
 
     source, paths = _opened(context, config, debug)
     file = source.current().origin.config_file
@@ -151,7 +151,7 @@ def restore(
     debug: Debug = False,
 ) -> None:
     """Make everything what it was when the archive was written. Stop DeerFlow first; nothing is thrown away."""
-    from deerflow.persistence.backup import restore as read_backup
+    from deerflow.storage.backup import restore as read_backup
     from deerflow_app.gateway.running import running_server
 
     source, paths = _opened(context, config, debug)
@@ -192,7 +192,7 @@ def _tell_setup_code(code: str) -> None:
 
 
 def _hold_up_seldom(execute: bool) -> None:
-    from deerflow.runtime.runtime import LEAD_AGENT_MODULE
+    from deerflow.runtime import LEAD_AGENT_MODULE
     from deerflow_app.collector import collect_seldom
 
     collect_seldom(*[LEAD_AGENT_MODULE] if execute else [])

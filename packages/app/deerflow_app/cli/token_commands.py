@@ -14,9 +14,9 @@ from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.user_commands import ConfigFile, settings_of
 
 if TYPE_CHECKING:
+    from deerflow.accounts.tokens import ApiToken, Scope
     from deerflow.identity import Principal
-    from deerflow.persistence.database import Database
-    from deerflow.persistence.tokens import ApiToken, Scope
+    from deerflow.storage.database import Database
 
 app = typer.Typer(help="Manage API tokens of the gateway.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -43,7 +43,7 @@ def create_token(
     scopes = _scopes(scope or ["read", "write"])
 
     async def work(database: Database) -> str:
-        from deerflow.persistence.tokens import TokenRepository
+        from deerflow.accounts.tokens import TokenRepository
 
         owner = await _owner(database, user)
         if "admin" in scopes and owner.role != "admin":
@@ -64,7 +64,7 @@ def list_tokens(
     """List the tokens of a user, the newest first."""
 
     async def work(database: Database) -> list[ApiToken]:
-        from deerflow.persistence.tokens import TokenRepository
+        from deerflow.accounts.tokens import TokenRepository
 
         return await TokenRepository(database).list(await _owner(database, user))
 
@@ -88,7 +88,7 @@ def revoke_token(
     """Make a token worthless. A running gateway notices within five seconds."""
 
     async def work(database: Database) -> None:
-        from deerflow.persistence.tokens import TokenRepository
+        from deerflow.accounts.tokens import TokenRepository
 
         await TokenRepository(database).revoke(await _owner(database, user), token_id)
 
@@ -104,7 +104,7 @@ async def _owner(database: Database, email: str | None) -> Principal:
 
 
 def _scopes(words: list[str]) -> tuple[Scope, ...]:
-    from deerflow.persistence.tokens import SCOPES
+    from deerflow.accounts.tokens import SCOPES
 
     if unknown := [word for word in words if word not in SCOPES]:
         raise usage_failure(f"There is no scope {unknown[0]!r}.", f"Use {', '.join(SCOPES)}.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from deerflow.runtime.events import StreamEvent
+    from deerflow.events.streams.client_events import StreamEvent
 
 KEPT_LIVE_OUTPUT = 20_000
 """Characters of a running command's output that are kept for display; its result arrives whole with the tool message."""

@@ -13,8 +13,8 @@ from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.settings import Settings
 
 if TYPE_CHECKING:
-    from deerflow.persistence.database import Database
-    from deerflow.persistence.users import Role, User
+    from deerflow.accounts.users import Role, User
+    from deerflow.storage.database import Database
 
 app = typer.Typer(help="Manage who may sign in to the gateway.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,7 +32,7 @@ def list_users(
     """List the accounts, the oldest first."""
 
     async def work(database: Database) -> list[User]:
-        from deerflow.persistence.users import UserRepository
+        from deerflow.accounts.users import UserRepository
 
         return await UserRepository(database).list(limit=1_000_000)
 
@@ -64,7 +64,7 @@ def add_user(
     async def work(database: Database) -> tuple[User, str]:
         import secrets
 
-        from deerflow.persistence.users import UserRepository
+        from deerflow.accounts.users import UserRepository
         from deerflow_app.gateway.auth.accounts import check_email
         from deerflow_app.gateway.auth.passwords import Passwords, check_password
 
@@ -91,7 +91,7 @@ def reset_password(
     async def work(database: Database) -> tuple[User, str]:
         import secrets
 
-        from deerflow.persistence.users import UserRepository
+        from deerflow.accounts.users import UserRepository
         from deerflow_app.gateway.auth.passwords import Passwords
 
         user, password = await find_user(database, email), secrets.token_urlsafe(12)
@@ -113,7 +113,7 @@ def change_role(
     """Make someone an administrator, or no longer one."""
 
     async def work(database: Database) -> User:
-        from deerflow.persistence.users import UserRepository
+        from deerflow.accounts.users import UserRepository
 
         return await UserRepository(database).set_role((await find_user(database, email)).id, _role(role))
 
@@ -135,8 +135,8 @@ def delete_user(
     config: ConfigFile = None,
 ) -> None:
     """Delete an account, its sessions, API tokens and crons. Asks what is to become of its threads and files."""
+    from deerflow.accounts.users import UserRepository
     from deerflow.config import Paths
-    from deerflow.persistence.users import UserRepository
     from deerflow_app.cli.deletion import account_and_belongings, delete_all
 
     settings, paths = settings_of(context, config), Paths()

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from deerflow.persistence.errors import DatabaseError
+from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway import docs_page, errors, routers
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.auth.authenticator import Authenticator
@@ -31,7 +31,7 @@ from deerflow_app.gateway.middleware.turns import InTurn
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
 
 _DESCRIPTION = """\
 Threads, runs, assistants, schedules and files of DeerFlow, in the shape that LangGraph's SDKs speak.

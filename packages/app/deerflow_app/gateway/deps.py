@@ -14,7 +14,7 @@ from deerflow_app.gateway.auth.credential import Credential
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
 else:
     Runtime = Any  # FastAPI resolves annotations when routes are made
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from deerflow.errors import RequestError
-from deerflow.persistence.errors import DatabaseError
+from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth.throttle import ThrottledError
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from deerflow.errors import RequestError
-from deerflow.runtime.file_content import FileContent
-from deerflow.runtime.media_types import charset
+from deerflow.files.content import FileContent
+from deerflow.files.media_types import charset
 
 CHUNK = 1 << 19
 

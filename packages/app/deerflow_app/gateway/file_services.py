@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import Depends
 
-from deerflow.persistence.threads import ThreadRepository
-from deerflow.runtime.artifact_history import ArtifactHistory
-from deerflow.runtime.artifact_service import ArtifactService
-from deerflow.runtime.preview_service import PreviewService
-from deerflow.runtime.thread_archive import ThreadArchive
-from deerflow.runtime.upload_service import UploadService
+from deerflow.files.artifacts import ArtifactService
+from deerflow.files.history import ArtifactHistory
+from deerflow.files.previews import PreviewService
+from deerflow.files.thread_archive import ThreadArchive
+from deerflow.files.uploads import UploadService
+from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.deps import CurrentRuntime, CurrentSettings
 
 

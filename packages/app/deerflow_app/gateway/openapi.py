@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.runtime import Runtime
+from deerflow.runtime import Runtime
 from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.settings import GatewaySettings
 

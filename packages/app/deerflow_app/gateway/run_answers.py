@@ -11,19 +11,19 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
 from deerflow.errors import InvalidRequestError, NotFoundError
+from deerflow.events.encoding import encode
+from deerflow.events.jsonable import values_json
+from deerflow.events.record import EPOCH
+from deerflow.events.streams.langgraph_sse import Frames
 from deerflow.identity import Principal
-from deerflow.persistence.runs import Run as RunRow
-from deerflow.persistence.threads import Thread
-from deerflow.runtime.event_json import encode
-from deerflow.runtime.event_record import EPOCH
-from deerflow.runtime.jsonable import values_json
-from deerflow.runtime.run_view import run_json
-from deerflow.runtime.stream_frames import Frames
+from deerflow.runs.view import run_json
+from deerflow.storage.runs import Run as RunRow
+from deerflow.storage.threads import Thread
 from deerflow_app.gateway.moments import Moment
 from deerflow_app.gateway.streaming import EventStreamResponse, rendered
 
 if TYPE_CHECKING:
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
 
 KEEP_ALIVE_SECONDS = 5.0
 THREAD_MODES = {

@@ -20,14 +20,14 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from deerflow.persistence.errors import DatabaseError
+from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.bounded_http import BoundedHttp
 from deerflow_app.gateway.running import FILE_NAME
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
 
 _STOP_SECONDS = 5
 _BACKLOG = 2048

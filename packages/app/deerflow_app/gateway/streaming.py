@@ -9,9 +9,9 @@ from contextlib import aclosing, suppress
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from deerflow.runtime.event_log import RunEvent
-from deerflow.runtime.sse import HEARTBEAT
-from deerflow.runtime.stream_frames import Frames
+from deerflow.events.log import RunEvent
+from deerflow.events.streams.langgraph_sse import Frames
+from deerflow.events.streams.sse import HEARTBEAT
 
 HEARTBEAT_SECONDS = 5.0
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from deerflow.errors import NotFoundError
-from deerflow.runtime.file_content import OpenFile
+from deerflow.files.content import OpenFile
 
 SHELLS = ("chats", "settings")
 """Pages that stand for every address below them: the browser reads the rest of the address itself."""

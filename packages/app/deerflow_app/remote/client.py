@@ -18,7 +18,7 @@ from deerflow_app.thread_folders import file_sizes, thread_folders
 
 if TYPE_CHECKING:
     from deerflow.config import Paths
-    from deerflow.runtime.events import StreamEvent
+    from deerflow.events.streams.client_events import StreamEvent
 
 PATIENCE = 60.0
 """Seconds that a turn waits for a server that has gone, perhaps to be started anew."""

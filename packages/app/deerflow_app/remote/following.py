@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from deerflow.runtime.event_record import RunEvent
-from deerflow.runtime.events import StreamEvent, TurnEvents
+from deerflow.events.record import RunEvent
+from deerflow.events.streams.client_events import StreamEvent, TurnEvents
 from deerflow_app.remote.connection import Connection
 from deerflow_app.remote.errors import RefusedError, UnreachableError
 from deerflow_app.remote.messages import shown_values

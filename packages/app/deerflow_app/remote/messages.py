@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deerflow.runtime.events import text_of
+from deerflow.events.streams.client_events import text_of
 
 
 def shown_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def shown_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """See ``deerflow.runtime.events.message_dict``, which does this to LangChain's messages."""
+    """See ``deerflow.events.streams.client_events.message_dict``, which does this to LangChain's messages."""
     kind, more = message.get("type"), message.get("additional_kwargs") or {}
     data: dict[str, Any] = {"type": kind, "content": text_of(message.get("content")), "id": message.get("id")}
     if kind == "ai":

@@ -15,8 +15,8 @@ from bench.scripted_openai import Delay, ScriptedOpenAI, Text
 from tests.app.gateway.conftest import Gateway, listening, settings_for
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.runtime.protocol_stream import ProtocolStreams
-from deerflow.runtime.runtime import Runtime
+from deerflow.runs.protocol_stream import ProtocolStreams
+from deerflow.runtime import Runtime
 from deerflow_app.gateway import run_answers
 from deerflow_app.gateway.routers import events
 

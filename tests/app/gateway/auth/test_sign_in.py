@@ -13,7 +13,7 @@ import jwt
 import pytest
 from sqlalchemy import select, update
 
-from deerflow.persistence.tables import users, utc_now
+from deerflow.storage.tables import users, utc_now
 
 from ..conftest import ADMIN, PASSWORD, USER, Gateway, Population, opened, settings_for, with_csrf
 

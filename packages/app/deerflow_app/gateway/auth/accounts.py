@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from email_validator import EmailNotValidError, validate_email
 
+from deerflow.accounts.sessions import SessionRepository
+from deerflow.accounts.users import Role, User, UserRepository
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, RequestError, UnauthenticatedError
-from deerflow.persistence.database import Database
-from deerflow.persistence.sessions import SessionRepository
-from deerflow.persistence.users import Role, User, UserRepository
+from deerflow.storage.database import Database
 from deerflow_app.gateway.auth.authenticator import Authenticator
 from deerflow_app.gateway.auth.client import Client
 from deerflow_app.gateway.auth.cookies import Claims, Device

@@ -9,11 +9,11 @@ from typing import Generic, TypeVar
 
 from starlette.requests import HTTPConnection
 
+from deerflow.accounts.sessions import SessionRepository
+from deerflow.accounts.tokens import PREFIX, TokenRepository
 from deerflow.errors import UnauthenticatedError
 from deerflow.identity import Principal
-from deerflow.persistence.database import Database
-from deerflow.persistence.sessions import SessionRepository
-from deerflow.persistence.tokens import PREFIX, TokenRepository
+from deerflow.storage.database import Database
 from deerflow_app.gateway.auth.cookies import SESSION_COOKIE, Cookies
 from deerflow_app.gateway.auth.credential import INTERNAL, LOCAL, Credential
 

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from deerflow.errors import ForbiddenError, UnauthenticatedError
-from deerflow.persistence.tables import utc_now
+from deerflow.storage.tables import utc_now
 
 SESSION_COOKIE, CSRF_COOKIE, CSRF_HEADER = "access_token", "csrf_token", "x-csrf-token"
 DEVICE_COOKIE, _DEVICE_PATH, _DEVICE_LIFETIME = "known_device", "/api/v1/auth", timedelta(days=365)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deerflow.accounts.tokens import Scope
+from deerflow.accounts.users import User
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
-from deerflow.persistence.tokens import Scope
-from deerflow.persistence.users import User
 
 
 @dataclass(frozen=True, slots=True)

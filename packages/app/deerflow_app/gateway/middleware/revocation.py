@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import UnauthenticatedError
-from deerflow.persistence.errors import is_out_of_reach
+from deerflow.storage.errors import is_out_of_reach
 from deerflow_app.gateway.auth.authenticator import Authenticator
 
 RECHECK_SECONDS = 30.0

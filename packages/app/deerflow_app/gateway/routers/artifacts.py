@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from deerflow.errors import RequestError, TooLargeError
-from deerflow.runtime.artifact_service import MAX_EDIT_BYTES
-from deerflow.runtime.file_content import FileContent
-from deerflow.runtime.file_versions import RunChanges
-from deerflow.runtime.media_types import media_type
+from deerflow.files.artifacts import MAX_EDIT_BYTES
+from deerflow.files.content import FileContent
+from deerflow.files.media_types import media_type
+from deerflow.files.versions import RunChanges
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry
 from deerflow_app.gateway.convertors import FILE_PATH

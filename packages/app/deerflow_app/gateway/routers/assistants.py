@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from deerflow.persistence.assistants import Assistant as AssistantRow
-from deerflow.persistence.assistants import AssistantQuery
-from deerflow.runtime.assistants import AssistantChanges, AssistantRequest
+from deerflow.features.assistant_rows import Assistant as AssistantRow
+from deerflow.features.assistant_rows import AssistantQuery
+from deerflow.features.assistants import AssistantChanges, AssistantRequest
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.moments import Moment
 from deerflow_app.gateway.pagination import HEADERS, tell_pages

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from deerflow.accounts.users import Role, User
 from deerflow.errors import ForbiddenError
-from deerflow.persistence.users import Role, User
 from deerflow_app.gateway.auth.accounts import SignedIn
 from deerflow_app.gateway.auth.client import client_of
 from deerflow_app.gateway.auth.cookies import Cookies

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from deerflow.persistence.crons import CronQuery
-from deerflow.runtime.crons import CronChanges, CronRequest, cron_json
+from deerflow.runs.crons import CronChanges, CronRequest, cron_json
+from deerflow.tasks.cron_rows import CronQuery
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.pagination import HEADERS, tell_pages
 from deerflow_app.gateway.selected import SELECTABLE

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from deerflow.errors import NotFoundError
+from deerflow.features.model_check import check_model
 from deerflow.models import model_info
-from deerflow.runtime.model_check import check_model
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["models"])

@@ -15,12 +15,12 @@ from pydantic import BaseModel, Field
 from starlette.websockets import WebSocketDisconnected
 
 from deerflow.errors import RequestError, UnauthenticatedError
-from deerflow.runtime.event_json import encode
-from deerflow.runtime.protocol_commands import Command, ProtocolCommands, error_answer
-from deerflow.runtime.protocol_session import ProtocolSession
-from deerflow.runtime.protocol_stream import ProtocolStreams
-from deerflow.runtime.protocol_subscription import EventStreamRequest
-from deerflow.runtime.sse import HEARTBEAT
+from deerflow.events.encoding import encode
+from deerflow.events.streams.sse import HEARTBEAT
+from deerflow.events.streams.subscription import EventStreamRequest
+from deerflow.runs.protocol_commands import Command, ProtocolCommands, error_answer
+from deerflow.runs.protocol_session import ProtocolSession
+from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.errors import ErrorBody
 

@@ -9,9 +9,10 @@ from fastapi import APIRouter, Body, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from deerflow.errors import ForbiddenError, InvalidRequestError
+from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.identity import ID_PATTERN, Principal
-from deerflow.persistence.runs import Run as RunRow
-from deerflow.runtime.run_request import STREAM_MODES, RunRequest
+from deerflow.runs.request import RunRequest
+from deerflow.storage.runs import Run as RunRow
 from deerflow_app.gateway.auth.credential import Credential
 from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.run_answers import Run, event_stream, final_values, position, run_headers, thread_stream

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from deerflow.runtime.suggestions import Said
+from deerflow.features.suggestions import Said
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["suggestions"])

@@ -14,7 +14,7 @@ from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, CurrentS
 
 if TYPE_CHECKING:
     from deerflow.harness import Harness
-    from deerflow.runtime.runtime import Runtime
+    from deerflow.runtime import Runtime
 
 router = APIRouter(tags=["system"])
 _VERSION = version("deerflow")  # looks it up on the disk

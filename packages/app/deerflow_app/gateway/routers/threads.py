@@ -11,8 +11,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from deerflow.errors import InvalidRequestError
 from deerflow.identity import ID_PATTERN
-from deerflow.persistence.threads import ThreadFilter
-from deerflow.runtime.protocol_stream import RECENT_RUNS, position_after
+from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
+from deerflow.storage.threads import ThreadFilter
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.json_answer import json_answer
 from deerflow_app.gateway.pagination import HEADERS, tell_pages

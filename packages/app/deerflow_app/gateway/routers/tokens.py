@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from deerflow.accounts.tokens import ApiToken, Scope, TokenRepository
 from deerflow.errors import ForbiddenError
 from deerflow.identity import Principal
-from deerflow.persistence.tokens import ApiToken, Scope, TokenRepository
 from deerflow_app.gateway.deps import CurrentCredential, CurrentRuntime
 from deerflow_app.gateway.moments import Moment
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from deerflow.accounts.users import Role, User
 from deerflow.errors import NotFoundError
-from deerflow.persistence.users import Role, User
 from deerflow_app.gateway.deps import CurrentAccounts, CurrentAdmin
 from deerflow_app.gateway.moments import Moment
 

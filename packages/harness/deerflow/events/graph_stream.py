@@ -1,0 +1,185 @@
+"""A graph's stream, written into the log of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.runnables.config import merge_configs
+
+from deerflow.events.first_token import FirstToken
+from deerflow.events.jsonable import HIDDEN_KEYS, chunk_json, message_json, plain, values_json
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.runnables import RunnableConfig
+
+    from deerflow.agents.factory import Agent
+    from deerflow.context import RunContext
+    from deerflow.events.log import EventWriter
+    from deerflow.events.usage_meter import Tally
+
+ALWAYS = ("values", "updates", "messages", "custom")
+ON_REQUEST = ("tasks", "checkpoints", "debug", "events")
+"""Modes that cost too much to be recorded for nobody: only runs whose creator asked for them have them."""
+
+LLM_RETRY = "llm_retry"
+"""Type of the custom event that says: the model is asked again, and what it had begun to say is void."""
+STOPPED = "stopped"
+"""Key in an AI message's ``additional_kwargs``: the person stopped the answer here."""
+
+
+class GraphStream:
+    """Plays a graph and appends what it says to the log.
+
+    Args:
+        writer: of the run's log.
+        tally: counts what is used.
+        asked: stream modes that the run's creator named.
+        joined: called with the ids of all messages that join the thread, when their step has ended.
+        answered: awaited when the model has answered and asks for no tools, before the graph goes on.
+    """
+
+    def __init__(
+        self,
+        writer: EventWriter,
+        tally: Tally,
+        asked: Iterable[str],
+        joined: Callable[[list[BaseMessage]], None],
+        answered: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._writer = writer
+        self._tally = tally
+        self._modes = [*ALWAYS, *(mode for mode in ON_REQUEST if mode in asked)]
+        self._joined = joined
+        self._answered = answered
+        self._partial: dict[str, list[str]] = {}
+        """Text of answers that are being streamed by the agent itself, by id: what is left of them when the run is stopped."""
+        self._state: dict[str, Any] | None = None
+        self._unread = False
+
+    async def play(
+        self,
+        agent: Agent,
+        graph_input: Any,
+        config: RunnableConfig,
+        context: RunContext,
+        *,
+        unread: bool = False,
+        **options: Any,
+    ) -> None:
+        """Run the graph to its end, its next interrupt, or an exception.
+
+        Args:
+            unread: the first state is older than what has been told already, and is not told.
+            options: ``durability``, ``interrupt_before``, ``interrupt_after``.
+        """
+        self._unread = unread
+        modes = [mode for mode in self._modes if mode != "events"]
+        given: dict[str, Any] = {"context": context, "stream_mode": modes, "subgraphs": True, **options}
+        if "events" in self._modes:
+            await self._play_events(agent, graph_input, config, given)
+            return
+        stream: Any = agent.astream(graph_input, _with(FirstToken(), config), **given)
+        async with aclosing(stream):
+            async for namespace, mode, payload in stream:
+                self._take(namespace, mode, payload)
+                if mode == "updates" and not namespace and _is_answer(payload):
+                    await self._answered()
+
+    async def _play_events(
+        self, agent: Agent, graph_input: Any, config: RunnableConfig, given: Mapping[str, Any]
+    ) -> None:
+        root = uuid4()
+        stream: Any = agent.astream_events(graph_input, {**config, "run_id": root}, version="v2", **given)
+        async with aclosing(stream):
+            async for event in stream:
+                if event["event"] == "on_chain_stream" and event["run_id"] == str(root):
+                    self._take(*event["data"]["chunk"])
+                else:
+                    self._writer.append("events", plain(event))
+
+    def partial(self) -> AIMessage | None:
+        """The answer that was cut off in the middle, if there is text of it."""
+        for message_id, pieces in reversed(self._partial.items()):
+            if text := "".join(pieces).strip():
+                return AIMessage(content=text, id=message_id, additional_kwargs={STOPPED: True})
+        return None
+
+    def _take(self, namespace: tuple[str, ...], mode: str, payload: Any) -> None:
+        if mode == "messages":
+            self._message(namespace, *payload)
+        elif mode == "values":
+            self._values(namespace, payload)
+        elif mode == "updates":
+            self._update(namespace, payload)
+        elif mode == "custom":
+            self._writer.append("custom", plain(payload), namespace)
+            if isinstance(payload, dict) and payload.get("type") == LLM_RETRY and not namespace:
+                self._partial.clear()
+                if self._state is not None:  # whoever shows the half answer, drops it
+                    self._writer.values(self._state)
+        else:
+            self._writer.append(mode, plain(payload), namespace)
+
+    def _values(self, namespace: tuple[str, ...], payload: dict[str, Any]) -> None:
+        if namespace:
+            self._writer.append("values", values_json(payload), namespace)
+        elif self._unread:
+            self._unread = False
+        else:
+            self._state = payload
+            self._writer.values(payload)
+
+    def _message(self, namespace: tuple[str, ...], message: BaseMessage, metadata: Mapping[str, Any]) -> None:
+        where = {"langgraph_node": metadata.get("langgraph_node")}
+        if namespace:
+            where["langgraph_checkpoint_ns"] = metadata.get("langgraph_checkpoint_ns")
+        if not isinstance(message, AIMessageChunk):
+            self._writer.append("messages", [message_json(message), where], namespace)
+            return
+        if not namespace and message.id and (text := message.text):
+            self._partial.setdefault(message.id, []).append(text)
+        if (piece := chunk_json(message)) is not None:
+            self._writer.append("messages", [piece, where], namespace)
+
+    def _update(self, namespace: tuple[str, ...], payload: Mapping[str, Any]) -> None:
+        shown: dict[str, Any] = {}
+        joined: list[BaseMessage] = []
+        for node, writes in payload.items():
+            shown[node] = plain(_visible(writes))
+            joined += _messages_in(writes)
+        self._writer.append("updates", shown, namespace)
+        for message in joined:
+            self._partial.pop(message.id or "", None)
+            self._tally.add(message, "subagent" if namespace else "lead_agent")
+        if joined and not namespace:
+            self._joined(joined)
+
+
+def _with(handler: BaseCallbackHandler, config: RunnableConfig) -> RunnableConfig:
+    return merge_configs(config, {"callbacks": [handler]})
+
+
+def _is_answer(update: Mapping[str, Any]) -> bool:
+    messages = [message for writes in update.values() for message in _messages_in(writes)]
+    return any(isinstance(message, AIMessage) and not message.tool_calls for message in messages)
+
+
+def _visible(writes: Any) -> Any:
+    if isinstance(writes, Mapping):
+        return {key: value for key, value in writes.items() if key not in HIDDEN_KEYS}
+    if isinstance(writes, list):
+        return [_visible(write) for write in writes]
+    return writes
+
+
+def _messages_in(writes: Any) -> list[BaseMessage]:
+    if isinstance(writes, list):
+        return [message for write in writes for message in _messages_in(write)]
+    messages = writes.get("messages") if isinstance(writes, Mapping) else None
+    found = messages if isinstance(messages, list) else [messages]
+    return [message for message in found if isinstance(message, BaseMessage)]

@@ -1,0 +1,310 @@
+"""Assistants: the lead agent, the custom agents, and what users made of them with settings of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID, uuid4, uuid5
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
+from deerflow.features.assistant_rows import SORTABLE, Assistant, AssistantQuery, AssistantRepository
+from deerflow.features.assistant_schemas import drawing, schemas, subgraph_schemas
+from deerflow.identity import Principal, check_id
+from deerflow.storage.database import Database
+from deerflow.storage.storable import storable
+from deerflow.storage.tables import utc_now
+
+if TYPE_CHECKING:
+    from deerflow.agents.factory import Agent
+
+LEAD_AGENT = "lead_agent"
+GRAPHS = {LEAD_AGENT: LEAD_AGENT, "agent": LEAD_AGENT}
+"""Names of the graph that clients use. ``agent`` is what many LangGraph clients ask for."""
+_NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
+LEAD_AGENT_ID = str(uuid5(_NAMESPACE, LEAD_AGENT))
+
+AgentNames = Callable[[Principal], Awaitable[Mapping[str, str]]]
+"""The custom agents that a principal may use: name → description."""
+
+
+async def no_agents(principal: Principal) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAssistant:
+    """What a run is started with."""
+
+    assistant_id: str
+    graph_id: str
+    agent_name: str | None
+    """Of a custom agent; None: the lead agent."""
+    config: dict[str, Any]
+    context: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+class AssistantRequest(BaseModel):
+    """An assistant to be."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    graph_id: str = Field(examples=[LEAD_AGENT])
+    assistant_id: str | None = Field(default=None, description="Default: a new UUID.")
+    name: str | None = Field(default=None, max_length=256)
+    description: str | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    if_exists: Literal["raise", "do_nothing"] = "raise"
+
+
+class AssistantChanges(BaseModel):
+    """What is given is changed, the rest stays; metadata is merged."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    graph_id: str | None = None
+    name: str | None = Field(default=None, max_length=256)
+    description: str | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class AssistantService:
+    """Built-in assistants are the same for everyone and cannot be changed; others are their maker's alone.
+
+    Args:
+        agent: the compiled graph, for drawings and schemas.
+        delete_thread: how a thread is deleted, with all that belongs to it.
+        agents: the custom agents there are; each is an assistant, too.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        agent: Callable[[], Awaitable[Agent]],
+        delete_thread: Callable[[Principal, str], Awaitable[Any]],
+        agents: AgentNames = no_agents,
+    ) -> None:
+        self._assistants = AssistantRepository(database)
+        self._agent = agent
+        self._delete_thread = delete_thread
+        self._agents = agents
+        self._started = utc_now()
+
+    async def resolve(self, principal: Principal, assistant_id: str) -> ResolvedAssistant:
+        """What ``assistant_id`` stands for: an id, ``lead_agent``, ``agent`` or the name of a custom agent.
+
+        Raises:
+            InvalidRequestError: nothing of the principal's.
+        """
+        try:
+            found = await self.get(principal, assistant_id)
+        except NotFoundError as error:
+            raise InvalidRequestError(
+                f"There is no assistant {assistant_id!r}. Use {LEAD_AGENT}, or an id of POST /api/assistants/search."
+            ) from error
+        settings = {**(found.config.get("configurable") or {}), **found.context}
+        return ResolvedAssistant(
+            assistant_id=found.assistant_id,
+            graph_id=found.graph_id,
+            agent_name=settings.get("agent_name"),
+            config=found.config,
+            context=found.context,
+            metadata=found.metadata,
+        )
+
+    async def get(self, principal: Principal, assistant_id: str) -> Assistant:
+        """By id, or by name if it is built in. Raises NotFoundError."""
+        return await self._built_in(principal, assistant_id) or await self._assistants.get(principal, assistant_id)
+
+    async def create(self, principal: Principal, request: AssistantRequest) -> Assistant:
+        """Raises InvalidRequestError for an unknown graph or an id that is none; ConflictError if the id is taken."""
+        assistant_id = request.assistant_id or str(uuid4())
+        try:
+            check_id(assistant_id, "assistant_id")
+        except ValueError as error:
+            raise InvalidRequestError(str(error)) from error
+        now = utc_now()
+        new = Assistant(
+            assistant_id=assistant_id,
+            graph_id=_graph(request.graph_id),
+            version=1,
+            name=request.name or "Untitled",
+            description=request.description,
+            config=_settings(request.config),
+            context=_settings(request.context),
+            metadata=storable(request.metadata or {}),
+            created_at=now,
+            updated_at=now,
+        )
+        try:
+            if await self._built_in(principal, assistant_id) is not None:
+                raise ConflictError(f"Assistant {assistant_id} is built in.")
+            return await self._assistants.create(principal, new)
+        except ConflictError:
+            if request.if_exists == "raise":
+                raise
+            try:
+                return await self.get(principal, assistant_id)
+            except NotFoundError:
+                raise ConflictError(f"Assistant {assistant_id} already exists.") from None
+
+    async def update(self, principal: Principal, assistant_id: str, changes: AssistantChanges) -> Assistant:
+        """Make a new version, which becomes the latest. Raises NotFoundError, ForbiddenError if it is built in."""
+        await self._check_own(principal, assistant_id)
+        if changes.graph_id is not None:
+            _graph(changes.graph_id)
+        given = changes.model_dump(exclude_unset=True, exclude={"graph_id"})
+        # Null only means something for a description.
+        new = {name: storable(value) for name, value in given.items() if value is not None or name == "description"}
+        for name in new.keys() & {"config", "context"}:
+            new[name] = _settings(new[name])
+        return await self._assistants.update(principal, assistant_id, new)
+
+    async def delete(self, principal: Principal, assistant_id: str, *, delete_threads: bool = False) -> None:
+        """Args: delete_threads: those that it last ran on, too.
+
+        Raises:
+            NotFoundError; ForbiddenError if it is built in; what deleting a thread raises, and then the assistant stays.
+        """
+        await self._check_own(principal, assistant_id)
+        for thread_id in await self._assistants.thread_ids(principal, assistant_id) if delete_threads else ():
+            await self._delete_thread(principal, thread_id)
+        await self._assistants.delete(principal, assistant_id)
+
+    async def search(
+        self,
+        principal: Principal,
+        query: AssistantQuery,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        sort_by: str = "created_at",
+        descending: bool = True,
+    ) -> tuple[list[Assistant], int]:
+        """A page, and how many there are in all. The built-in ones come first, then the user's in the order asked for.
+
+        Raises:
+            InvalidRequestError: an unknown order, or metadata that cannot be searched for.
+        """
+        if sort_by not in SORTABLE:
+            raise InvalidRequestError(f"sort_by is {sort_by!r}: use {', '.join(SORTABLE)}.")
+        graph_id = GRAPHS.get(query.graph_id, query.graph_id) if query.graph_id is not None else None
+        query = AssistantQuery(graph_id, query.name, query.metadata)
+        built_in = [one for one in await self._all_built_in(principal) if _fits(one, query)]
+        first = built_in[offset : offset + limit]
+        try:
+            own, total = await self._assistants.search(
+                principal,
+                query,
+                limit=limit - len(first),
+                offset=max(0, offset - len(built_in)),
+                sort_by=sort_by,
+                descending=descending,
+            )
+        except ValueError as error:
+            raise InvalidRequestError(str(error)) from error
+        return first + own, len(built_in) + total
+
+    async def versions(
+        self,
+        principal: Principal,
+        assistant_id: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+    ) -> list[Assistant]:
+        """Newest first. Raises NotFoundError, InvalidRequestError for metadata that cannot be searched for."""
+        if (built_in := await self._built_in(principal, assistant_id)) is not None:
+            return [built_in][offset : offset + limit]
+        try:
+            return await self._assistants.versions(
+                principal, assistant_id, metadata=metadata, limit=limit, offset=offset
+            )
+        except ValueError as error:
+            raise InvalidRequestError(str(error)) from error
+
+    async def set_latest(self, principal: Principal, assistant_id: str, version: int) -> Assistant:
+        """Raises NotFoundError if there is no such version; ForbiddenError if the assistant is built in."""
+        await self._check_own(principal, assistant_id)
+        return await self._assistants.set_latest(principal, assistant_id, version)
+
+    async def graph(self, principal: Principal, assistant_id: str, *, xray: int | bool = False) -> dict[str, Any]:
+        await self.get(principal, assistant_id)
+        return await asyncio.to_thread(drawing, await self._agent(), xray)
+
+    async def schemas(self, principal: Principal, assistant_id: str) -> dict[str, Any]:
+        found = await self.get(principal, assistant_id)
+        return {"graph_id": found.graph_id, **await asyncio.to_thread(schemas, await self._agent())}
+
+    async def subgraphs(
+        self, principal: Principal, assistant_id: str, *, namespace: str | None = None, recurse: bool = False
+    ) -> dict[str, Any]:
+        await self.get(principal, assistant_id)
+        agent = await self._agent()
+        return await asyncio.to_thread(lambda: subgraph_schemas(agent, namespace, recurse=recurse))
+
+    async def _check_own(self, principal: Principal, assistant_id: str) -> None:
+        if await self._built_in(principal, assistant_id) is not None:
+            raise ForbiddenError(
+                f"Assistant {assistant_id} is built in. Make one of your own with POST /api/assistants."
+            )
+
+    async def _built_in(self, principal: Principal, id_or_name: str) -> Assistant | None:
+        if id_or_name in GRAPHS or id_or_name == LEAD_AGENT_ID:
+            return self._lead_agent()
+        return next(
+            (one for one in await self._all_built_in(principal) if id_or_name in (one.assistant_id, one.name)), None
+        )
+
+    async def _all_built_in(self, principal: Principal) -> list[Assistant]:
+        custom = await self._agents(principal)
+        return [self._lead_agent(), *(self._custom(name, description) for name, description in sorted(custom.items()))]
+
+    def _lead_agent(self) -> Assistant:
+        return self._system(LEAD_AGENT_ID, LEAD_AGENT, "The agent that plans, works and delegates.", {})
+
+    def _custom(self, name: str, description: str) -> Assistant:
+        return self._system(str(uuid5(_NAMESPACE, f"agent/{name}")), name, description, {"agent_name": name})
+
+    def _system(self, assistant_id: str, name: str, description: str, context: dict[str, Any]) -> Assistant:
+        return Assistant(
+            assistant_id=assistant_id,
+            graph_id=LEAD_AGENT,
+            version=1,
+            name=name,
+            description=description,
+            config={},
+            context=context,
+            metadata={"created_by": "system"},
+            created_at=self._started,
+            updated_at=self._started,
+        )
+
+
+def _graph(graph_id: str) -> str:
+    if graph_id not in GRAPHS:
+        raise InvalidRequestError(f"There is no graph {graph_id!r}. There is {LEAD_AGENT}.")
+    return GRAPHS[graph_id]
+
+
+def _settings(given: dict[str, Any] | None) -> dict[str, Any]:
+    """Raises InvalidRequestError for a ``configurable`` that is no object."""
+    kept = storable(given or {})
+    if not isinstance(kept.get("configurable") or {}, Mapping):
+        raise InvalidRequestError("config.configurable must be an object.")
+    return kept
+
+
+def _fits(assistant: Assistant, query: AssistantQuery) -> bool:
+    named = query.name is None or query.name.lower() in assistant.name.lower()
+    noted = all(assistant.metadata.get(key) == value for key, value in (query.metadata or {}).items())
+    return named and noted and query.graph_id in (None, assistant.graph_id)

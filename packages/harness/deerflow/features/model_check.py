@@ -1,0 +1,65 @@
+"""Does a model answer? Asked with one small real call."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from time import monotonic
+
+from langchain_core.messages import HumanMessage
+
+from deerflow.agents.middlewares.llm_errors import classify, explain
+from deerflow.config import AppConfig, ConfigError
+from deerflow.features.ask import without_thoughts
+from deerflow.models import ModelCache, ModelInfo, model_info
+
+PROMPT = "This is a connection test. Answer with the single word: ready"
+TIMEOUT = 30.0
+"""Seconds. Whoever waits longer for one word has a problem, too."""
+ANSWER_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    """``answer`` is the beginning of what it said; ``problem`` says what went wrong and what to do, without host paths."""
+
+    ok: bool
+    latency_ms: int
+    answer: str | None = None
+    problem: str | None = None
+
+
+async def check_model(models: ModelCache, config: AppConfig, name: str) -> ModelCheck:
+    """Ask the model for one word, once, without thinking.
+
+    Raises:
+        ValueError: no model has this name.
+    """
+    info = next((model for model in model_info(config) if model.name == name), None)
+    if info is None:
+        raise ValueError(f"Model {name!r} is not configured.")
+    began = monotonic()
+    try:
+        answer, problem = await _ask(models, config, name), None
+    except Exception as error:
+        answer, problem = None, _explain(error, info, config)
+    return ModelCheck(problem is None, round((monotonic() - began) * 1000), answer, problem)
+
+
+async def _ask(models: ModelCache, config: AppConfig, name: str) -> str:
+    model = await asyncio.to_thread(models.get, config, name, provider_retries=False)
+    async with asyncio.timeout(TIMEOUT):
+        answer = await model.ainvoke([HumanMessage(PROMPT)], config={"run_name": "model_check"})
+    return without_thoughts(answer.text)[:ANSWER_CHARACTERS]
+
+
+def _explain(error: Exception, model: ModelInfo, config: AppConfig) -> str:
+    if isinstance(error, ConfigError):  # whose own words begin with the place of the file
+        told = [": ".join(filter(None, (problem.key, problem.message))) for problem in error.problems]
+        return " ".join(f"{text} {problem.remedy}".strip() for text, problem in zip(told, error.problems, strict=True))
+    if isinstance(error, ImportError):
+        return str(error)
+    if isinstance(error, TimeoutError) and not str(error):
+        return f"{model.display_name} did not answer within {TIMEOUT:g} seconds. Check the address, or try again later."
+    entry = next(entry for entry in config.models if entry.__dict__.get("name") == model.name)
+    return explain(classify(error), model=model.display_name, provider=str(entry.use))

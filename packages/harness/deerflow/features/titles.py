@@ -1,0 +1,113 @@
+"""The title of a thread, made after its first run, in the background."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from langchain_core.messages import HumanMessage
+from sqlalchemy import Connection
+
+from deerflow.config import AppConfig
+from deerflow.errors import NotFoundError
+from deerflow.features.ask import ask, without_thoughts
+from deerflow.identity import Principal
+from deerflow.models import ModelCache
+from deerflow.storage.database import Database
+from deerflow.storage.storable import storable
+from deerflow.storage.threads import owned, set_title, shortened
+from deerflow.tasks.job_rows import Job, enqueue
+from deerflow.threads.checkpoint import provisional_title
+
+logger = logging.getLogger(__name__)
+
+TITLE = "title"
+"""The kind of job."""
+EXCERPT = 500
+"""Characters of each message that the model reads."""
+UNTITLED = "New Conversation"
+
+Announce = Callable[[Principal, str, str], Awaitable[None]]
+
+
+def enqueue_title(
+    connection: Connection,
+    principal: Principal,
+    thread_id: str,
+    *,
+    user_text: str,
+    assistant_text: str,
+) -> None:
+    """Ask for a title, in the transaction that ends the thread's first run. Titles that a person gave are kept."""
+    payload = {
+        "user_id": principal.user_id,
+        "user_text": storable(user_text)[:EXCERPT],
+        "assistant_text": without_thoughts(storable(assistant_text))[:EXCERPT],
+    }
+    enqueue(connection, TITLE, thread_id, payload)
+
+
+class TitleJob:
+    """Handler of ``title`` jobs.
+
+    Args:
+        config: the snapshot now in force.
+        announce: called with owner, thread id and title when the title has changed: to write it into the thread's
+            state and to tell those who watch. It is called again if it fails.
+    """
+
+    def __init__(
+        self, database: Database, models: ModelCache, config: Callable[[], Awaitable[AppConfig]], announce: Announce
+    ) -> None:
+        self._database = database
+        self._models = models
+        self._config = config
+        self._announce = announce
+
+    async def __call__(self, job: Job) -> None:
+        config = await self._config()
+        if not config.title.enabled:
+            return
+        user_text, assistant_text = job.payload["user_text"], job.payload["assistant_text"]
+        provisional = provisional_title(HumanMessage(user_text)) or UNTITLED
+        title = await self._made(config, user_text, assistant_text) or provisional
+        principal = Principal(job.payload["user_id"], source="internal")
+
+        def save(connection: Connection) -> bool:
+            try:
+                thread = owned(connection, principal.user_id, job.key, lock=True)
+            except NotFoundError:
+                return False
+            # Whoever renamed the thread while the model thought has the last word.
+            if thread.title not in (None, "", shortened(provisional), shortened(title)):
+                return False
+            return thread.title == shortened(title) or set_title(connection, job.key, title)
+
+        if await self._database.write(save):
+            await self._announce(principal, job.key, shortened(title))
+
+    async def _made(self, config: AppConfig, user_text: str, assistant_text: str) -> str:
+        """The model's title; empty if there is none to be had."""
+        wanted = config.title
+        if any(model.is_demo for model in config.models):
+            return ""
+        prompt = (
+            wanted.prompt_template.replace("{max_words}", str(wanted.max_words))
+            # In this order: what the assistant said cannot stand in for what the user said.
+            .replace("{assistant_msg}", "\0assistant")
+            .replace("{user_msg}", user_text)
+            .replace("\0assistant", assistant_text)
+        )
+        try:
+            answer = await ask(self._models, config, prompt, model_name=wanted.model_name, purpose="title_agent")
+        except Exception as error:
+            logger.warning("No title from the model, the provisional one stays: %s", error)
+            return ""
+        return tidy_title(answer, wanted.max_chars)
+
+
+def tidy_title(answer: str, max_chars: int) -> str:
+    """The first line of what a model answered, without quotes and the like, at most ``max_chars`` long."""
+    line = next((line.strip() for line in answer.splitlines() if line.strip()), "")
+    line = " ".join(line.strip("\"'`*#“”„«»‘’「」『』 ").split()).removesuffix(".")
+    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"

@@ -1,0 +1,150 @@
+"""Archives: a thread's files as one, and one file out of one, both without ever holding much."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+
+from deerflow.errors import NotFoundError, RequestError, TooLargeError
+from deerflow.files.content import MemoryFile
+from deerflow.sandbox.files import SandboxFiles
+from deerflow.sandbox.interface import SandboxFileError
+
+MAX_MEMBER_BYTES = 16 << 20
+MAX_DIRECTORY_BYTES = 4 << 20
+"""Of an archive's table of contents, which has to be read as a whole."""
+
+_CHUNK = 1 << 18
+_END = struct.Struct("<4s4H2LH")
+_READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Other methods let an archive choose how much memory unpacking takes."""
+_PACKED = (".zip", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".webm", ".mp3", ".xlsx", ".docx", ".pptx")
+
+
+def zip_files(
+    files: SandboxFiles, root: str, paths: Iterable[str], documents: Mapping[str, bytes] | None = None
+) -> Generator[bytes, None, None]:
+    """A ZIP of regular files below ``root``, piece by piece. Blocks; what has vanished meanwhile is left out.
+
+    ``documents`` come first, each under the name that is its key.
+    """
+    out = _Pipe()
+    taken: set[str] = set()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for name, content in (documents or {}).items():
+            archive.writestr(_member_name(name, taken), content)
+            yield out.take()
+        for path in paths:
+            try:
+                fd = files.open_fd(path, below=root)
+            except SandboxFileError:
+                continue
+            try:
+                with closing(_add(archive, fd, _member_name(path[len(root) + 1 :], taken))) as steps:
+                    for _ in steps:
+                        yield out.take()
+            finally:
+                os.close(fd)
+    yield out.take()
+
+
+def _add(archive: zipfile.ZipFile, fd: int, name: str) -> Generator[None, None, None]:
+    status = os.fstat(fd)
+    # ZIP knows no time before 1980 or after 2107.
+    moment = time.gmtime(min(max(status.st_mtime, 315_532_800), 4_354_819_198))
+    info = zipfile.ZipInfo(name, moment[:6])
+    info.compress_type = zipfile.ZIP_STORED if name.lower().endswith(_PACKED) else zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    # Decides on the 64-bit format. No more than that is read, even if the file grows.
+    info.file_size = left = status.st_size
+    with archive.open(info, "w") as member:
+        while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
+            left -= len(chunk)
+            member.write(chunk)
+            yield
+    yield
+
+
+def _member_name(path: str, taken: set[str]) -> str:
+    """``path`` in a form that every unpacker takes, and none of them for a way out of its directory."""
+    clean = os.fsencode(path).decode("utf-8", "replace").replace("\\", "_").replace("\n", "_").replace(":", "_")
+    name, number = clean, 1
+    while name in taken:
+        number += 1
+        name = f"{clean} ({number})"
+    taken.add(name)
+    return name
+
+
+class _Pipe:
+    """What ``zipfile`` writes, until it is taken. Without ``seek`` it writes sizes behind the data."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Everything is there already."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def take(self) -> bytes:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return data
+
+
+def read_member(fd: int, member: str) -> MemoryFile:
+    """One file out of the ZIP behind ``fd``, which is closed; or the first whose path ends with ``/member``. Blocks.
+
+    Raises:
+        NotFoundError: there is no such member.
+        TooLargeError: it, or the table of contents, is larger than we unpack.
+        RequestError: no ZIP, damaged, encrypted or of a rare kind.
+    """
+    with os.fdopen(fd, "rb") as file:
+        modified = os.fstat(fd).st_mtime
+        _check_directory(fd)
+        try:
+            with zipfile.ZipFile(file) as archive:
+                info = _find(archive, member)
+                if info.flag_bits & 1 or info.compress_type not in _READABLE:
+                    raise RequestError(f"{member} is encrypted or packed in a way that cannot be read here.")
+                with archive.open(info) as stream:
+                    data = stream.read(MAX_MEMBER_BYTES + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError):
+            raise RequestError("The archive is damaged.") from None
+    if len(data) > MAX_MEMBER_BYTES:
+        raise TooLargeError(f"{member} is larger than {MAX_MEMBER_BYTES >> 20} MB. Download the archive instead.")
+    return MemoryFile(data, info.filename.rsplit("/", 1)[-1], modified)
+
+
+def _find(archive: zipfile.ZipFile, member: str) -> zipfile.ZipInfo:
+    found = archive.NameToInfo.get(member)
+    if found is None:
+        found = next((info for info in archive.infolist() if info.filename.endswith("/" + member)), None)
+    if found is None or found.is_dir():
+        raise NotFoundError(f"Artifact not found: {member}")
+    return found
+
+
+def _check_directory(fd: int) -> None:
+    """Refuse an archive whose table of contents alone would fill the memory (PKWARE APPNOTE 4.3.16)."""
+    size = os.fstat(fd).st_size
+    tail = os.pread(fd, _END.size + 0xFFFF, max(0, size - _END.size - 0xFFFF))
+    record = tail[max(0, tail.rfind(b"PK\x05\x06")) :][: _END.size]
+    if len(record) < _END.size or not record.startswith(b"PK\x05\x06"):
+        raise RequestError("This is no ZIP archive.")
+    directory_bytes = _END.unpack(record)[5]
+    # 64-bit archives say it elsewhere; nothing that small needs one.
+    if directory_bytes > MAX_DIRECTORY_BYTES or b"PK\x06\x07" in tail:
+        raise TooLargeError("The archive lists too many files. Download it instead.")

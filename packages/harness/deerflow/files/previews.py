@@ -1,0 +1,154 @@
+"""Previews of sites that the agent made: addresses that carry their own permission, for pages that nobody trusts.
+
+A page of the agent runs scripts, so it must not run as part of the product. Its address holds a signed token in place of
+a session: whoever has it may read one directory until it expires, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_from_bytes
+
+from deerflow.config.paths import VIRTUAL_ROOT, Paths
+from deerflow.errors import ForbiddenError, NotFoundError, RequestError
+from deerflow.files.content import FileContent, OpenFile
+from deerflow.files.directories import file_requests, thread_files, virtual_path
+from deerflow.identity import Principal
+from deerflow.storage.threads import ThreadRepository
+
+LIFETIME = 3600
+"""Seconds that an address works."""
+
+INDEX = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """``path``: where the site is on this server, beginning with ``/``; ``expires_at``: seconds since the epoch."""
+
+    path: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFile:
+    """What lies at an address. Without ``content`` it is a directory, whose address ends with a slash."""
+
+    content: FileContent | None
+    network: bool
+    """The page may load from other servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    user: str
+    thread: str
+    directory: str
+    network: bool
+    expires: int
+
+
+class PreviewService:
+    """Makes and opens previews."""
+
+    def __init__(
+        self, paths: Paths, threads: ThreadRepository, secret: str, *, now: Callable[[], float] = time.time
+    ) -> None:
+        """``secret``: the server's, the same in all its processes; the key is derived from it."""
+        self._paths = paths
+        self._threads = threads
+        self._key = hmac.digest(secret.encode(), b"deerflow preview 1", "sha256")
+        self._now = now
+
+    async def create(self, principal: Principal, thread_id: str, path: str, *, network: bool = False) -> Preview:
+        """An address for a page and the files in its directory, or for a directory with an ``index.html``.
+
+        Raises:
+            NotFoundError: no such thread or file. ForbiddenError: it leads out of the thread's files.
+            RequestError: the path does not start with ``/mnt/user-data``.
+        """
+        await self._threads.get(principal, thread_id)
+        directory, page = await asyncio.to_thread(self._place, thread_id, principal.user_id, virtual_path(path))
+        expires = int(self._now()) + LIFETIME
+        token = self._sign(_Grant(principal.user_id, thread_id, directory, network, expires))
+        return Preview(f"/preview/{token}/{_quoted(page)}", expires)
+
+    async def open(self, token: str, path: str) -> SiteFile:
+        """A file of a preview; the caller closes it. Raises NotFoundError, also if ``token`` is forged or expired."""
+        grant = self._read(token)
+        if grant is None or grant.expires <= self._now():
+            raise NotFoundError("This preview does not exist or has expired. Open it again from its thread.")
+        return await asyncio.to_thread(self._open, grant, path)
+
+    # blocking -------------------------------------------------------------------------------------------------------
+
+    def _place(self, thread_id: str, user_id: str, path: str) -> tuple[str, str]:
+        """The real directory, and the page in it."""
+        with thread_files(self._paths, thread_id, user_id) as files, file_requests(path):
+            real = files.real_path(path)
+            entry = files.stat(real)
+            if real == VIRTUAL_ROOT:
+                raise ForbiddenError("Choose a page, or the directory of one site.")
+            if entry is not None and entry.kind == "directory":
+                return real, ""
+            directory, _, page = real.rpartition("/")
+            return directory, page
+
+    def _open(self, grant: _Grant, path: str) -> SiteFile:
+        parts = path.split("/")
+        if ".." in parts or "\0" in path:
+            raise NotFoundError("There is no such file in this preview.")
+        wanted = f"{grant.directory}/{path}"
+        try:
+            with thread_files(self._paths, grant.thread, grant.user) as files, file_requests(path):
+                entry = files.stat(wanted)
+                if entry is not None and entry.kind == "directory":
+                    if parts[-1]:
+                        return SiteFile(None, grant.network)
+                    wanted = f"{wanted.rstrip('/')}/{INDEX}"
+                fd = files.open_fd(wanted, below=grant.directory)
+                return SiteFile(OpenFile(fd, wanted.rsplit("/", 1)[-1]), grant.network)
+        except RequestError:
+            raise NotFoundError("There is no such file in this preview.") from None
+
+    # tokens ---------------------------------------------------------------------------------------------------------
+
+    def _sign(self, grant: _Grant) -> str:
+        values = [grant.user, grant.thread, grant.directory, grant.network, grant.expires]
+        payload = json.dumps(values, separators=(",", ":")).encode()
+        return f"{_encoded(payload)}.{_encoded(self._mac(payload))}"
+
+    def _read(self, token: str) -> _Grant | None:
+        payload, _, mac = token.partition(".")
+        try:
+            data = _decoded(payload)
+            if not hmac.compare_digest(_decoded(mac), self._mac(data)):
+                return None
+        except (binascii.Error, ValueError):
+            return None
+        values: list[Any] = json.loads(data)
+        return _Grant(*values)
+
+    def _mac(self, payload: bytes) -> bytes:
+        return hmac.digest(self._key, payload, hashlib.sha256)
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _quoted(path: str) -> str:
+    return quote_from_bytes(path.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,155 @@
+"""Files that a person sends to a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from deerflow.config.paths import Paths
+from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
+from deerflow.files.directories import file_requests
+from deerflow.identity import Principal, check_id
+from deerflow.storage.threads import ThreadRepository
+from deerflow.uploads.staging import Staging
+from deerflow.uploads.store import PathTraversalError, Upload, delete_upload, list_uploads
+
+_BLOCK = 1 << 20
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class UploadLimits:
+    """Of one request; sizes in bytes."""
+
+    files: int = 20
+    file_bytes: int = 100 * _MEGABYTE
+    total_bytes: int = 500 * _MEGABYTE
+
+
+class IncomingFile(Protocol):
+    """A file as it comes in. ``chunks`` has to be read to its end before the next file is asked for."""
+
+    filename: str
+
+    def chunks(self) -> AsyncIterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SavedUpload:
+    """``original``: the name that was asked for; the upload's own differs if that was taken."""
+
+    upload: Upload
+    original: str
+
+
+class UploadService:
+    """Takes, lists and deletes uploads."""
+
+    def __init__(self, paths: Paths, threads: ThreadRepository, limits: UploadLimits = UploadLimits()) -> None:
+        self._paths = paths
+        self._threads = threads
+        self.limits = limits
+
+    async def save(self, principal: Principal, thread_id: str, files: AsyncIterator[IncomingFile]) -> list[SavedUpload]:
+        """Write files to disk as they come in. Either all are there afterwards, or none; nothing is overwritten.
+
+        A thread that does not exist yet is made, since files may come before the first message.
+
+        Raises:
+            NotFoundError: the thread is another person's, or was deleted meanwhile.
+            InvalidRequestError: no file, an unusable name, or an id that may not be one.
+            TooLargeError: a limit is passed; what came in until then is removed.
+            DiskFullError: likewise.
+        """
+        await self._own_thread(principal, thread_id)
+        staging, uploads = await asyncio.to_thread(self._prepare, thread_id, principal.user_id)
+        try:
+            names = await self._receive(staging, files)
+            with file_requests(thread_id):
+                try:
+                    published = await asyncio.to_thread(staging.publish, uploads)
+                except FileNotFoundError:
+                    raise NotFoundError("The thread was deleted meanwhile.") from None
+        finally:
+            # In a thread of its own, since a cancelled request may not wait for it.
+            await asyncio.shield(asyncio.to_thread(staging.discard))
+        return [SavedUpload(upload, name) for upload, name in zip(published, names, strict=True)]
+
+    async def list(self, principal: Principal, thread_id: str) -> list[Upload]:
+        """Raises NotFoundError."""
+        await self._threads.get(principal, thread_id)
+        return await asyncio.to_thread(list_uploads, self._paths.uploads(thread_id, principal.user_id))
+
+    async def delete(self, principal: Principal, thread_id: str, filename: str) -> None:
+        """Raises NotFoundError, or RequestError for a name that leads elsewhere."""
+        await self._threads.get(principal, thread_id)
+        uploads = self._paths.uploads(thread_id, principal.user_id)
+        try:
+            await asyncio.to_thread(delete_upload, uploads, filename)
+        except FileNotFoundError:
+            raise NotFoundError(f"There is no upload {filename!r}.") from None
+        except (PathTraversalError, IsADirectoryError, PermissionError, ValueError):
+            raise RequestError("Invalid path", code="invalid_path") from None
+
+    async def _own_thread(self, principal: Principal, thread_id: str) -> None:
+        try:
+            check_id(thread_id, "thread id")
+        except ValueError as error:
+            raise InvalidRequestError(str(error)) from None
+        try:
+            await self._threads.get(principal, thread_id)
+        except NotFoundError:
+            try:
+                await self._threads.create(principal, thread_id)
+            except ConflictError:
+                raise NotFoundError(f"There is no thread {thread_id}.") from None
+
+    def _prepare(self, thread_id: str, user_id: str) -> tuple[Staging, Path]:
+        with file_requests(thread_id):
+            thread = self._paths.ensure_thread_dirs(thread_id, user_id)
+            return Staging(thread / "incoming"), self._paths.uploads(thread_id, user_id)
+
+    async def _receive(self, staging: Staging, files: AsyncIterator[IncomingFile]) -> list[str]:
+        names: list[str] = []
+        total = 0
+        async for file in files:
+            if len(names) == self.limits.files:
+                raise TooLargeError(f"Send at most {self.limits.files} files at once.")
+            try:
+                with file_requests(file.filename):
+                    await asyncio.to_thread(staging.begin, file.filename)
+            except ValueError as error:
+                raise InvalidRequestError(str(error)) from None
+            names.append(file.filename.rsplit("/", 1)[-1])
+            total += await self._receive_one(
+                staging, file, min(self.limits.file_bytes, self.limits.total_bytes - total)
+            )
+        if not names:
+            raise InvalidRequestError("Send at least one file in the field 'files'.")
+        return names
+
+    async def _receive_one(self, staging: Staging, file: IncomingFile, room: int) -> int:
+        """Write one file and return its size. Blocks of a sensible size spare the disk and the threads."""
+        size, block = 0, bytearray()
+        async for chunk in file.chunks():
+            size += len(chunk)
+            if size > room:
+                raise TooLargeError(self._too_large(file.filename))
+            block += chunk
+            if len(block) >= _BLOCK:
+                await self._write(staging, file.filename, block)
+                block = bytearray()
+        if block:
+            await self._write(staging, file.filename, block)
+        return size
+
+    async def _write(self, staging: Staging, name: str, block: bytearray) -> None:
+        with file_requests(name):
+            await asyncio.to_thread(staging.write, bytes(block))
+
+    def _too_large(self, name: str) -> str:
+        one, all_ = self.limits.file_bytes / _MEGABYTE, self.limits.total_bytes / _MEGABYTE
+        return f"{name} is too large: a file may have {one:g} MB, all files of one upload together {all_:g} MB."

@@ -1,0 +1,105 @@
+"""What runs are made of: the harness of the configuration as it is now, and the agents built with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deerflow.config import ConfigSource
+from deerflow.context import RunContext
+from deerflow.harness import Harness, RunOptions
+from deerflow.identity import Principal
+from deerflow.runs.agent_cache import AgentCache
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from deerflow.agents.factory import Agent
+    from deerflow.agents.features import RuntimeFeatures
+    from deerflow.models import ModelCache
+    from deerflow.sandbox.interface import SandboxProvider
+
+
+class Workshop:
+    """Args:
+    config_source: watched; a run keeps the snapshot that it began with.
+    harness: of the snapshot that is current now.
+    features: replaces built-in parts of the agent by your own middlewares.
+    extra_middleware: yours, placed by ``@Next``/``@Prev`` or before Clarification.
+    """
+
+    def __init__(
+        self,
+        config_source: ConfigSource,
+        harness: Harness,
+        *,
+        features: RuntimeFeatures | None = None,
+        extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
+    ) -> None:
+        self.config_source = config_source
+        self.harness = harness
+        self._features = features
+        self._extra = tuple(extra_middleware)
+        self._agents = AgentCache()
+        self._retired: list[SandboxProvider] = []
+        """Of former configurations: runs that began with them may still be on their way."""
+
+    async def fresh(self) -> Harness:
+        """The harness for the next run."""
+        snapshot = await self.config_source.acurrent()
+        if snapshot.id != self.harness.config.id:
+            before, self.harness = self.harness, self.harness.with_config(snapshot)
+            if before.sandbox_provider is not self.harness.sandbox_provider:
+                self._retired.append(before.sandbox_provider)
+        return self.harness
+
+    async def agent(self, options: RunOptions | None = None) -> Agent:
+        """The lead agent for these options, with the checkpointer; ready to read and change threads with.
+
+        Raises:
+            ValueError: no model is configured.
+        """
+        return await self._agent(await self.fresh(), options or RunOptions())
+
+    async def prepare(
+        self, principal: Principal, thread_id: str, run_id: str, options: RunOptions
+    ) -> tuple[Agent, RunContext]:
+        """Agent and context of one run."""
+        harness = await self.fresh()
+        context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
+        return await self._agent(harness, options), context
+
+    def forget_agents(self) -> None:
+        """Build agents anew for the next run."""
+        self._agents.clear()
+
+    async def aclose(self) -> None:
+        """End the sandboxes, and the connections of this loop to models."""
+        await self._agents.aclose()
+        await self.harness.models.aclose()
+        for provider in (*self._retired, self.harness.sandbox_provider):
+            await provider.shutdown()
+
+    async def _agent(self, harness: Harness, options: RunOptions) -> Agent:
+        def build(models: ModelCache) -> Agent:
+            from deerflow.agents.lead_agent.agent import build_lead_agent  # takes seconds, and this is a worker thread
+
+            return build_lead_agent(
+                replace(harness, models=models),
+                options,
+                features=self._features,
+                extra_middleware=self._extra,
+                checkpointer=harness.checkpointer,
+            )
+
+        agent = await self._agents.get((harness.config.id, options), build)
+        saver = _per_run(harness.checkpointer)
+        return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})
+
+
+def _per_run(checkpointer: BaseCheckpointSaver[str] | None) -> BaseCheckpointSaver[str] | None:
+    """A saver of the run's own where one saver would make runs wait for each other (PostgreSQL)."""
+    make = getattr(checkpointer, "per_run", None)
+    return make() if make else checkpointer

@@ -1,0 +1,206 @@
+"""What a graph is given: the run's input, or what goes on from where the thread stands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
+from langgraph.constants import START
+from langgraph.types import Command, Send, StateSnapshot
+
+from deerflow.runs.finalize import UNFINISHED, settle
+from deerflow.runs.request import CommandRequest, Hooks, RunRequest
+from deerflow.storage.runs import Run, RunStatus, RunStore
+from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
+from deerflow.threads.input import messages_of, visible_input, with_facts
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from deerflow.agents.factory import Agent
+    from deerflow.context import RunContext
+
+NOTHING_SAVED = ""
+"""``checkpoint_before`` of a run on a thread that had no checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """``run`` is the run with what is known of it now; ``messages`` are those of the input.
+
+    ``earlier`` is what an attempt before this one added to the thread, if that is gone on with: its input, too. ``unread``:
+    that is saved, but no step has taken it in; the first state that the graph tells lacks it.
+    """
+
+    run: Run
+    config: RunnableConfig
+    value: Any = None
+    nothing_left: bool = False
+    unread: bool = False
+    messages: list[BaseMessage] = field(default_factory=list)
+    earlier: list[BaseMessage] = field(default_factory=list)
+
+
+class RunInput:
+    def __init__(self, runs: RunStore) -> None:
+        self._runs = runs
+
+    async def prepare(self, run: Run, request: RunRequest, agent: Agent, context: RunContext, *, again: bool) -> Given:
+        """Input and configuration for the next stretch of the run.
+
+        What was begun before (its process died) goes on from its last checkpoint.
+
+        Args:
+            again: the graph came to its end in this attempt, and messages wait that came too late for its last step.
+        """
+        config = _graph_config(run, request)
+        if again and (waiting := await self.arrivals(run.run_id)):
+            return Given(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
+        saver: Any = agent.checkpointer
+        left_over: list[BaseMessage] | None = None
+        head = await saver.aget_tuple(config_of(run.thread_id))
+        if run.checkpoint_before is None and (head is not None or run.position > 1):
+            has_input = request.input is not None and request.fork_from is None
+            left_over = await self._take_over(run, agent, has_input=has_input)
+        if left_over is not None:
+            head = await saver.aget_tuple(config_of(run.thread_id))
+        head_id = head.config["configurable"]["checkpoint_id"] if head else NOTHING_SAVED
+        if run.checkpoint_before is not None and head_id != run.checkpoint_before:
+            snapshot = await agent.aget_state(_at_head(config))
+            earlier = await _added_since(agent, run, snapshot.values.get("messages") or ())
+            unread = START in snapshot.next
+            if unread and head is not None:
+                earlier += messages_of(head.checkpoint["channel_values"][START].get("messages") or [])
+            stands = not is_unfinished(snapshot) or await _is_at_a_break(saver, head, snapshot, request)
+            return Given(run, _at_head(config), nothing_left=stands, unread=unread, earlier=earlier)
+        run = replace(run, checkpoint_before=head_id)
+        if request.command is not None or request.input is None:
+            await self._runs.began(run, head_id)
+            return Given(run, config, _command(request.command) if request.command is not None else None)
+        new = head is None or (request.fork_from is not None and await _says_nothing(agent, config))
+        value = await _first_input(run, request, context, new=new)
+        says = [message.id or "" for message in value["messages"] if isinstance(message, HumanMessage)]
+        await self._runs.began(run, head_id, says=says, from_checkpoint=request.fork_from)
+        return Given(run, config, value, messages=[*(left_over or ()), *value["messages"]])
+
+    async def arrivals(self, run_id: str) -> list[BaseMessage]:
+        """The person's messages that wait for the run's next step."""
+        return convert_to_messages(await self._runs.waiting_messages(run_id))
+
+    async def added(self, agent: Agent, run: Run) -> list[BaseMessage]:
+        """What the run has added to its thread so far."""
+        snapshot = await agent.aget_state(config_of(run.thread_id))
+        return await _added_since(agent, run, snapshot.values.get("messages") or ())
+
+    async def _take_over(self, run: Run, agent: Agent, *, has_input: bool) -> list[BaseMessage] | None:
+        """Settle what the run before this one left over, unless it ended well.
+
+        What was said to it and not taken up stands before the input, or else is this run's to take up.
+
+        Returns:
+            What joined the thread. None: the thread was not touched.
+        """
+        earlier = [
+            other for other in await self._runs.of_thread(run.thread_id, limit=5) if other.position < run.position
+        ]
+        if earlier and earlier[0].status is RunStatus.SUCCESS:
+            return None
+        if not has_input:
+            await self._runs.adopt(run)
+            return None
+        unsaid = convert_to_messages(await self._runs.left_over(run))
+        joined = await settle(agent, config_of(run.thread_id), why=UNFINISHED, joining=unsaid)
+        await self._runs.delivered([message.id or "" for message in unsaid])
+        return joined
+
+
+async def _first_input(run: Run, request: RunRequest, context: RunContext, *, new: bool) -> dict[str, Any]:
+    given = dict(request.input) if isinstance(request.input, Mapping) else {"messages": request.input}
+    messages = await asyncio.to_thread(
+        with_facts,
+        messages_of(given.get("messages") or []),
+        run_id=run.run_id,
+        now=run.created_at.astimezone(),
+        uploads_dir=context.workspace.uploads if context.workspace else None,
+    )
+    given = visible_input({**given, "messages": []})
+    people = [message for message in messages if isinstance(message, HumanMessage)]
+    if people and new and not given.get("title"):
+        given["title"] = provisional_title(people[0])
+    return {**given, "messages": messages}
+
+
+async def _added_since(agent: Agent, run: Run, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Those messages of the thread that were not there before the run."""
+    if not run.checkpoint_before:
+        return list(messages)
+    before = (await agent.aget_state(config_of(run.thread_id, run.checkpoint_before))).values.get("messages") or ()
+    known = {message.id for message in before}
+    return [message for message in messages if message.id not in known]
+
+
+async def _is_at_a_break(saver: Any, head: Any, snapshot: StateSnapshot, request: RunRequest) -> bool:
+    """Whether the run stood before or after a node where it was told to stop, when its process died."""
+    if not snapshot.next:
+        return False
+    if _any_of(snapshot.next, request.interrupt_before):
+        return True
+    return bool(request.interrupt_after) and _any_of(await _ran_last(saver, head), request.interrupt_after)
+
+
+def _any_of(nodes: Collection[str], hooks: Hooks | None) -> bool:
+    return bool(nodes) and (hooks == "*" or any(node in (hooks or ()) for node in nodes))
+
+
+async def _ran_last(saver: Any, head: Any) -> set[str]:
+    """The nodes of the step that made the checkpoint ``head``: they have seen more than in the one before."""
+    earlier = await saver.aget_tuple(head.parent_config) if head.parent_config else None
+    if earlier is None or head.metadata.get("source") != "loop":
+        return set()
+    seen = earlier.checkpoint["versions_seen"]
+    ran = {node for node, versions in head.checkpoint["versions_seen"].items() if versions != seen.get(node)}
+    return ran - {START}
+
+
+async def _says_nothing(agent: Agent, config: RunnableConfig) -> bool:
+    return not (await agent.aget_state(config)).values.get("messages")
+
+
+def _command(asked: CommandRequest) -> Command[Any]:
+    given: dict[str, Any] = {}
+    if asked.resume is not None:
+        given["resume"] = asked.resume
+    if asked.update is not None:
+        given["update"] = visible_input(asked.changes())
+    if asked.goto is not None:
+        targets = asked.goto if isinstance(asked.goto, list) else [asked.goto]
+        given["goto"] = [target if isinstance(target, str) else Send(target.node, target.input) for target in targets]
+    return Command(**given)
+
+
+def _graph_config(run: Run, request: RunRequest) -> RunnableConfig:
+    told = {key: value for key, value in request.configurable().items() if not key.startswith("__")}
+    for key in ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"):
+        told.pop(key, None)
+    where = {"thread_id": run.thread_id} | ({"checkpoint_id": request.fork_from} if request.fork_from else {})
+    return {
+        "configurable": {**told, **where},
+        "recursion_limit": request.recursion_limit(),
+        "tags": request.tags(),
+        "metadata": {**run.metadata, "run_id": run.run_id, "model_name": run.model_name or ""},
+    }
+
+
+def _at_head(config: RunnableConfig) -> RunnableConfig:
+    """The same thread as it is now, not where the run forked from."""
+    where = {key: value for key, value in config["configurable"].items() if key != "checkpoint_id"}
+    return {**config, "configurable": where}
+
+
+def _as_new_input(config: RunnableConfig) -> RunnableConfig:
+    """LangGraph takes input for a resumption, and drops it, when the newest checkpoint names the same run."""
+    metadata = {key: value for key, value in (config.get("metadata") or {}).items() if key != "run_id"}
+    return {**config, "metadata": metadata}

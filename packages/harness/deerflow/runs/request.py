@@ -1,0 +1,187 @@
+"""What a client asks for when it starts a run: the create body of the LangGraph API."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from deerflow.errors import InvalidRequestError
+from deerflow.events.streams.langgraph_sse import STREAM_MODES
+from deerflow.identity import check_id
+from deerflow.storage.runs import MultitaskStrategy
+
+RECURSION_LIMIT = 1000
+
+OPTION_KEYS = frozenset(
+    {
+        "model_name",
+        "model",
+        "mode",
+        "thinking_enabled",
+        "reasoning_effort",
+        "is_plan_mode",
+        "subagent_enabled",
+        "max_concurrent_subagents",
+        "agent_name",
+        "is_bootstrap",
+    }
+)
+
+Hooks = list[str] | Literal["*"]
+
+
+class SendRequest(BaseModel):
+    """A jump to a node, with an input of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    node: str
+    input: Any = None
+
+
+class CommandRequest(BaseModel):
+    """LangGraph's ``Command``: an answer to an interrupt, an update of the state, a jump."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    resume: Any = None
+    update: dict[str, Any] | list[tuple[str, Any]] | None = None
+    goto: str | SendRequest | list[str | SendRequest] | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """``update`` as a mapping."""
+        return dict(self.update or {})
+
+
+class CheckpointRequest(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    thread_id: str | None = None
+    checkpoint_ns: str = ""
+    checkpoint_id: str | None = None
+    checkpoint_map: dict[str, Any] | None = None
+
+
+class RunRequest(BaseModel):
+    """A run to be. Keys that are not listed here are refused: nothing is silently ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    assistant_id: str = "lead_agent"
+    input: dict[str, Any] | list[Any] | str | None = None
+    command: CommandRequest | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    stream_mode: str | list[str] | None = None
+    stream_subgraphs: bool = False
+    stream_resumable: bool = True
+    interrupt_before: Hooks | None = None
+    interrupt_after: Hooks | None = None
+    feedback_keys: list[str] | None = None
+    webhook: str | None = None
+    checkpoint: CheckpointRequest | None = None
+    checkpoint_id: str | None = None
+    checkpoint_during: bool | None = None
+    durability: Literal["sync", "async", "exit"] | None = None
+    multitask_strategy: MultitaskStrategy = MultitaskStrategy.ENQUEUE
+    if_not_exists: Literal["create", "reject"] | None = None
+    on_disconnect: Literal["cancel", "continue"] = "continue"
+    on_completion: Literal["delete", "keep"] | None = None
+    after_seconds: float | None = Field(default=None, ge=0, le=366 * 86400)
+    strict_resume: bool | None = None
+
+    @field_validator("stream_mode", mode="after")
+    @classmethod
+    def _known_modes(cls, value: str | list[str] | None) -> str | list[str] | None:
+        for mode in [value] if isinstance(value, str) else value or []:
+            if mode not in STREAM_MODES:
+                raise ValueError(f"{mode!r} is not a stream mode. Known: {', '.join(STREAM_MODES)}.")
+        return value
+
+    @field_validator("config", mode="after")
+    @classmethod
+    def _usable_config(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        limit, tags = (value or {}).get("recursion_limit"), (value or {}).get("tags")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 100_000):
+            raise ValueError("recursion_limit must be a whole number from 1 to 100000.")
+        if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
+            raise ValueError("tags must be a list of texts.")
+        return value
+
+    @field_validator("strict_resume", mode="after")
+    @classmethod
+    def _no_strict_resume(cls, value: bool | None) -> bool | None:
+        if value:
+            raise ValueError("strict_resume is not supported: look at the thread's interrupts before you resume.")
+        return value
+
+    @field_validator("checkpoint", mode="after")
+    @classmethod
+    def _root_checkpoint(cls, value: CheckpointRequest | None) -> CheckpointRequest | None:
+        if value is not None and value.checkpoint_ns:
+            raise ValueError("checkpoint_ns: runs begin at checkpoints of the graph itself, not of a subgraph.")
+        return value
+
+    @field_validator("feedback_keys", mode="after")
+    @classmethod
+    def _no_feedback_keys(cls, value: list[str] | None) -> list[str] | None:
+        if value:
+            raise ValueError("feedback_keys is not supported: send feedback to /api/threads/{id}/runs/{id}/feedback.")
+        return value
+
+    @model_validator(mode="after")
+    def _one_input(self) -> RunRequest:
+        if self.command is not None and self.input is not None:
+            raise ValueError("Give either input or command, not both.")
+        return self
+
+    @property
+    def modes(self) -> list[str]:
+        """The stream modes asked for; ``values`` if none was named."""
+        if self.stream_mode is None:
+            return ["values"]
+        return [self.stream_mode] if isinstance(self.stream_mode, str) else list(self.stream_mode) or ["values"]
+
+    @property
+    def fork_from(self) -> str | None:
+        """The checkpoint to go on from, if not the newest."""
+        return self.checkpoint_id or (self.checkpoint.checkpoint_id if self.checkpoint else None)
+
+    @property
+    def saves(self) -> Literal["sync", "async", "exit"]:
+        """When a step is stored: before the next one begins, or no tool call that took effect could be told after a crash."""
+        if self.durability is not None:
+            return self.durability
+        return "exit" if self.checkpoint_during is False else "sync"
+
+    def configurable(self) -> dict[str, Any]:
+        """``config.configurable`` and ``context``, the latter on top; ids in them are checked by :meth:`check_ids`."""
+        return {**((self.config or {}).get("configurable") or {}), **(self.context or {})}
+
+    def recursion_limit(self) -> int:
+        return int((self.config or {}).get("recursion_limit") or RECURSION_LIMIT)
+
+    def tags(self) -> list[str]:
+        return [str(tag) for tag in (self.config or {}).get("tags") or ()]
+
+
+def check_ids(request: RunRequest, thread_id: str | None) -> None:
+    """The path names the thread; a body that names another one is refused, not followed.
+
+    Raises:
+        InvalidRequestError: ``thread_id`` in the body differs, or the configuration is no mapping.
+    """
+    for section in (request.config or {}).get("configurable"), (request.config or {}).get("context"):
+        if section is not None and not isinstance(section, dict):
+            raise InvalidRequestError("config.configurable and config.context must be objects.")
+    told = request.configurable().get("thread_id")
+    told = told or (request.checkpoint.thread_id if request.checkpoint else None)
+    if told is not None and thread_id is not None and told != thread_id:
+        raise InvalidRequestError("The thread_id in the body is not that of the path.")
+    if thread_id is not None:
+        try:
+            check_id(thread_id, "thread id")
+        except ValueError as error:
+            raise InvalidRequestError(str(error)) from error

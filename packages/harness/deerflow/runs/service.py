@@ -1,0 +1,310 @@
+"""Runs as their owners see them: start, follow, steer, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import HumanMessage
+
+from deerflow.agents.run_options import run_options
+from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
+from deerflow.events.jsonable import message_json, plain, values_json
+from deerflow.features.webhooks import check_webhook_url
+from deerflow.identity import Principal
+from deerflow.runs.follow_up import afterwards
+from deerflow.runs.request import RunRequest, check_ids
+from deerflow.storage.database import Database
+from deerflow.storage.runs import CancelAction, Created, NewRun, Run, RunStatus, RunStore
+from deerflow.storage.storable import storable
+from deerflow.storage.tables import utc_now
+from deerflow.storage.threads import ThreadRepository
+from deerflow.threads.checkpoint import config_of
+from deerflow.threads.input import messages_of, visible_input, with_facts
+
+if TYPE_CHECKING:
+    from deerflow.agents.factory import Agent
+    from deerflow.events.log import EventLog, RunEvent
+    from deerflow.features.assistants import AssistantService
+    from deerflow.tasks.queue import RunQueue
+
+FIRST_MESSAGE_CHARS = 2000
+Announce = Callable[[Run], None]
+
+
+class RunService:
+    """Args:
+    queue: is rung for every run that may begin or must stop.
+    announce: called with each run that is new or whose end was asked for.
+    uploads_dir: where a thread's uploads lie, by user id and thread id.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        runs: RunStore,
+        threads: ThreadRepository,
+        assistants: AssistantService,
+        log: EventLog,
+        queue: RunQueue,
+        uploads_dir: Callable[[str, str], Path],
+        graph: Callable[[], Awaitable[Agent]],
+        announce: Announce | None = None,
+    ) -> None:
+        self._database = database
+        self._runs = runs
+        self._threads = threads
+        self._assistants = assistants
+        self._log = log
+        self._queue = queue
+        self._uploads_dir = uploads_dir
+        self._graph = graph
+        self._announce = announce or (lambda run: None)
+
+    async def start(self, principal: Principal, request: RunRequest, *, thread_id: str | None = None) -> Run:
+        """Record a run and ring for it.
+
+        Args:
+            thread_id: None makes a thread for this run alone, which goes with it unless ``on_completion`` is ``keep``.
+
+        Raises:
+            InvalidRequestError: something in the request cannot be; nothing was recorded.
+            NotFoundError: the thread does not exist, or is someone else's.
+            ConflictError: the thread has an active run and the strategy is ``reject``.
+        """
+        check_ids(request, thread_id)
+        if request.webhook is not None:
+            check_webhook_url(request.webhook)
+        request, agent_name = await self._resolved(principal, request)
+        options = run_options(request.configurable(), agent_name=agent_name)
+        if isinstance(request.input, dict):
+            visible_input(request.input)
+        if request.command is not None:
+            visible_input(request.command.changes())
+        first = _first_message(request)
+        kwargs = {
+            "request": request.model_dump(mode="json", exclude_none=True),
+            "role": principal.role,
+            "agent_name": agent_name,
+        }
+        kwargs, metadata = storable(kwargs), storable(request.metadata or {})
+        if request.fork_from is not None:
+            await self._check_checkpoint(principal, thread_id, request.fork_from)
+        thread_id, temporary = await self._thread(principal, request, thread_id)
+        due_at = utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None
+        new = NewRun(
+            run_id=str(uuid.uuid4()),
+            thread_id=thread_id,
+            user_id=principal.user_id,
+            assistant_id=request.assistant_id,
+            kwargs=kwargs | {"delete_thread": temporary},
+            metadata=metadata,
+            strategy=request.multitask_strategy,
+            model_name=options.model_name,
+            due_at=due_at,
+            first_human_message=first,
+        )
+        created = await self._created(new)
+        self._announce(created.run)
+        await self._queue.defer(created.run.run_id, thread_id, at=due_at)
+        return created.run
+
+    async def get(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Run:
+        """Raises NotFoundError, also for a run of another thread."""
+        run = await self._runs.find(run_id)
+        if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
+            raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
+        return run
+
+    async def list(
+        self, principal: Principal, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None
+    ) -> list[Run]:
+        """Newest first. Raises NotFoundError."""
+        await self._threads.get(principal, thread_id)
+        return await self._runs.of_thread(thread_id, limit=limit, offset=offset, status=status)
+
+    async def delete(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> None:
+        """Raises NotFoundError, or ConflictError while it is active."""
+        run = await self.get(principal, run_id, thread_id=thread_id)
+        if not run.ended:
+            raise ConflictError(f"Run {run_id} is {run.status}. Cancel it first.", code="run_active")
+        await self._runs.delete(run_id)
+
+    async def cancel(
+        self,
+        principal: Principal,
+        run_id: str,
+        *,
+        thread_id: str | None = None,
+        action: CancelAction = "interrupt",
+        wait: bool = False,
+    ) -> Run:
+        """Ask for the run's end, from whichever process. ``interrupt`` keeps what it did, ``rollback`` undoes it.
+
+        Args:
+            wait: return when it has ended.
+
+        Raises:
+            NotFoundError: there is no such run, or it has ended already.
+        """
+        run = await self.get(principal, run_id, thread_id=thread_id)
+        asked = await self._runs.request_cancel(run_id, action)
+        if asked is None:
+            raise NotFoundError(f"Run {run_id} is not cancellable (status: {run.status}).", code="run_ended")
+        await self._stopped([asked])
+        return await self._until_ended(asked) if wait else asked
+
+    async def cancel_many(
+        self,
+        principal: Principal,
+        *,
+        thread_id: str | None = None,
+        run_ids: Sequence[str] | None = None,
+        status: str | None = None,
+        action: CancelAction = "interrupt",
+    ) -> int:
+        """Cancel those of the principal's active runs that are meant; how many there were."""
+        found = [
+            run
+            for run in await self._runs.unfinished()
+            if run.user_id == principal.user_id
+            and thread_id in (None, run.thread_id)
+            and (run_ids is None or run.run_id in run_ids)
+            and (status in (None, "all") or run.status == status)
+        ]
+        asked = [await self._runs.request_cancel(run.run_id, action) for run in found]
+        stopping = [run for run in asked if run is not None]
+        await self._stopped(stopping)
+        return len(stopping)
+
+    async def wait(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Run:
+        """The run when it has ended. Raises NotFoundError."""
+        return await self._until_ended(await self.get(principal, run_id, thread_id=thread_id))
+
+    def events(self, run: Run, *, after: int = 0, heartbeat: float = 5.0) -> AsyncGenerator[list[RunEvent], None]:
+        """What the run says after a position, until its end; an empty list every ``heartbeat`` seconds of silence."""
+        return self._log.read(
+            run.thread_id,
+            run_id=run.run_id,
+            after=after,
+            heartbeat=heartbeat,
+            ended=lambda: self._has_ended(run.run_id),
+        )
+
+    async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
+        """Hand a message to the thread's run that is on its way, or about to begin; it takes it up at its next step.
+
+        Raises:
+            InvalidRequestError: it is no message of a person.
+            ConflictError: no run of the thread is running; start one with the message instead.
+        """
+        await self._threads.get(principal, thread_id)
+        messages = messages_of([storable(message)])
+        if not isinstance(messages[0], HumanMessage):
+            raise InvalidRequestError("Only a message of a person (role user) can be handed to a run on its way.")
+        for run in await self._runs.active(thread_id):
+            if run.due_at is not None and run.due_at > utc_now():
+                continue
+            uploads = self._uploads_dir(run.user_id, thread_id)
+            said = await _with_facts_now(messages, run.run_id, uploads)
+            if await self._runs.steer(run.run_id, message_json(said)):
+                await self._runs.add_turn(run, said.id or "", None)
+                return run
+        raise ConflictError(f"Thread {thread_id} has no running run to steer. Start a run instead.", code="not_running")
+
+    async def values(self, run: Run) -> dict[str, Any]:
+        """The thread's values for clients: as an ended run left them, otherwise as they are now."""
+        if not run.ended and (live := self._log.latest_values(run.thread_id)) is not None:
+            return await asyncio.to_thread(values_json, live)
+        graph = await self._graph()
+        snapshot = await graph.aget_state(config_of(run.thread_id, run.checkpoint_after))
+        if snapshot.created_at is None and run.checkpoint_after is not None:  # compacted since
+            snapshot = await graph.aget_state(config_of(run.thread_id))
+        values = await asyncio.to_thread(values_json, snapshot.values if isinstance(snapshot.values, dict) else {})
+        interrupts = [plain(interrupt) for task in snapshot.tasks for interrupt in task.interrupts]
+        return {**values, "__interrupt__": interrupts} if interrupts else values
+
+    # parts ------------------------------------------------------------------------------------------------------------
+
+    async def _resolved(self, principal: Principal, request: RunRequest) -> tuple[RunRequest, str | None]:
+        """The request with what its assistant is configured with; what the request says itself counts more."""
+        assistant = await self._assistants.resolve(principal, request.assistant_id)
+        config = {**(assistant.config or {}), **(request.config or {})}
+        configurable = {
+            **((assistant.config or {}).get("configurable") or {}),
+            **((request.config or {}).get("configurable") or {}),
+        }
+        context = {**(assistant.context or {}), **(request.context or {})}
+        merged = request.model_copy(
+            update={
+                "assistant_id": assistant.assistant_id,
+                "config": {**config, "configurable": configurable},
+                "context": context,
+            }
+        )
+        return merged, assistant.agent_name
+
+    async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[str, bool]:
+        """The run's thread, and whether it goes with the run."""
+        if thread_id is None:
+            made = await self._threads.create(principal, str(uuid.uuid4()), assistant_id=request.assistant_id)
+            return made.thread_id, request.on_completion != "keep"
+        if request.if_not_exists == "create":
+            await self._threads.create(principal, thread_id, assistant_id=request.assistant_id)
+        else:
+            await self._threads.get(principal, thread_id)
+        return thread_id, request.on_completion == "delete"
+
+    async def _check_checkpoint(self, principal: Principal, thread_id: str | None, checkpoint_id: str) -> None:
+        """Raises NotFoundError. LangGraph would begin anew at a checkpoint that is not there."""
+        if thread_id is None:
+            raise NotFoundError(f"There is no checkpoint {checkpoint_id}: a run without a thread begins from nothing.")
+        await self._threads.get(principal, thread_id)
+        saver: Any = (await self._graph()).checkpointer
+        if await saver.aget_tuple(config_of(thread_id, checkpoint_id)) is None:
+            raise NotFoundError(f"Thread {thread_id} has no checkpoint {checkpoint_id}.")
+
+    async def _created(self, new: NewRun) -> Created:
+        created = await self._runs.create(new)
+        stopped = [await self._runs.find(run_id) for run_id in created.cancelled]
+        await self._stopped([run for run in stopped if run is not None])
+        return created
+
+    async def _stopped(self, asked: Sequence[Run]) -> None:
+        """Ring whoever executes them; those that never began have ended with that, which readers must learn."""
+        for run in asked:
+            self._announce(run)
+            await self._queue.cancel(run.run_id)
+            if run.ended:
+                await self._database.write(lambda connection: afterwards(connection, run))  # noqa: B023
+                await self._log.touch(run.thread_id)
+
+    async def _until_ended(self, run: Run) -> Run:
+        async for _ in self.events(run):
+            pass
+        return await self._runs.find(run.run_id) or replace(run, status=RunStatus.INTERRUPTED)
+
+    async def _has_ended(self, run_id: str) -> bool:
+        run = await self._runs.find(run_id)
+        return run is None or run.ended
+
+
+def _first_message(request: RunRequest) -> str | None:
+    """How the run begins, as text. Raises InvalidRequestError if the input holds no messages where it should."""
+    given = request.input.get("messages") if isinstance(request.input, dict) else request.input
+    people = [message for message in messages_of(given or []) if isinstance(message, HumanMessage)]
+    return people[0].text[:FIRST_MESSAGE_CHARS] if people else None
+
+
+async def _with_facts_now(messages: Sequence[Any], run_id: str, uploads: Path) -> HumanMessage:
+    found = await asyncio.to_thread(
+        with_facts, messages, run_id=run_id, now=utc_now().astimezone(), uploads_dir=uploads
+    )
+    assert isinstance(found[0], HumanMessage)
+    return found[0]

@@ -1,0 +1,255 @@
+"""The runtime: everything that a gateway or a worker needs, put together once from one configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from deerflow.config import ConfigSource, Paths
+from deerflow.errors import ConflictError, NotFoundError
+from deerflow.events.hub import Hub
+from deerflow.events.log import EventLog
+from deerflow.features.assistants import AssistantService
+from deerflow.features.retention import Retention, RetentionPolicy
+from deerflow.features.store import StoreService
+from deerflow.features.suggestions import SuggestionService
+from deerflow.features.titles import TITLE, TitleJob
+from deerflow.features.webhooks import WEBHOOK, WebhookJob
+from deerflow.files.history import record_run
+from deerflow.harness import Harness
+from deerflow.identity import Principal
+from deerflow.runs.agent_provider import Workshop
+from deerflow.runs.backend import Connections, forgotten
+from deerflow.runs.crons import CronService
+from deerflow.runs.executor import Executor
+from deerflow.runs.follow_up import DELETE_THREAD
+from deerflow.runs.request import RunRequest
+from deerflow.runs.service import RunService
+from deerflow.runs.view import run_json
+from deerflow.storage.checkpoints.base import checkpointer_for
+from deerflow.storage.database import Database
+from deerflow.storage.runs import Run, RunStore
+from deerflow.tasks.job_rows import Job
+from deerflow.tasks.scheduler import CRON, Scheduler
+from deerflow.tasks.worker import JobWorker
+from deerflow.threads.feedback import FeedbackRepository
+from deerflow.threads.service import ThreadParts, ThreadService
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 10.0
+HOUSEKEEPING = timedelta(hours=24)
+LEAD_AGENT_MODULE = "deerflow.agents.lead_agent.agent"
+
+
+class Runtime:
+    """Nothing is opened or started before :meth:`start`, whose event loop it then belongs to.
+
+    Args:
+        config_source: watched; storage settings are those of the first snapshot, the rest follows changes.
+        paths: the data directory.
+        executes: whether this process executes runs and does the work around them, or only takes orders.
+        extra_middleware: yours, in every agent; placed by ``@Next``/``@Prev`` or before Clarification.
+
+    Raises:
+        ConfigError: the configuration is not valid.
+    """
+
+    def __init__(
+        self,
+        config_source: ConfigSource,
+        paths: Paths,
+        *,
+        executes: bool = True,
+        extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
+    ) -> None:
+        config = config_source.current()
+        self.config_source = config_source
+        self.paths = paths
+        self.executes = executes
+        self.database = Database(
+            config.database.location(paths.data_dir, config.origin.project_root), pool_size=config.database.pool_size
+        )
+        self.checkpointer = checkpointer_for(self.database)
+        harness = Harness.build(config, paths, checkpointer=self.checkpointer)
+        self.workshop = Workshop(config_source, harness, extra_middleware=extra_middleware)
+        connections = Connections(self.database, config, paths)
+        self._wake, self._lock, self._queue = connections.wake, connections.lock, connections.queue
+        self.event_log = EventLog(self.database, self._wake)
+        self.hub = Hub(self._wake)
+        self.threads = ThreadService(
+            self.database,
+            ThreadParts(
+                paths=paths,
+                checkpointer=self.checkpointer,
+                event_log=self.event_log,
+                lock=self._lock,
+                graph=self.workshop.agent,
+                stop_run=self._stop_run,
+                destroy_sandbox=self._destroy_sandbox,
+            ),
+        )
+        self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete)
+        self.store = StoreService(self.database)
+        self.feedback = FeedbackRepository(self.database)
+        self.suggestions = SuggestionService(self.workshop.harness.models)
+        run_store = RunStore(self.database)
+        self.executor = Executor(
+            database=self.database,
+            runs=run_store,
+            log=self.event_log,
+            lock=self._lock,
+            workshop=self.workshop,
+            store=self.store.of,
+            worker=f"{socket.gethostname()}:{os.getpid()}",
+            timeout=config.runs.timeout_seconds,
+            ring=lambda run_id, thread_id: self._queue.defer(run_id, thread_id),
+            jobs_waiting=lambda: self._jobs.ring(),
+            announce=self._announce,
+            ended=self._keep_files,
+        )
+        self.runs = RunService(
+            database=self.database,
+            runs=run_store,
+            threads=self.threads.repository,
+            assistants=self.assistants,
+            log=self.event_log,
+            queue=self._queue,
+            uploads_dir=lambda user_id, thread_id: paths.uploads(thread_id, user_id),
+            graph=self.workshop.agent,
+            announce=self._announce,
+        )
+        self._jobs = JobWorker(
+            self.database,
+            {
+                TITLE: TitleJob(
+                    self.database, self.workshop.harness.models, config_source.acurrent, self._title_changed
+                ),
+                WEBHOOK: WebhookJob(self._described, allow_nets=config.runs.webhook_allow_nets),
+                CRON: lambda job: self._scheduler.fire(job),
+                DELETE_THREAD: self._delete_thread,
+            },
+        )
+        self._scheduler = Scheduler(self.database, self._start_cron_run, self._jobs.ring)
+        self.crons = CronService(self.database, self.assistants, self._scheduler.wake)
+        self.retention = Retention(self.database, self.threads, paths)
+        self._run_store = run_store
+        self._max_concurrent = config.runs.max_concurrent
+        self._drain_seconds = config.runs.drain_seconds
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        self._warming_up: asyncio.Task[object] | None = None
+
+    async def start(self) -> None:
+        """Bring the database up to date, go on with what was left unfinished, and begin to execute."""
+        await self.database.migrate()
+        self._housekeeping = asyncio.create_task(self._keep_house(), name="housekeeping")
+        if not self.executes:
+            return
+        # Costs seconds of imports, which the first run need not wait for.
+        self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
+        await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._max_concurrent)
+        if not self.database.is_postgres:  # there, a sweep looks for runs that nobody was told of
+            for run in await self._run_store.unfinished():
+                await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
+            self._sweeping = asyncio.create_task(self._sweep(), name="forgotten runs")
+        self._jobs.start()
+        self._scheduler.start()
+
+    async def aclose(self) -> None:
+        """Let runs end for a while, leave the others for whoever comes next, and close everything."""
+        if self._warming_up is not None:
+            await self._warming_up
+        for task in (self._housekeeping, self._sweeping):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        await self._scheduler.aclose()
+        await self._queue.aclose(grace=self._drain_seconds)
+        await self._jobs.aclose()
+        await self.hub.aclose()
+        await self.event_log.aclose()
+        if self._wake is not None:
+            await self._wake.aclose()
+        await self._lock.aclose()
+        await self.workshop.aclose()
+        await self.checkpointer.aclose()
+        await self.database.aclose()
+
+    # how the parts use each other -----------------------------------------------------------------------------------
+
+    def _announce(self, run: Run) -> None:
+        notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
+        self.hub.publish(run.user_id, notice)
+        self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
+
+    async def _keep_files(self, run: Run) -> None:
+        if await record_run(self.paths, run):
+            self.hub.publish(run.user_id, {"type": "files", "thread_id": run.thread_id, "run_id": run.run_id})
+
+    async def _stop_run(self, principal: Principal, run_id: str) -> None:
+        await self.runs.cancel(principal, run_id, wait=True)
+
+    async def _destroy_sandbox(self, sandbox_id: str) -> None:
+        await self.workshop.harness.sandbox_provider.release(sandbox_id, destroy=True)
+
+    async def _start_cron_run(self, principal: Principal, body: dict[str, Any], thread_id: str | None) -> None:
+        await self.runs.start(principal, RunRequest.model_validate(body), thread_id=thread_id)
+
+    async def _title_changed(self, principal: Principal, thread_id: str, title: str) -> None:
+        with suppress(ConflictError, NotFoundError):  # a run is on its way: the row has the title, which counts
+            await self.threads.states.update(principal, thread_id, {"title": title})
+        self.hub.publish(principal.user_id, {"type": "threads", "thread_id": thread_id})
+
+    async def _described(self, principal: Principal, run_id: str) -> Mapping[str, Any]:
+        run = await self.runs.get(principal, run_id)
+        return {**run_json(run), "values": await self.runs.values(run)}
+
+    async def _delete_thread(self, job: Job) -> None:
+        with suppress(NotFoundError):
+            await self.threads.delete(Principal(job.payload["user_id"], source="internal"), job.key)
+
+    async def _sweep(self) -> None:
+        """Ring for runs that nobody was told of, as those of another process with this data directory that died."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                for run_id, thread_id in await forgotten(self._run_store):
+                    if run_id not in self.executor.active:
+                        await self._queue.defer(run_id, thread_id)
+            except Exception:
+                logger.warning("Runs that were left over could not be looked for.", exc_info=True)
+
+    async def _keep_house(self) -> None:
+        while True:
+            try:
+                await self.threads.finish_deletions()
+                if self.executes:
+                    await self.retention.apply(retention_policy(await self.config_source.acurrent()))
+            except Exception:
+                logger.exception("Housekeeping failed; the next try is in a day.")
+            await asyncio.sleep(HOUSEKEEPING.total_seconds())
+
+
+def retention_policy(config: Any) -> RetentionPolicy:
+    """What the configuration says about keeping things."""
+    return RetentionPolicy(
+        threads=_days(config.retention.threads_days),
+        events=_days(config.retention.events_days),
+        checkpoints=_days(config.retention.checkpoints_days),
+    )
+
+
+def _days(number: float | None) -> timedelta | None:
+    return None if number is None else timedelta(days=number)

@@ -1,0 +1,82 @@
+"""What every checkpointer of ours can do besides what LangGraph asks for, and which one belongs to a database."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+from uuid import UUID, uuid5
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+if TYPE_CHECKING:
+    from deerflow.storage.database import Database
+
+_INPUT, _INTERRUPT = "__input__", "__interrupt__"
+
+
+class Checkpointer(BaseCheckpointSaver[str]):
+    """LangGraph's checkpoints of all threads, with operations on whole threads. All are safe on threads with a DeltaChannel."""
+
+    @abstractmethod
+    def per_run(self) -> Self:
+        """A checkpointer over the same data for one run, so that runs do not wait for each other."""
+
+    @abstractmethod
+    async def adelete_before(self, config: RunnableConfig) -> None:
+        """Forget every checkpoint of the namespace but the one that ``config`` names, and the finished calls of subgraphs.
+
+        That checkpoint must hold full snapshots, and have no task to do.
+        """
+
+    @abstractmethod
+    async def adelete_after(self, thread_id: str, checkpoint_id: str | None) -> None:
+        """Make the thread what it was when this was its newest checkpoint: delete what is newer, in all namespaces, and what
+        later steps wrote to it. None: delete everything."""
+
+    @abstractmethod
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints, as they are at one moment. Raises ValueError if the target has some."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close what this opened itself. Idempotent."""
+
+
+def checkpointer_for(database: Database) -> Checkpointer:
+    """The checkpoints in ``database``. Nothing is opened before it is used, but for PostgreSQL modules are imported, which
+    blocks: on an event loop, call this with ``asyncio.to_thread``."""
+    if database.is_postgres:
+        from deerflow.storage.checkpoints.postgres import PostgresCheckpointer
+
+        return PostgresCheckpointer(database.location)
+    from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
+
+    return SqliteCheckpointer(database.sqlite, database.sqlite_reader)
+
+
+def refuse_to_merge(thread_id: str) -> ValueError:
+    return ValueError(f"Thread {thread_id} has checkpoints already; copy to a new one.")
+
+
+def written_later(checkpoint_id: str, writes: Iterable[tuple[str, int, str]]) -> list[tuple[str, int]]:
+    """Which of a checkpoint's writes the step after it made that began a run, an update or the answer to an interrupt.
+
+    LangGraph stores on a checkpoint not only what its own tasks write, but also the input of the run that goes on from it
+    (a DeltaChannel reads it from there) and the answers to its interrupts.
+
+    Args:
+        writes: ``(task id, index, channel)`` of each.
+    """
+    rows = list(writes)
+    asking = {task_id for task_id, _, channel in rows if channel == _INTERRUPT}
+    begun = {str(uuid5(UUID(checkpoint_id), name)) for name in (_INPUT, _INTERRUPT)}
+    return [
+        (task_id, index)
+        for task_id, index, channel in rows
+        # The id of no task, those of durability "exit", which begin with the step or end all others, and those of input.
+        if task_id.startswith(("0000", "ffffffff-"))
+        or task_id in begun
+        or (task_id in asking and channel != _INTERRUPT)
+    ]

@@ -1,0 +1,341 @@
+"""LangGraph checkpoints in SQLite, made for long threads.
+
+Against the stock saver: one commit per superstep, a walk over a DeltaChannel's ancestors that reads their names instead
+of their contents, values that this process has seen are not decoded again, and threads can be compacted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any, TypeVar, cast
+
+import orjson
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.sqlite.utils import search_where
+
+from deerflow.storage.checkpoints import sqlite_steps as steps
+from deerflow.storage.checkpoints.base import Checkpointer
+from deerflow.storage.checkpoints.sqlite_steps import SCHEMA, Found, Step, Write
+from deerflow.storage.sqlite_thread import Job, SqliteThread
+
+T = TypeVar("T")
+
+_HELD_SECONDS = 0.02
+"""How long what a task wrote may wait for the checkpoint that it leads to, for the sake of one commit. It comes at once,
+unless the task has siblings that still run."""
+_MEMO_BYTES = 64 << 20
+
+_At = tuple[str, str, str]
+"""Thread, namespace and id of a checkpoint."""
+
+
+class SqliteCheckpointer(Checkpointer):
+    """Saves the checkpoints of all threads in one SQLite database.
+
+    Args:
+        database: a :class:`SqliteThread`, or the path of a database to open.
+        reader: that of another connection to the same file, which finds what was written when it was asked.
+    """
+
+    def __init__(self, database: SqliteThread | Path | str, reader: SqliteThread | None = None) -> None:
+        super().__init__()
+        self._db = database if isinstance(database, SqliteThread) else SqliteThread(database, SCHEMA)
+        self._reader = reader or self._db
+        self._memo = _Memo(_MEMO_BYTES)
+        self._held: dict[_At, list[Write]] = {}
+        self._alone: dict[_At, list[Future[None]]] = {}
+        """Held writes that were stored without a checkpoint, until that has succeeded."""
+
+    def close(self) -> None:
+        """Finish what is queued and close the database. Blocks; idempotent."""
+        self._settled(None)
+        self._db.close()
+
+    async def aclose(self) -> None:
+        self._settled(None)
+        await asyncio.to_thread(self._db.close)
+
+    # reading --------------------------------------------------------------------------------------------------------
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return self._tuple(await self._aread(config, lambda db: steps.select_one(db, *_place(config))))
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return self._tuple(self._read(config, lambda db: steps.select_one(db, *_place(config))))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        condition = _condition(config, filter, before)
+        for row in await self._aread(config, lambda db: steps.select_many(db, *condition, limit)):
+            if found := self._tuple(row):
+                yield found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        condition = _condition(config, filter, before)
+        for row in self._read(config, lambda db: steps.select_many(db, *condition, limit)):
+            if found := self._tuple(row):
+                yield found
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        rows = await self._aread(config, lambda db: steps.select_history(db, *_place(config), channels))
+        return {channel: self._history(channel, *rows[channel]) for channel in channels}
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        rows = self._read(config, lambda db: steps.select_history(db, *_place(config), channels))
+        return {channel: self._history(channel, *rows[channel]) for channel in channels}
+
+    async def _aread(self, config: RunnableConfig | None, job: Job[T]) -> T:
+        if alone := self._settled(config):
+            await asyncio.gather(*map(_kept, alone), return_exceptions=True)
+        return await asyncio.wrap_future(self._reader.submit(job, writes=False))
+
+    def _read(self, config: RunnableConfig | None, job: Job[T]) -> T:
+        wait(self._settled(config))
+        return self._reader.submit(job, writes=False).result()
+
+    def _settled(self, config: RunnableConfig | None) -> Sequence[Future[None]]:
+        """Store what is held of the thread, or of all. What is on its way then."""
+        thread_id = None if config is None else str(config["configurable"]["thread_id"])
+        for at in [at for at in [*self._held] if thread_id in (None, at[0])]:
+            self._store_held(at)
+        return [stored for at, several in [*self._alone.items()] if thread_id in (None, at[0]) for stored in [*several]]
+
+    def _tuple(self, found: Found | None) -> CheckpointTuple | None:
+        if found is None:
+            return None
+        step, writes = found
+        return CheckpointTuple(
+            _config(step.thread_id, step.namespace, step.checkpoint_id),
+            self.serde.loads_typed((step.kind, step.checkpoint)),
+            cast(CheckpointMetadata, orjson.loads(step.metadata)),
+            _config(step.thread_id, step.namespace, step.parent_id) if step.parent_id else None,
+            [(write.task_id, write.channel, self.serde.loads_typed((write.kind, write.value))) for write in writes],
+        )
+
+    def _history(self, channel: str, writes: Sequence[Write], seed: tuple[str, bytes] | None) -> DeltaChannelHistory:
+        history: DeltaChannelHistory = {
+            "writes": [(write.task_id, channel, self._loads(write.kind, write.value)) for write in writes]
+        }
+        if seed is not None:
+            value = self._loads(*seed)["channel_values"][channel]
+            copied = type(value)(list(value.value)) if isinstance(getattr(value, "value", None), list) else value
+            history["seed"] = copied
+        return history
+
+    def _loads(self, kind: str, blob: bytes) -> Any:
+        value = self._memo.get(blob)
+        if value is None:
+            value = self.serde.loads_typed((kind, blob))
+            self._memo.put(blob, value)
+        return value
+
+    # writing --------------------------------------------------------------------------------------------------------
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        step, at = self._step(config, checkpoint, metadata)
+        while alone := self._alone.get(at):
+            await _kept(alone[0])  # without them the checkpoint would be that of another state
+        writes = self._held.pop(at, ())
+        await _kept(self._db.submit(lambda db: steps.insert_step(db, step, writes)))
+        return _config(step.thread_id, step.namespace, step.checkpoint_id)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        step, at = self._step(config, checkpoint, metadata)
+        self._db.submit(lambda db: steps.insert_step(db, step, self._held.pop(at, ()))).result()
+        return _config(step.thread_id, step.namespace, step.checkpoint_id)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Returns before it is durable: that it is with the checkpoint that follows, or a moment later."""
+        at, rows, special = self._writes(config, writes, task_id, task_path)
+        if any(channel in WRITES_IDX_MAP for channel, _ in writes):
+            await _kept(self._db.submit(lambda db: steps.insert_writes(db, *at, rows, replace=special)))
+            return
+        if at not in self._held:
+            asyncio.get_running_loop().call_later(_HELD_SECONDS, self._store_held, at)
+        self._held.setdefault(at, []).extend(rows)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        at, rows, special = self._writes(config, writes, task_id, task_path)
+        self._db.submit(lambda db: steps.insert_writes(db, *at, rows, replace=special)).result()
+
+    def _store_held(self, at: _At) -> None:
+        """Store what waits for the checkpoint after this one, without that."""
+        if (rows := self._held.pop(at, None)) is not None:
+            stored = self._db.submit(lambda db: steps.insert_writes(db, *at, rows))
+            self._alone.setdefault(at, []).append(stored)
+            stored.add_done_callback(partial(self._forget, at))
+
+    def _forget(self, at: _At, stored: Future[None]) -> None:
+        if stored.exception() is None and (others := self._alone.get(at)):
+            others.remove(stored)
+            if not others:
+                self._alone.pop(at, None)
+
+    def _step(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> tuple[Step, _At]:
+        """What to store, and the checkpoint before it."""
+        where = config["configurable"]
+        thread_id, namespace, parent = str(where["thread_id"]), where["checkpoint_ns"], where.get("checkpoint_id")
+        kind, blob = self.serde.dumps_typed(checkpoint)
+        known = orjson.dumps(get_checkpoint_metadata(config, metadata), default=str)
+        channels = ",".join(checkpoint["channel_values"])
+        step = Step(thread_id, namespace, checkpoint["id"], parent, kind, blob, known, channels)
+        return step, (thread_id, namespace, parent or "")
+
+    def _writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> tuple[_At, Sequence[Write], bool]:
+        """Where, what, and whether the newest counts."""
+        where = config["configurable"]
+        rows = []
+        for index, (channel, value) in enumerate(writes):
+            kind, blob = self.serde.dumps_typed(value)
+            if isinstance(value, list) and value and isinstance(value[0], BaseMessage):
+                self._memo.put(blob, value)
+            rows.append(Write(task_id, WRITES_IDX_MAP.get(channel, index), task_path, channel, kind, blob))
+        at = (str(where["thread_id"]), str(where["checkpoint_ns"]), str(where["checkpoint_id"]))
+        return at, rows, all(channel in WRITES_IDX_MAP for channel, _ in writes)
+
+    # whole threads --------------------------------------------------------------------------------------------------
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._awrite(lambda db: steps.delete_thread(db, str(thread_id)))
+
+    def delete_thread(self, thread_id: str) -> None:
+        self._settled(_config(str(thread_id), "", ""))
+        self._db.submit(lambda db: steps.delete_thread(db, str(thread_id))).result()
+
+    async def adelete_before(self, config: RunnableConfig) -> None:
+        """See :class:`Checkpointer`. Also gives the space back to the file system."""
+        where = config["configurable"]
+        place = str(where["thread_id"]), where.get("checkpoint_ns", ""), where["checkpoint_id"]
+        await self._awrite(lambda db: steps.delete_all_but(db, *place))
+        await asyncio.wrap_future(self._db.submit(_return_free_pages, alone=True))
+
+    async def adelete_after(self, thread_id: str, checkpoint_id: str | None) -> None:
+        """See :class:`Checkpointer`."""
+        if checkpoint_id is None:
+            return await self.adelete_thread(thread_id)
+        await self._awrite(lambda db: steps.delete_after(db, thread_id, checkpoint_id))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """See :class:`Checkpointer`."""
+        await self._awrite(lambda db: steps.copy_thread(db, source_thread_id, target_thread_id))
+
+    async def _awrite(self, job: Job[None]) -> None:
+        self._settled(None)
+        await asyncio.wrap_future(self._db.submit(job))
+
+    def per_run(self) -> SqliteCheckpointer:
+        """See :class:`Checkpointer`."""
+        return self
+
+    async def athread_ids(self, limit: int) -> list[tuple[str, str, str]]:
+        """``(thread_id, oldest checkpoint id, newest checkpoint id)``, the most recently used first."""
+        return await asyncio.wrap_future(self._db.submit(lambda db: steps.select_threads(db, limit), writes=False))
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        if current is not None and len(current) > 8:  # of a thread that began before versions were short
+            return f"{int(current.split('.')[0]) + 1:032}.0"
+        return f"{int(current or 0) + 1:08}"
+
+
+class _Memo:
+    """Values by their encoded form, bounded by the sum of encoded bytes. Only for values that nobody changes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._values: OrderedDict[bytes, Any] = OrderedDict()
+
+    def get(self, blob: bytes) -> Any:
+        return self._values.get(blob)
+
+    def put(self, blob: bytes, value: Any) -> None:
+        if blob in self._values:
+            return
+        self._values[blob] = value
+        self._size += len(blob)
+        while self._size > self._limit:
+            oldest, _ = self._values.popitem(last=False)
+            self._size -= len(oldest)
+
+
+def _config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
+
+
+def _kept(stored: Future[T]) -> asyncio.Future[T]:
+    """To be awaited: what is queued is written also when the one who waits for it is cancelled."""
+    return asyncio.shield(asyncio.wrap_future(stored))
+
+
+def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
+    where = config["configurable"]
+    return str(where["thread_id"]), where.get("checkpoint_ns", ""), get_checkpoint_id(config)
+
+
+def _condition(
+    config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None
+) -> tuple[str, Sequence[Any]]:
+    return search_where(config and _as_stored(config), filter, before and _as_stored(before))
+
+
+def _as_stored(config: RunnableConfig) -> RunnableConfig:
+    where = config["configurable"]
+    checkpoint_id = get_checkpoint_id(config)
+    return {"configurable": {**where, "checkpoint_id": steps.key_of(checkpoint_id)} if checkpoint_id else where}
+
+
+def _return_free_pages(db: Connection) -> None:
+    # executescript steps the pragma to its end; execute would free a single page.
+    db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")

@@ -1,0 +1,130 @@
+"""Bringing the tables up to date: Alembic's migrations in ``migrations/``, each upgrade in one transaction.
+
+The tables of LangGraph's checkpoints are not Alembic's; their savers make them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from deerflow.storage.errors import NewerDatabaseError
+
+logger = logging.getLogger(__name__)
+
+HEAD = "0002"
+"""The newest migration. Numbers, so that what is newer than this program can be told from what is older."""
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+KEPT_COPIES = 3
+_BEFORE_MIGRATIONS = "0000"
+_LOCK = 0x6465657266_01
+_PATIENCE = 600_000
+"""Milliseconds to wait for another process that upgrades the same file, which copies it first."""
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether the tables are what this program needs. Raises NewerDatabaseError if they are of a newer one."""
+    return _version(connection) == HEAD
+
+
+def upgrade(connection: Connection) -> None:
+    """Bring the tables up to date, once, however many processes try at the same time.
+
+    Must run in a transaction, on SQLite in :func:`exclusive`. A SQLite file that holds something is copied before, beside
+    itself.
+
+    Raises:
+        NewerDatabaseError: the tables are of a newer program.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    version = _version(connection)
+    if version == HEAD:
+        return
+    if connection.dialect.name == "sqlite":
+        _copy_aside(connection, version)
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    command.upgrade(config, "head")
+    if version != _BEFORE_MIGRATIONS:
+        logger.info("The database was upgraded from version %s to %s.", version, HEAD)
+
+
+@contextmanager
+def exclusive(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction in which tables can be rebuilt: a table that is dropped takes no rows of others with it."""
+    (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        if broken := connection.execute("PRAGMA foreign_key_check").fetchone():
+            raise sqlite3.IntegrityError(f"The upgrade would leave rows of {broken[0]} without their {broken[2]}.")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _version(connection: Connection) -> str:
+    found = None
+    if inspect(connection).has_table("alembic_version"):
+        found = connection.execute(text("SELECT max(version_num) FROM alembic_version")).scalar()
+    version = found or _BEFORE_MIGRATIONS
+    if version > HEAD:
+        raise NewerDatabaseError(version, HEAD)
+    return version
+
+
+def _copy_aside(connection: Connection, version: str) -> None:
+    path = connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'")).scalar()
+    if not path or not _holds_something(connection, version):
+        return
+    copy = Path(f"{path}.{version}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.bak")
+    copy_database(path, copy)
+    logger.info("The database %s is upgraded from version %s to %s. It was copied to %s.", path, version, HEAD, copy)
+    copies = sorted(copy.parent.glob(f"{Path(path).name}.*.bak"), key=lambda each: each.name.rpartition("-")[2])
+    for old in copies[:-KEPT_COPIES]:
+        old.unlink(missing_ok=True)
+
+
+def _holds_something(connection: Connection, version: str) -> bool:
+    if version != _BEFORE_MIGRATIONS:
+        return True
+    has_checkpoints = inspect(connection).has_table("checkpoints")
+    return has_checkpoints and bool(connection.execute(text("SELECT EXISTS (SELECT 1 FROM checkpoints)")).scalar())
+
+
+def copy_database(source: str | Path, target: Path) -> None:
+    """Copy a SQLite database as it is at one moment, also while it is used. Only the owner may read the copy.
+
+    Raises:
+        FileExistsError: ``target`` exists.
+        sqlite3.Error: ``source`` cannot be read, or ``target`` not be written.
+    """
+    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with (
+            closing(sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True)) as original,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            original.backup(copy)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,321 @@
+"""Threads: whose they are, what they are called, and what their owners noted about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
+from deerflow.identity import Principal
+from deerflow.storage.database import Database
+from deerflow.storage.json_filter import contains
+from deerflow.storage.search import forget_thread, index_title
+from deerflow.storage.tables import (
+    crons,
+    feedback,
+    run_events,
+    runs,
+    steering,
+    threads,
+    tool_executions,
+    turns,
+    utc_now,
+)
+
+ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
+SortBy = Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"]
+IfExists = Literal["raise", "do_nothing"]
+
+OWNER_KEYS = frozenset({"user_id", "owner_id"})
+"""Keys of ``metadata`` that clients cannot set: whose a thread is follows from who made it."""
+
+MAX_TITLE = 500
+_NOBODY = ""
+"""The owner of a thread that is being deleted. No principal can have it, so the thread is gone for everyone at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A row of ``threads``."""
+
+    thread_id: str
+    user_id: str
+    assistant_id: str | None
+    title: str | None
+    status: ThreadStatus
+    metadata: dict[str, Any]
+    epoch: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadFilter:
+    """Which threads are meant; everything that is given must hold. ``metadata``: what a thread's must contain, deeply."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    ids: Sequence[str] | None = None
+    status: ThreadStatus | None = None
+    title: str | None = None
+
+
+class ThreadRepository:
+    """Rows of ``threads``, of one owner at a time. A foreign thread is as good as none."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(
+        self,
+        principal: Principal,
+        thread_id: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        assistant_id: str | None = None,
+        title: str | None = None,
+        expires_at: datetime | None = None,
+        if_exists: IfExists = "do_nothing",
+    ) -> Thread:
+        """Make a thread, or find the one that the principal has under this id.
+
+        Raises:
+            ConflictError: the id is taken, and ``if_exists`` is ``raise`` or the thread is not the principal's.
+            InvalidRequestError: the metadata cannot be stored.
+        """
+        row = {
+            "thread_id": thread_id,
+            "user_id": principal.user_id,
+            "assistant_id": assistant_id,
+            "title": title,
+            "metadata": _storable(metadata or {}),
+            "expires_at": expires_at,
+        }
+
+        def create(connection: Connection) -> Thread:
+            made = _insert(connection, row)
+            found = find(connection, thread_id)
+            if found is None or found.user_id != principal.user_id or (not made and if_exists == "raise"):
+                raise ConflictError(f"A thread with the id {thread_id} cannot be created: the id is taken.")
+            if made and title:
+                index_title(connection, thread_id, principal.user_id, title)
+            return found
+
+        return await self._database.write(create)
+
+    async def get(self, principal: Principal, thread_id: str) -> Thread:
+        """Raises NotFoundError."""
+        return await self._database.read(lambda connection: owned(connection, principal.user_id, thread_id))
+
+    async def update(
+        self,
+        principal: Principal,
+        thread_id: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        expires_at: datetime | None = None,
+    ) -> Thread:
+        """Merge ``metadata`` into the thread's, key by key. ``updated_at`` stays: it tells when the conversation went on.
+
+        Raises NotFoundError, or InvalidRequestError for metadata that cannot be stored.
+        """
+        new = _storable(metadata or {})
+
+        def update_row(connection: Connection) -> Thread:
+            thread = owned(connection, principal.user_id, thread_id, lock=True)
+            values: dict[str, Any] = {"metadata": {**thread.metadata, **new}}
+            if expires_at is not None:
+                values["expires_at"] = expires_at
+            connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(values))
+            return owned(connection, principal.user_id, thread_id)
+
+        return await self._database.write(update_row)
+
+    async def search(
+        self,
+        principal: Principal,
+        wanted: ThreadFilter = ThreadFilter(),
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        sort_by: SortBy = "updated_at",
+        descending: bool = True,
+    ) -> tuple[list[Thread], int]:
+        """One page of the principal's threads, and how many there are in all."""
+        column = threads.c["updated_at" if sort_by == "state_updated_at" else sort_by]
+        order = [key.desc() if descending else key.asc() for key in dict.fromkeys((column, threads.c.thread_id))]
+
+        def search(connection: Connection) -> tuple[list[Thread], int]:
+            where = _where(connection, principal.user_id, wanted)
+            page = select(threads).where(where).order_by(*order).limit(limit).offset(offset)
+            return [_thread(row) for row in connection.execute(page)], _count(connection, where)
+
+        return await self._database.read(search)
+
+    async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
+        return await self._database.read(
+            lambda connection: _count(connection, _where(connection, principal.user_id, wanted))
+        )
+
+    async def set_title(self, principal: Principal, thread_id: str, title: str) -> None:
+        """Raises NotFoundError."""
+
+        def rename(connection: Connection) -> None:
+            owned(connection, principal.user_id, thread_id, lock=True)
+            set_title(connection, thread_id, title)
+
+        await self._database.write(rename)
+
+
+# what others compose into their transactions ----------------------------------------------------------------------------
+
+
+def find(connection: Connection, thread_id: str) -> Thread | None:
+    """Whoever's it is."""
+    row = connection.execute(select(threads).where(threads.c.thread_id == thread_id)).first()
+    return _thread(row) if row else None
+
+
+def owned(connection: Connection, user_id: str, thread_id: str, *, lock: bool = False) -> Thread:
+    """The user's thread; with ``lock`` nobody else changes it before the transaction ends. Raises NotFoundError."""
+    query = select(threads).where(threads.c.thread_id == thread_id, threads.c.user_id == user_id)
+    row = connection.execute(query.with_for_update() if lock else query).first()
+    if row is None or not user_id:
+        raise NotFoundError(f"There is no thread {thread_id}.")
+    return _thread(row)
+
+
+def ensure_thread(
+    connection: Connection,
+    user_id: str,
+    thread_id: str,
+    *,
+    create: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+    assistant_id: str | None = None,
+) -> Thread:
+    """The user's thread, locked until the transaction ends; made if need be. ``metadata`` is for a new one.
+
+    Raises:
+        NotFoundError: there is none and ``create`` is false, or the id is another user's.
+        InvalidRequestError: the metadata cannot be stored.
+    """
+    if create:
+        row = {"thread_id": thread_id, "user_id": user_id, "assistant_id": assistant_id}
+        _insert(connection, row | {"metadata": _storable(metadata or {})})
+    return owned(connection, user_id, thread_id, lock=True)
+
+
+def set_status(connection: Connection, thread_id: str, status: ThreadStatus) -> None:
+    """Also notes that the conversation went on."""
+    values = {"status": status, "updated_at": utc_now()}
+    connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(values))
+
+
+def set_title(connection: Connection, thread_id: str, title: str, *, only_if_missing: bool = False) -> bool:
+    """Name the thread, on one line and not too long. ``only_if_missing``: a name that it has stays. True if it was named.
+
+    That is no news of the conversation, whose time stays as it is."""
+    title = shortened(title)
+    where = [threads.c.thread_id == thread_id, threads.c.user_id != _NOBODY]
+    if only_if_missing:
+        where.append(threads.c.title.is_(None))
+    named = update(threads).where(*where).values(title=title).returning(threads.c.user_id)
+    user_id = connection.execute(named).scalar()
+    if user_id is None:
+        return False
+    index_title(connection, thread_id, user_id, title)
+    return True
+
+
+def shortened(title: str) -> str:
+    """A title as it is stored: one line without control characters."""
+    printable = "".join(character if character.isprintable() else " " for character in title)
+    return " ".join(printable.split())[:MAX_TITLE]
+
+
+def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool:
+    """Take the thread from its owner, with all rows about it: from now on it is not there for anyone, nor is its id free.
+
+    What is kept elsewhere (checkpoints, files) goes next, then :func:`end_deletion`. False if a run of it is active.
+    Raises NotFoundError.
+    """
+    owned(connection, user_id, thread_id, lock=True)
+    active = select(runs.c.run_id).where(runs.c.thread_id == thread_id, runs.c.status.in_(("pending", "running")))
+    if connection.execute(active.limit(1)).first():
+        return False
+    of_thread = select(runs.c.run_id).where(runs.c.thread_id == thread_id)
+    for table in (tool_executions, steering):
+        connection.execute(delete(table).where(table.c.run_id.in_(of_thread)))
+    for table in (feedback, run_events, turns, runs, crons):
+        connection.execute(delete(table).where(table.c.thread_id == thread_id))
+    forget_thread(connection, thread_id)
+    gone = {"user_id": _NOBODY, "title": None, "metadata": {"deleted_from": user_id}, "expires_at": None}
+    connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(gone))
+    return True
+
+
+def end_deletion(connection: Connection, thread_id: str) -> None:
+    connection.execute(delete(threads).where(threads.c.thread_id == thread_id, threads.c.user_id == _NOBODY))
+
+
+def unfinished_deletions(connection: Connection) -> list[tuple[str, str]]:
+    """``(thread_id, user_id)`` of threads whose deletion was begun and not ended: the process died in between."""
+    rows = connection.execute(select(threads.c.thread_id, threads.c.metadata).where(threads.c.user_id == _NOBODY))
+    return [(row.thread_id, row.metadata["deleted_from"]) for row in rows]
+
+
+def expired(connection: Connection, limit: int = 100) -> list[tuple[str, str]]:
+    """``(thread_id, user_id)`` of threads whose time is over."""
+    query = select(threads.c.thread_id, threads.c.user_id).where(
+        threads.c.expires_at < utc_now(), threads.c.user_id != _NOBODY
+    )
+    return [(row.thread_id, row.user_id) for row in connection.execute(query.limit(limit))]
+
+
+def _insert(connection: Connection, row: Mapping[str, Any]) -> bool:
+    now = utc_now()
+    values = {**row, "status": "idle", "epoch": 0, "created_at": now, "updated_at": now}
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(threads).values(values).on_conflict_do_nothing(index_elements=["thread_id"])
+    return connection.execute(statement.returning(threads.c.thread_id)).first() is not None
+
+
+def _storable(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        encoded = orjson.dumps(metadata)
+    except TypeError as error:
+        raise InvalidRequestError(f"metadata cannot be stored: {error}.") from error
+    if b"\\u0000" in encoded:
+        raise InvalidRequestError("metadata cannot be stored: it holds a NUL character.")
+    return {key: value for key, value in metadata.items() if key not in OWNER_KEYS}
+
+
+def _where(connection: Connection, user_id: str, wanted: ThreadFilter) -> ColumnElement[bool]:
+    conditions: list[ColumnElement[bool]] = [threads.c.user_id == user_id]
+    if wanted.ids is not None:
+        conditions.append(threads.c.thread_id.in_(wanted.ids))
+    if wanted.status is not None:
+        conditions.append(threads.c.status == wanted.status)
+    if wanted.title is not None:
+        conditions.append(threads.c.title == wanted.title)
+    if metadata := _storable(wanted.metadata):
+        try:
+            conditions.append(contains(connection, threads.c.metadata, metadata))
+        except ValueError as error:
+            raise InvalidRequestError(f"metadata: {error}") from error
+    return and_(*conditions)
+
+
+def _count(connection: Connection, where: ColumnElement[bool]) -> int:
+    return connection.execute(select(func.count()).select_from(threads).where(where)).scalar_one()
+
+
+def _thread(row: Row[Any]) -> Thread:
+    return Thread(**row._mapping)

@@ -1,0 +1,211 @@
+"""The worker that does what :mod:`deerflow.tasks.job_rows` holds, in this process, next to those of other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from deerflow.storage.database import Database
+from deerflow.storage.tables import utc_now
+from deerflow.tasks import job_rows as jobs
+from deerflow.tasks.job_rows import Job
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[Job], Awaitable[None]]
+
+MAX_ATTEMPTS = 8
+LEASE = timedelta(seconds=60)
+POLL_SECONDS = 15.0
+"""How long a job that another process asked for may lie before this one notices."""
+
+
+class HopelessError(Exception):
+    """Raised by a handler: the job cannot succeed, do not try again. ``str`` says why, for the log."""
+
+
+class JobWorker:
+    """Args:
+    handlers: what to do for each kind of job. A handler may be called twice for one job, if a process dies at the
+        wrong moment. Whatever it raises, except HopelessError, is a reason to try again later.
+    concurrency: jobs of a kind at a time; those that wait for a slow service hold up no others.
+    lease: how long a job is held without a sign of life; it is renewed while its handler works.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        handlers: Mapping[str, Handler],
+        *,
+        concurrency: int = 4,
+        lease: timedelta = LEASE,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._database = database
+        self._handlers = dict(handlers)
+        self._concurrency = concurrency
+        self._lease = lease
+        self._clock = clock
+        self._bell = asyncio.Event()
+        self._working: dict[asyncio.Task[None], _Held] = {}
+        self._loop: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def start(self) -> None:
+        """Begin. Must be called on the event loop; further calls do nothing."""
+        self._loop = self._loop or asyncio.create_task(self._run(), name="jobs")
+
+    def ring(self) -> None:
+        """Look for work now, instead of within some seconds. Call it after the commit that asked for work."""
+        self._bell.set()
+
+    async def aclose(self, *, grace: float = 10.0) -> None:
+        """Take no more jobs, wait ``grace`` seconds for those in hand, then give them back. Idempotent."""
+        self._stopping = True
+        self._bell.set()
+        if self._loop is not None:
+            await asyncio.wait([self._loop], timeout=grace)
+            self._loop.cancel()
+        if self._working:
+            await asyncio.wait([*self._working], timeout=grace)
+        for task in self._working:
+            task.cancel()
+        await asyncio.gather(*self._working, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            self._bell.clear()
+            try:
+                await self._take()
+                pause = await self._pause()
+            except Exception:
+                logger.warning("Jobs cannot be read from the database; trying again.", exc_info=True)
+                pause = POLL_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._bell.wait()
+
+    async def _take(self) -> None:
+        while (free := self._free()) and not self._stopping:
+            now = self._clock()
+            until = now + self._lease
+
+            def take(connection: Connection) -> list[Job]:
+                found = [
+                    jobs.lease(connection, [kind], now=now, until=until, limit=limit)  # noqa: B023
+                    for kind, limit in free.items()
+                ]
+                return list(chain(*found))
+
+            leased = await self._database.write(take)
+            for job in leased:
+                self._begin(job)
+            if not leased:
+                return
+
+    def _free(self) -> dict[str, int]:
+        """How many jobs of which kinds may begin."""
+        in_hand = Counter(held.job.kind for held in self._working.values())
+        free = {kind: self._concurrency - in_hand[kind] for kind in self._handlers}
+        return {kind: number for kind, number in free.items() if number > 0}
+
+    def _begin(self, job: Job) -> None:
+        for held in self._working.values():
+            if held.job.id == job.id:  # the clock was set forward, and our own lease had seemed to be over
+                held.job = job
+                return
+        held = _Held(job)
+        task = asyncio.create_task(self._work(held), name=f"job {job.kind}")
+        self._working[task] = held
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        del self._working[task]
+        self._bell.set()
+
+    async def _pause(self) -> float:
+        free = self._free()
+        due = await self._database.read(lambda connection: jobs.next_due(connection, free)) if free else None
+        if due is None:
+            return POLL_SECONDS
+        return min(POLL_SECONDS, max(0.05, (due - self._clock()).total_seconds()))
+
+    async def _work(self, held: _Held) -> None:
+        handling = asyncio.ensure_future(self._handle(held.job))
+        renewing = asyncio.create_task(self._renew(held, handling))
+        outcome: BaseException | None = None
+        try:
+            await handling
+        except (Exception, asyncio.CancelledError) as error:
+            outcome = error
+        async with held.renewing:
+            renewing.cancel()
+        job = held.job
+        if outcome is None:
+            await self._settle(lambda connection: jobs.complete(connection, job))
+        elif isinstance(outcome, asyncio.CancelledError):
+            await self._settle(lambda connection: jobs.release(connection, job))
+        elif isinstance(outcome, HopelessError):
+            logger.warning("Gave up on %s %s: %s", job.kind, job.key, outcome)
+            await self._settle(lambda connection: jobs.complete(connection, job))
+        else:
+            await self._failed(job, outcome)
+
+    async def _handle(self, job: Job) -> None:
+        if job.attempts > MAX_ATTEMPTS:
+            raise HopelessError(f"{MAX_ATTEMPTS} processes died or lost their lease while they worked on it.")
+        await self._handlers[job.kind](job)
+
+    async def _renew(self, held: _Held, handling: asyncio.Future[None]) -> None:
+        while True:
+            await asyncio.sleep(self._lease.total_seconds() / 3)
+            async with held.renewing:
+                job, until = held.job, self._clock() + self._lease
+                try:
+                    renewed = await self._database.write(lambda connection: jobs.extend(connection, job, until))  # noqa: B023
+                except Exception:
+                    logger.warning("Cannot renew the lease of %s %s.", job.kind, job.key, exc_info=True)
+                    continue
+                if renewed is None:
+                    handling.cancel()
+                    return
+                held.job = renewed
+
+    async def _failed(self, job: Job, error: BaseException) -> None:
+        if job.attempts >= MAX_ATTEMPTS:
+            logger.error("Gave up on %s %s after %d attempts.", job.kind, job.key, job.attempts, exc_info=error)
+            await self._settle(lambda connection: jobs.complete(connection, job))
+            return
+        retry_at = self._clock() + backoff(job.attempts)
+        logger.info("%s %s failed, again at %s: %s", job.kind, job.key, retry_at.isoformat(), error)
+        text = f"{type(error).__name__}: {error}"[:1000]
+        await self._settle(lambda connection: jobs.fail(connection, job, text, retry_at=retry_at))
+
+    async def _settle(self, write: Callable[[Connection], None]) -> None:
+        """Write how it ended. If that fails, the lease runs out and the job is done again."""
+        try:
+            await self._database.write(write)
+        except Exception:
+            logger.warning("Cannot note how a job ended; it will be done again.", exc_info=True)
+
+
+class _Held:
+    """A job with its newest lease."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.renewing = asyncio.Lock()
+
+
+def backoff(attempts: int) -> timedelta:
+    """How long to wait after that many attempts: 4 s, 16 s, 64 s … at most an hour."""
+    return timedelta(seconds=min(3600, 4**attempts))

@@ -1,0 +1,80 @@
+"""What a run begins with: messages as clients send them, turned into those that a thread keeps."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
+
+from deerflow.agents.turn import FACTS, human_message
+from deerflow.errors import InvalidRequestError
+from deerflow.events.jsonable import HIDDEN_KEYS
+from deerflow.uploads.store import Upload, list_uploads
+
+OWN_KEYS = frozenset({FACTS, "run_id", "timestamp", "error", "loop_stop"})
+"""Keys of ``additional_kwargs`` that only we may write."""
+
+
+def messages_of(given: Any) -> list[AnyMessage]:
+    """The messages in a run's input: dictionaries of any of LangChain's forms, their ids and fields kept.
+
+    Raises:
+        InvalidRequestError: they are no messages; says what is wrong.
+    """
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    if isinstance(given, Mapping):
+        given = [given]
+    if not isinstance(given, Sequence):
+        raise InvalidRequestError("input.messages must be a list of messages.")
+    try:
+        messages: list[Any] = convert_to_messages(list(given))
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+        raise InvalidRequestError(f"input.messages cannot be read: {error}") from error
+    for message in messages:
+        message.id = message.id or str(uuid.uuid4())
+        for key in OWN_KEYS:
+            message.additional_kwargs.pop(key, None)
+    return messages
+
+
+def visible_input(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that a client may give to a graph, its messages read.
+
+    Raises:
+        InvalidRequestError: one that only the server sets.
+    """
+    for key in given:
+        if key in HIDDEN_KEYS or key.startswith("__") or ":" in key:
+            raise InvalidRequestError(f"input.{key}: is set by the server.")
+    return {**given, "messages": messages_of(given["messages"])} if "messages" in given else dict(given)
+
+
+def with_facts(
+    messages: Sequence[AnyMessage], *, run_id: str, now: datetime, uploads_dir: Path | None
+) -> list[AnyMessage]:
+    """``messages`` with the facts of the turn recorded with each of the person's messages. Reads the uploads directory."""
+    return [
+        _human(message, run_id, now, uploads_dir) if isinstance(message, HumanMessage) else message
+        for message in messages
+    ]
+
+
+def _human(message: HumanMessage, run_id: str, now: datetime, uploads_dir: Path | None) -> HumanMessage:
+    told = message.additional_kwargs
+    files = _named_uploads(told.get("files"), uploads_dir)
+    made = human_message(message.content, now=now, run_id=run_id, files=files, uploads_dir=uploads_dir)
+    own = made.additional_kwargs
+    return message.model_copy(update={"name": message.name or made.name, "additional_kwargs": {**told, **own}})
+
+
+def _named_uploads(files: Any, uploads_dir: Path | None) -> list[Upload]:
+    """Those uploads of the thread that a message says it came with."""
+    if uploads_dir is None or not isinstance(files, list):
+        return []
+    names = {file.get("filename") for file in files if isinstance(file, Mapping)}
+    return [upload for upload in list_uploads(uploads_dir) if upload.filename in names]

@@ -1,0 +1,294 @@
+"""Threads from beginning to end: made, found, copied, pruned, deleted with everything that belongs to them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.messages import HumanMessage
+from langgraph.types import StateUpdate
+from sqlalchemy import Connection, insert, literal, select
+
+from deerflow.config import Paths
+from deerflow.errors import ConflictError, NotFoundError
+from deerflow.events.jsonable import plain
+from deerflow.identity import Principal
+from deerflow.sandbox.interface import sandbox_id
+from deerflow.storage import search as message_search
+from deerflow.storage.checkpoints.base import Checkpointer
+from deerflow.storage.database import Database
+from deerflow.storage.runs import RunStore
+from deerflow.storage.search import MessageSearch
+from deerflow.storage.tables import turns, utc_now
+from deerflow.storage.thread_lock import ThreadBusyError
+from deerflow.storage.threads import (
+    IfExists,
+    SortBy,
+    Thread,
+    ThreadFilter,
+    ThreadRepository,
+    begin_deletion,
+    end_deletion,
+    expired,
+    unfinished_deletions,
+)
+from deerflow.threads.checkpoint import compact, provisional_title
+from deerflow.threads.copy import copy_tree
+from deerflow.threads.states import Graph, ThreadStates
+from deerflow.threads.transcript import TranscriptView
+
+if TYPE_CHECKING:
+    from deerflow.events.log import EventLog
+    from deerflow.storage.thread_lock import ThreadLock
+
+logger = logging.getLogger(__name__)
+
+PruneStrategy = Literal["delete", "keep_latest"]
+
+LOCK_WAIT = 30.0
+"""Seconds that a deletion waits for a run that is being stopped."""
+
+
+@dataclass(frozen=True)
+class ThreadParts:
+    """What threads are made of besides rows."""
+
+    paths: Paths
+    checkpointer: Checkpointer
+    event_log: EventLog
+    lock: ThreadLock
+    graph: Graph
+    stop_run: Callable[[Principal, str], Awaitable[object]]
+    """Ends a run of the principal, and returns when it has ended. May raise ConflictError or NotFoundError: it had."""
+    destroy_sandbox: Callable[[str], Awaitable[None]]
+    """Ends the sandbox with this id, if there is one."""
+
+
+class ThreadService:
+    def __init__(self, database: Database, parts: ThreadParts) -> None:
+        self._database = database
+        self._parts = parts
+        self._runs = RunStore(database)
+        self.repository = ThreadRepository(database)
+        self.states = ThreadStates(database, self.repository, parts.graph, parts.lock)
+        self.transcript = TranscriptView(database, self.repository, self.states, parts.event_log)
+        self.messages = MessageSearch(database)
+
+    async def create(
+        self,
+        principal: Principal,
+        thread_id: str | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        assistant_id: str | None = None,
+        if_exists: IfExists = "do_nothing",
+        ttl: timedelta | None = None,
+        supersteps: Sequence[Sequence[StateUpdate]] = (),
+    ) -> dict[str, Any]:
+        """Make a thread, empty or with the steps of an imported one; None for the id makes one.
+
+        Raises:
+            ConflictError: the id is taken.
+            InvalidRequestError: steps that do not fit the state, metadata that cannot be stored.
+        """
+        made = await self.repository.create(
+            principal,
+            thread_id or str(uuid.uuid4()),
+            metadata=metadata,
+            assistant_id=assistant_id,
+            expires_at=None if ttl is None else utc_now() + ttl,
+            if_exists=if_exists,
+        )
+        if supersteps:
+            try:
+                await self.states.replay(principal, made.thread_id, supersteps)
+            except BaseException:
+                await self.delete(principal, made.thread_id)
+                raise
+            return await self.get(principal, made.thread_id)
+        return thread_json(made)
+
+    async def get(self, principal: Principal, thread_id: str) -> dict[str, Any]:
+        """The thread with its values and what it waits for. Raises NotFoundError."""
+        thread = await self.repository.get(principal, thread_id)
+        snapshot = await self.states.snapshot(thread_id)
+        values = await asyncio.to_thread(self.states.view.values, snapshot.values, thread.title)
+        asked = {
+            task.id: [plain(interrupt) for interrupt in task.interrupts] for task in snapshot.tasks if task.interrupts
+        }
+        return thread_json(thread) | {"values": values, "interrupts": asked}
+
+    async def search(
+        self,
+        principal: Principal,
+        wanted: ThreadFilter = ThreadFilter(),
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        sort_by: SortBy = "updated_at",
+        descending: bool = True,
+    ) -> tuple[list[dict[str, Any]], int]:
+        """A page of threads and how many there are. Their values are their titles: no state is read.
+
+        A thread that has no title yet is called as its first run begins.
+        """
+        found, total = await self.repository.search(
+            principal, wanted, limit=limit, offset=offset, sort_by=sort_by, descending=descending
+        )
+        begun = [thread.thread_id for thread in found if not thread.title and thread.status == "busy"]
+        titles = await self._runs.first_words(begun) if begun else {}
+        return [_titled(thread_json(thread), titles.get(thread.thread_id)) for thread in found], total
+
+    async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
+        return await self.repository.count(principal, wanted)
+
+    async def update(
+        self,
+        principal: Principal,
+        thread_id: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        ttl: timedelta | None = None,
+    ) -> dict[str, Any]:
+        """Merge ``metadata`` into the thread's. Raises NotFoundError."""
+        expires_at = None if ttl is None else utc_now() + ttl
+        return thread_json(await self.repository.update(principal, thread_id, metadata=metadata, expires_at=expires_at))
+
+    async def delete(self, principal: Principal, thread_id: str) -> None:
+        """Delete the thread: its run is stopped; checkpoints, events, runs, feedback, files and sandbox go with it.
+
+        For its owner it is gone as soon as the run has ended; should the process die before the rest is gone,
+        :meth:`finish_deletions` does it.
+
+        Raises:
+            NotFoundError: there is no such thread.
+            ConflictError: new runs were started again and again meanwhile.
+        """
+        await self.repository.get(principal, thread_id)
+        for _ in range(5):
+            await self._stop_runs(principal, thread_id)
+            if await self._database.write(lambda connection: begin_deletion(connection, principal.user_id, thread_id)):
+                await self._remove(thread_id, principal.user_id)
+                return
+        raise ConflictError(f"Thread {thread_id} cannot be deleted: new runs start all the time.", code="thread_busy")
+
+    async def finish_deletions(self) -> int:
+        """Delete the rest of threads whose deletion was cut off, and threads whose time is over. How many there were."""
+        cut_off = await self._database.read(unfinished_deletions)
+        for thread_id, user_id in cut_off:
+            await self._remove(thread_id, user_id)
+        over = await self._database.read(expired)
+        for thread_id, user_id in over:
+            try:
+                await self.delete(Principal(user_id, source="internal"), thread_id)
+            except (NotFoundError, ConflictError) as error:
+                logger.info("Thread %s is over its time and stays for now: %s", thread_id, error)
+        return len(cut_off) + len(over)
+
+    async def copy(self, principal: Principal, thread_id: str) -> dict[str, Any]:
+        """A new thread with the same history, files and title; runs and feedback stay with the first one.
+
+        Raises:
+            NotFoundError: there is no such thread.
+            ConflictError: a run of it is active.
+        """
+        source = await self.repository.get(principal, thread_id)
+        user = principal.user_id
+        async with self.states.alone(source):
+            made = await self.repository.create(
+                principal,
+                str(uuid.uuid4()),
+                metadata=source.metadata,
+                assistant_id=source.assistant_id,
+                title=source.title,
+                if_exists="raise",
+            )
+            target = made.thread_id
+            paths = self._parts.paths
+            try:
+                await asyncio.to_thread(copy_tree, paths.user_data(thread_id, user), paths.user_data(target, user))
+                await self._parts.checkpointer.acopy_thread(thread_id, target)
+                await self._database.write(lambda connection: _copy_turns(connection, thread_id, target))
+                messages = (await self.states.snapshot(target)).values.get("messages", ())
+                await self._database.write(lambda connection: message_search.index(connection, target, user, messages))
+            except BaseException:
+                await self.delete(principal, target)
+                raise
+        return await self.get(principal, target)
+
+    async def prune(self, principal: Principal, thread_ids: Sequence[str], strategy: PruneStrategy = "delete") -> int:
+        """Delete threads, or all but their newest state. How many: those that are not there or in use are left out."""
+        pruned = 0
+        for thread_id in dict.fromkeys(thread_ids):
+            try:
+                if strategy == "delete":
+                    await self.delete(principal, thread_id)
+                    pruned += 1
+                else:
+                    pruned += await self._compact(await self.repository.get(principal, thread_id))
+            except (NotFoundError, ConflictError):
+                continue
+        return pruned
+
+    async def _compact(self, thread: Thread) -> bool:
+        """Keep the newest state alone. False if there is none, or the thread waits in the middle of a turn."""
+        graph = await self._parts.graph()
+        async with self.states.alone(thread):
+            return await compact(graph, self._parts.checkpointer, thread.thread_id)
+
+    async def _stop_runs(self, principal: Principal, thread_id: str) -> None:
+        for run in reversed(await self._runs.active(thread_id)):
+            try:
+                await self._parts.stop_run(principal, run.run_id)
+            except (ConflictError, NotFoundError):
+                continue
+
+    async def _remove(self, thread_id: str, user_id: str) -> None:
+        """Everything that is left of a thread whose deletion was begun. Repeatable."""
+        try:
+            async with self._parts.lock.hold(user_id, thread_id, wait=LOCK_WAIT):
+                await self._remove_parts(thread_id, user_id)
+        except ThreadBusyError:
+            logger.warning("Thread %s is deleted while something still holds it.", thread_id)
+            await self._remove_parts(thread_id, user_id)
+        await self._database.write(lambda connection: end_deletion(connection, thread_id))
+
+    async def _remove_parts(self, thread_id: str, user_id: str) -> None:
+        await self._parts.destroy_sandbox(sandbox_id(thread_id, user_id))
+        await self._parts.event_log.delete(thread_id)
+        await self._parts.checkpointer.adelete_thread(thread_id)
+        await asyncio.to_thread(self._parts.paths.delete_thread_dir, thread_id, user_id)
+
+
+def thread_json(thread: Thread) -> dict[str, Any]:
+    """A thread as clients of LangGraph's API read it, without its state."""
+    return {
+        "thread_id": thread.thread_id,
+        "created_at": _iso(thread.created_at),
+        "updated_at": _iso(thread.updated_at),
+        "state_updated_at": _iso(thread.updated_at),
+        "metadata": thread.metadata,
+        "status": thread.status,
+        "config": {},
+        "values": {"title": thread.title} if thread.title else {},
+        "interrupts": {},
+    }
+
+
+def _titled(thread: dict[str, Any], words: str | None) -> dict[str, Any]:
+    return thread | {"values": {"title": provisional_title(HumanMessage(words))}} if words else thread
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat()
+
+
+def _copy_turns(connection: Connection, source: str, target: str) -> None:
+    columns = [column for column in turns.c if column.name != "thread_id"]
+    copied = select(literal(target), *columns).where(turns.c.thread_id == source)
+    connection.execute(insert(turns).from_select(["thread_id", *(column.name for column in columns)], copied))

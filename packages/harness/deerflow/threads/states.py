@@ -1,0 +1,311 @@
+"""The state of threads: read as it is or was, changed by hand, forked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import InvalidUpdateError
+from langgraph.types import StateSnapshot, StateUpdate
+
+from deerflow.agents.factory import Agent
+from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
+from deerflow.events.jsonable import HIDDEN_KEYS
+from deerflow.identity import Principal
+from deerflow.storage.checkpoints.metadata import annotate
+from deerflow.storage.database import Database
+from deerflow.storage.runs import RunStore
+from deerflow.storage.storable import storable
+from deerflow.storage.tables import utc_now
+from deerflow.storage.thread_lock import ThreadLock
+from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
+from deerflow.threads.history import read_history
+from deerflow.threads.input import OWN_KEYS, messages_of
+from deerflow.threads.state_view import StateView, checkpoint_of
+
+Graph = Callable[[], Awaitable[Agent]]
+"""Gives an agent's graph with a checkpointer: whose, does not matter, since all have the same state."""
+
+LOCK_WAIT = 10.0
+"""Seconds. A run that has just ended needs a moment to let go of its thread."""
+
+
+_NO_PARENT: Any = {"configurable": {}}
+
+
+class ThreadStates:
+    """Args:
+    graph: see :data:`Graph`.
+    lock: so that nothing executes on a thread while its state is changed.
+    """
+
+    def __init__(self, database: Database, repository: ThreadRepository, graph: Graph, lock: ThreadLock) -> None:
+        self._database = database
+        self._threads = repository
+        self._runs = RunStore(database)
+        self._graph = graph
+        self._lock = lock
+        self.view = StateView()
+
+    async def get(
+        self,
+        principal: Principal,
+        thread_id: str,
+        *,
+        checkpoint: Mapping[str, Any] | None = None,
+        subgraphs: bool = False,
+    ) -> dict[str, Any]:
+        """The thread's state, as it is or was at ``checkpoint``: ``{checkpoint_id, checkpoint_ns}``, both optional.
+
+        Raises:
+            NotFoundError: no such thread or checkpoint.
+        """
+        thread = await self._threads.get(principal, thread_id)
+        snapshot = await self.snapshot(thread_id, checkpoint, subgraphs=subgraphs)
+        state = await asyncio.to_thread(self.view.state, snapshot, thread.title)
+        if checkpoint is None and thread.status == "busy" and not state["next"]:
+            # A run is on its way and has saved nothing yet: who reads the state to see whether to follow it must see it.
+            state["next"] = ["__start__"]
+        return state
+
+    async def snapshot(
+        self, thread_id: str, checkpoint: Mapping[str, Any] | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot:
+        """Whoever's thread it is. Raises NotFoundError for a checkpoint that is named and not there."""
+        config = _config(thread_id, checkpoint)
+        graph = await self._graph()
+        try:
+            snapshot = await graph.aget_state(config, subgraphs=subgraphs)
+        except ValueError as error:
+            raise NotFoundError(f"Thread {thread_id} has no such subgraph.") from error
+        where = config["configurable"]
+        if snapshot.created_at is None and (where["checkpoint_ns"] or "checkpoint_id" in where):
+            raise NotFoundError(
+                f"Thread {thread_id} has no checkpoint {where.get('checkpoint_id') or where['checkpoint_ns']}."
+            )
+        return snapshot
+
+    async def beginning(self, thread_id: str) -> str | None:
+        """The checkpoint before the thread's first message; None if it was removed by a compaction."""
+        saver: Any = (await self._graph()).checkpointer
+        async for found in saver.alist(_config(thread_id, None), filter={"step": -1}, limit=1):
+            return found.config["configurable"]["checkpoint_id"]
+        return None
+
+    async def parents(self, thread_id: str) -> dict[str, str | None]:
+        """By checkpoint of the thread: the one that it followed."""
+        saver: Any = (await self._graph()).checkpointer
+        return {
+            found.config["configurable"]["checkpoint_id"]: (found.parent_config or _NO_PARENT)["configurable"].get(
+                "checkpoint_id"
+            )
+            async for found in saver.alist(_config(thread_id, None))
+        }
+
+    async def history(
+        self,
+        principal: Principal,
+        thread_id: str,
+        *,
+        limit: int = 10,
+        before: str | None = None,
+        checkpoint: Mapping[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> list[dict[str, Any]]:
+        """States of the thread, the newest first.
+
+        Args:
+            before: a checkpoint id: only older ones.
+            checkpoint: ``checkpoint_id``: this one and older ones; ``checkpoint_ns``: of this subgraph.
+            metadata: only checkpoints whose metadata has these entries.
+
+        Raises:
+            InvalidRequestError: a key of ``metadata`` that cannot be looked for.
+        """
+        thread = await self._threads.get(principal, thread_id)
+        where = dict(checkpoint or {})
+        first = where.pop("checkpoint_id", None)
+        config = _config(thread_id, where)
+        graph = await self._graph()
+        page: list[StateSnapshot] = []
+        try:
+            if first is not None and limit > 0:
+                page = await read_history(graph, _config(thread_id, checkpoint), limit=1, filter=metadata)
+                before = min(first, before) if before else first
+            if len(page) < limit:
+                older = _config(thread_id, {**where, "checkpoint_id": before}) if before else None
+                page += await read_history(graph, config, limit=limit - len(page), before=older, filter=metadata)
+        except ValueError as error:  # LangGraph's savers do not look for every key
+            raise InvalidRequestError(f"metadata: {_first_line(error)}") from error
+        return await asyncio.to_thread(lambda: [self.view.state(snapshot, thread.title) for snapshot in page])
+
+    async def update(
+        self,
+        principal: Principal,
+        thread_id: str,
+        values: Mapping[str, Any] | None,
+        *,
+        as_node: str | None = None,
+        checkpoint: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Change the state by hand; the new checkpoint follows the newest one, or ``checkpoint``, from which it forks.
+
+        A title alone changes at any time, even during a run. None for ``values`` forks without a change.
+
+        Returns:
+            The checkpoint that is the newest now: ``{thread_id, checkpoint_ns, checkpoint_id}``.
+
+        Raises:
+            NotFoundError: no such thread or checkpoint.
+            ConflictError: a run of the thread is active.
+            InvalidRequestError: a value that the state does not have, or that cannot be set; an unknown node.
+        """
+        thread = await self._threads.get(principal, thread_id)
+        title = shortened(values["title"]) if values and isinstance(values.get("title"), str) else None
+        if title:
+            await self._threads.set_title(principal, thread_id, title)
+            if set(values or ()) == {"title"} and as_node is None and checkpoint is None:
+                return await self._retitle(thread, title)
+        async with self.alone(thread):
+            base = await self.snapshot(thread_id, checkpoint)
+            return await self._update(thread_id, base, values, as_node, checkpoint)
+
+    async def _retitle(self, thread: Thread, title: str) -> dict[str, Any]:
+        """Put the title into the state as well, where that disturbs nothing: neither a run nor a question that waits."""
+        snapshot = await self.snapshot(thread.thread_id)
+        settled = snapshot.created_at is not None and not snapshot.next and not snapshot.tasks
+        if settled and not await self._is_busy(thread.thread_id):
+            try:
+                async with self.alone(thread, wait=0):
+                    base = await self.snapshot(thread.thread_id)
+                    if not base.next and not base.tasks:
+                        return await self._update(thread.thread_id, base, {"title": title}, None, None)
+            except ConflictError:
+                pass  # A run has begun; the thread's row has the title.
+        return checkpoint_of(snapshot.config) or {}
+
+    async def _update(
+        self,
+        thread_id: str,
+        base: StateSnapshot,
+        values: Mapping[str, Any] | None,
+        as_node: str | None,
+        checkpoint: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        graph = await self._graph()
+        checked = None if values is None else checked_values(graph, values, base)
+        try:
+            config = await graph.aupdate_state(_config(thread_id, checkpoint), checked, as_node=as_node)
+        except InvalidUpdateError as error:
+            raise InvalidRequestError(_first_line(error)) from error
+        now = await self.snapshot(thread_id)
+        status = "interrupted" if now.next else "idle"
+        await self._database.write(lambda connection: set_status(connection, thread_id, status))
+        return checkpoint_of(config) or {}
+
+    async def replay(self, principal: Principal, thread_id: str, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
+        """Write whole steps into a new thread, as when it is imported. Raises as :meth:`update` does."""
+        thread = await self._threads.get(principal, thread_id)
+        graph = await self._graph()
+        async with self.alone(thread):
+            base = await self.snapshot(thread_id)
+            checked = [
+                [
+                    update._replace(
+                        values=None if update.values is None else checked_values(graph, update.values, base)
+                    )
+                    for update in step
+                ]
+                for step in supersteps
+            ]
+            try:
+                await graph.abulk_update_state(_config(thread_id, None), checked)
+            except (InvalidUpdateError, ValueError) as error:
+                raise InvalidRequestError(f"supersteps: {_first_line(error)}") from error
+        values = (await self.snapshot(thread_id)).values
+        if title := values.get("title"):
+            await self._database.write(lambda connection: set_title(connection, thread_id, title))
+
+    async def annotate(
+        self,
+        principal: Principal,
+        thread_id: str,
+        metadata: Mapping[str, Any],
+        *,
+        checkpoint: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Merge ``metadata`` into that of a checkpoint, the newest by default. Raises NotFoundError if there is none."""
+        await self._threads.get(principal, thread_id)
+        snapshot = await self.snapshot(thread_id, checkpoint)
+        where = checkpoint_of(snapshot.config) or {}
+        if snapshot.created_at is None:
+            raise NotFoundError(f"Thread {thread_id} has no checkpoint yet.")
+        reserved = {"source", "step", "parents", "run_id"} | {key for key in metadata if key.startswith("__")}
+        if taken := sorted(reserved & set(metadata)):
+            raise InvalidRequestError(f"metadata.{taken[0]}: is set by the server.")
+        ns, checkpoint_id = where["checkpoint_ns"], where["checkpoint_id"]
+        try:
+            await self._database.write(
+                lambda connection: annotate(connection, thread_id, ns, checkpoint_id, storable(metadata))
+            )
+        except TypeError as error:  # a number of more than 64 bits
+            raise InvalidRequestError(f"metadata: cannot be stored: {error}.") from error
+        return where
+
+    async def _is_busy(self, thread_id: str) -> bool:
+        now = utc_now()
+        return any(run.due_at is None or run.due_at <= now for run in await self._runs.active(thread_id))
+
+    @asynccontextmanager
+    async def alone(self, thread: Thread, *, wait: float = LOCK_WAIT) -> AsyncIterator[None]:
+        """Nothing runs on the thread inside of this. Raises ConflictError if something does."""
+        await self.check_idle(thread.thread_id)
+        async with self._lock.hold(thread.user_id, thread.thread_id, wait=wait):
+            await self.check_idle(thread.thread_id)
+            yield
+
+    async def check_idle(self, thread_id: str) -> None:
+        """Raises ConflictError if a run of the thread is active."""
+        if await self._is_busy(thread_id):
+            raise ConflictError(
+                f"Thread {thread_id} has an active run. Wait for its end or stop it first.", code="thread_busy"
+            )
+
+
+def checked_values(graph: Agent, values: Mapping[str, Any], base: StateSnapshot) -> dict[str, Any]:
+    """``values`` of a request as the graph takes them. Raises InvalidRequestError."""
+    checked = dict(values)
+    for key in checked:
+        if key in HIDDEN_KEYS:
+            raise InvalidRequestError(f"values.{key}: is set by the server.")
+        if key not in graph.channels or key.startswith("__") or ":" in key:
+            raise InvalidRequestError(f"values.{key}: the state of this thread has no such value.")
+    if isinstance(title := checked.get("title"), str):
+        checked["title"] = shortened(title)
+    if "messages" in checked:
+        known = {message.id: message for message in (base.values or {}).get("messages", ())}
+        checked["messages"] = [
+            _with_own_keys(message, known.get(message.id)) for message in messages_of(checked["messages"])
+        ]
+    return checked
+
+
+def _with_own_keys(message: Any, known: BaseMessage | None) -> Any:
+    """A message that comes back keeps what we had recorded with it: requests compiled from it must not change."""
+    own = {key: value for key, value in known.additional_kwargs.items() if key in OWN_KEYS} if known else {}
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, **own}}) if own else message
+
+
+def _config(thread_id: str, checkpoint: Mapping[str, Any] | None) -> RunnableConfig:
+    where: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": (checkpoint or {}).get("checkpoint_ns") or ""}
+    if checkpoint_id := (checkpoint or {}).get("checkpoint_id"):
+        where["checkpoint_id"] = checkpoint_id
+    return {"configurable": where}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]

@@ -1,0 +1,252 @@
+"""What was said in a thread: its messages one after the other, which run they belong to, and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from sqlalchemy import Connection, select
+
+from deerflow.errors import NotFoundError
+from deerflow.identity import Principal
+from deerflow.storage.database import Database
+from deerflow.storage.runs import Run, find
+from deerflow.storage.tables import runs, turns
+from deerflow.storage.threads import ThreadRepository
+from deerflow.threads.branches import are_joined, branches, turns_of
+from deerflow.threads.export import as_json, as_markdown
+from deerflow.threads.feedback import Feedback, FeedbackRepository
+
+if TYPE_CHECKING:
+    from deerflow.events.log import EventLog
+    from deerflow.threads.states import ThreadStates
+
+CALLERS = ("lead_agent", "subagent", "middleware")
+_EVENT_TYPES = {"human": "llm.human.input", "ai": "llm.ai.response", "tool": "llm.tool.result"}
+
+
+class TranscriptView:
+    def __init__(
+        self, database: Database, repository: ThreadRepository, states: ThreadStates, event_log: EventLog
+    ) -> None:
+        self._database = database
+        self._threads = repository
+        self._states = states
+        self._log = event_log
+        self._feedback = FeedbackRepository(database)
+
+    async def messages(
+        self,
+        principal: Principal,
+        thread_id: str,
+        *,
+        limit: int = 50,
+        before_seq: int | None = None,
+        after_seq: int | None = None,
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """A page of the thread's messages, in order, and whether there are more in that direction.
+
+        The last ones, the last ones before ``before_seq``, or the first ones after ``after_seq``. Each is
+        ``{thread_id, run_id, event_type, category, content, metadata, seq, created_at, feedback}``; ``content`` is the
+        message, ``seq`` its place in the thread, from 1.
+        """
+        await self._threads.get(principal, thread_id)
+        return _page(await self._entries(principal, thread_id), limit, before_seq, after_seq)
+
+    async def run_messages(
+        self,
+        principal: Principal,
+        run_id: str,
+        *,
+        thread_id: str | None = None,
+        limit: int = 50,
+        before_seq: int | None = None,
+        after_seq: int | None = None,
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """As :meth:`messages`, of one run. Raises NotFoundError."""
+        run = await self._run(principal, run_id, thread_id)
+        entries = [entry for entry in await self._entries(principal, run.thread_id) if entry["run_id"] == run_id]
+        return _page(entries, limit, before_seq, after_seq)
+
+    async def events(
+        self,
+        principal: Principal,
+        run_id: str,
+        *,
+        thread_id: str | None = None,
+        event_types: Collection[str] | None = None,
+        limit: int = 500,
+    ) -> list[dict[str, Any]]:
+        """The run's events so far, from the first on: ``{seq, run_id, thread_id, event_type, namespace, content}``.
+
+        ``event_types``: only these of LangGraph's stream modes, and metadata, error, end.
+        """
+        run = await self._run(principal, run_id, thread_id)
+        found: list[dict[str, Any]] = []
+        async with aclosing(self._log.read(run.thread_id, run_id=run_id, heartbeat=0, ended=_yes)) as pages:
+            async for page in pages:
+                for event in page:
+                    if event_types is None or event.method in event_types:
+                        found.append(
+                            {
+                                "seq": event.seq,
+                                "run_id": run_id,
+                                "thread_id": run.thread_id,
+                                "event_type": event.method,
+                                "namespace": list(event.namespace),
+                                "content": event.data,
+                            }
+                        )
+                if not page or len(found) >= limit:
+                    break
+        return found[:limit]
+
+    async def turns(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
+        """The person's messages from which a conversation can be taken up again: edited, or answered anew.
+
+        ``{message_id, run_id, checkpoint_id, created_at, parent_message_id, end_checkpoint_id}`` in order; a run with
+        ``checkpoint_id`` begins before it. Of several with the same ``parent_message_id`` each is another way on from there,
+        and the thread goes back to one by a fork from its ``end_checkpoint_id``.
+        """
+        await self._threads.get(principal, thread_id)
+        told = await self._database.read(lambda connection: turns_of(connection, thread_id))
+        if any(turn.before == "" for turn in told):
+            beginning = await self._states.beginning(thread_id)
+            told = [replace(turn, before=beginning) if turn.before == "" else turn for turn in told]
+        ways = branches(told, {} if are_joined(told) else await self._states.parents(thread_id))
+        return [
+            {
+                "message_id": turn.message_id,
+                "run_id": turn.run_id,
+                "checkpoint_id": turn.before,
+                "created_at": turn.created_at.isoformat(),
+                "parent_message_id": ways[turn.message_id].parent if turn.message_id in ways else None,
+                "end_checkpoint_id": ways[turn.message_id].end if turn.message_id in ways else None,
+            }
+            for turn in told
+        ]
+
+    async def token_usage(self, principal: Principal, thread_id: str) -> dict[str, Any]:
+        """``{thread_id, total_tokens, total_input_tokens, total_output_tokens, total_runs, cost, by_model, by_caller}``.
+
+        ``by_model`` is ``{name: {tokens, runs}}``, ``by_caller`` the tokens of lead_agent, subagent and middleware.
+        """
+        await self._threads.get(principal, thread_id)
+        query = select(runs.c.usage, runs.c.input_tokens, runs.c.output_tokens, runs.c.cost).where(
+            runs.c.thread_id == thread_id
+        )
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return {"thread_id": thread_id, **_usage(rows)}
+
+    async def export(self, principal: Principal, thread_id: str, format: Literal["md", "json"]) -> tuple[str, bytes]:
+        """The conversation as a file: its name and content. Hidden messages are left out."""
+        thread = await self._threads.get(principal, thread_id)
+        messages = (await self._states.snapshot(thread_id)).values.get("messages", ())
+        name = re.sub(r"[^\w. -]+", "_", thread.title or "")[:100].strip(". ") or thread_id
+        if format == "md":
+            return f"{name}.md", as_markdown(thread.title, messages).encode("utf-8", "replace")
+        shown = as_json(thread.title, thread_id, [self._states.view.message(message) for message in messages])
+        return f"{name}.json", await asyncio.to_thread(orjson.dumps, shown)
+
+    async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
+        run = await self._database.read(lambda connection: find(connection, run_id))
+        if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
+            raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
+        return run
+
+    async def _entries(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
+        messages = (await self._states.snapshot(thread_id)).values.get("messages", ())
+        run_of = await self._database.read(lambda connection: _runs_of_messages(connection, thread_id))
+        entries: list[dict[str, Any]] = []
+        run_id: str | None = None
+        since: str | None = None
+        for seq, message in enumerate(messages, 1):
+            if isinstance(message, HumanMessage):
+                run_id = run_of.get(message.id or "") or message.additional_kwargs.get("run_id") or run_id
+                since = message.additional_kwargs.get("timestamp") or since
+            entries.append(
+                {
+                    "thread_id": thread_id,
+                    "run_id": run_id,
+                    "event_type": _EVENT_TYPES.get(message.type, message.type),
+                    "category": "message",
+                    "content": self._states.view.message(message),
+                    "metadata": _metadata(message),
+                    "seq": seq,
+                    "created_at": message.additional_kwargs.get("timestamp") or since,
+                    "feedback": None,
+                }
+            )
+        _attach(entries, await self._feedback.of_thread(principal, thread_id))
+        return entries
+
+
+async def _yes() -> bool:
+    return True
+
+
+def _runs_of_messages(connection: Connection, thread_id: str) -> dict[str, str]:
+    taken = select(turns.c.message_id, turns.c.run_id).where(turns.c.thread_id == thread_id)
+    return {row.message_id: row.run_id for row in connection.execute(taken)}
+
+
+def _metadata(message: AnyMessage) -> dict[str, Any]:
+    if not isinstance(message, AIMessage):
+        return {"tool": message.name} if isinstance(message, ToolMessage) and message.name else {}
+    return {"caller": "lead_agent"} | ({"usage": dict(message.usage_metadata)} if message.usage_metadata else {})
+
+
+def _attach(entries: Sequence[dict[str, Any]], judged: Mapping[str, Feedback]) -> None:
+    """A judgement stands with the message it is about: the one it names, else the last answer of its run."""
+    by_message = {entry["content"].get("id"): entry for entry in entries}
+    last_answer = {entry["run_id"]: entry for entry in entries if entry["event_type"] == _EVENT_TYPES["ai"]}
+    for run_id, given in judged.items():
+        entry = by_message.get(given.message_id) if given.message_id else None
+        if entry := entry or last_answer.get(run_id):
+            entry["feedback"] = {
+                "feedback_id": given.feedback_id,
+                "rating": given.rating,
+                "comment": given.comment,
+            }
+
+
+def _page(
+    entries: Sequence[dict[str, Any]], limit: int, before_seq: int | None, after_seq: int | None
+) -> tuple[list[dict[str, Any]], bool]:
+    if after_seq is not None:
+        found = [entry for entry in entries if entry["seq"] > after_seq]
+        return found[:limit], len(found) > limit
+    found = [entry for entry in entries if before_seq is None or entry["seq"] < before_seq]
+    return found[max(0, len(found) - limit) :], len(found) > limit
+
+
+def _usage(rows: Sequence[Any]) -> dict[str, Any]:
+    by_model: dict[str, dict[str, int]] = {}
+    by_caller = dict.fromkeys(CALLERS, 0)
+    for row in rows:
+        usage: Mapping[str, Mapping[str, Mapping[str, int]]] = row.usage or {}
+        for name, callers in usage.items():
+            model = by_model.setdefault(name, {"tokens": 0, "runs": 0})
+            model["runs"] += 1
+            for caller, counted in callers.items():
+                tokens = counted.get("input_tokens", 0) + counted.get("output_tokens", 0)
+                model["tokens"] += tokens
+                kind = caller.split(":")[0]
+                by_caller[kind if kind in by_caller else "middleware"] += tokens
+    read, written = sum(row.input_tokens for row in rows), sum(row.output_tokens for row in rows)
+    costs = [row.cost for row in rows if row.cost is not None]
+    return {
+        "total_tokens": read + written,
+        "total_input_tokens": read,
+        "total_output_tokens": written,
+        "total_runs": len(rows),
+        "cost": sum(costs) if costs else None,
+        "by_model": by_model,
+        "by_caller": by_caller,
+    }

@@ -1,0 +1,100 @@
+"""The house stays small and without circles. Its floors are held by import-linter, see ``pyproject.toml``."""
+
+from __future__ import annotations
+
+import ast
+import tokenize
+import tomllib
+from collections import Counter
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGES = Path(__file__).parents[1] / "packages"
+CEILINGS = tomllib.loads((Path(__file__).parent / "ceilings.toml").read_text())
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.ENCODING,
+}
+SOURCES = sorted(path for path in PACKAGES.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+
+
+def room(path: Path) -> str:
+    """``deerflow.runs`` for everything in that folder and below; modules beside the folders belong to the package."""
+    package, *rest = path.relative_to(PACKAGES).parts[1:]
+    return f"{package}.{rest[0]}" if len(rest) > 1 else package
+
+
+def size(path: Path) -> int:
+    """How many tokens of Python the file has, without comments, docstrings and layout."""
+    docstrings = {
+        (node.body[0].value.lineno, node.body[0].value.col_offset)
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+        and isinstance(node.body[0].value, ast.Constant)
+        and isinstance(node.body[0].value.value, str)
+    }
+    with path.open("rb") as file:
+        return sum(
+            token.type not in LAYOUT and token.start not in docstrings for token in tokenize.tokenize(file.readline)
+        )
+
+
+def imports() -> dict[str, set[str]]:
+    """Which module imports which, imports for type checkers and inside of functions included."""
+    modules = {module(path): path for path in SOURCES if path.suffix == ".py"}
+    found: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        targets: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                targets |= inner & modules.keys()
+                if inner - modules.keys():
+                    targets.add(node.module)
+        found[name] = targets & modules.keys() - {name}
+    return found
+
+
+def module(path: Path) -> str:
+    parts = path.relative_to(PACKAGES).with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SIZES = Counter[str]()
+for source in SOURCES:
+    SIZES[room(source)] += size(source)
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_a_room_stays_under_its_ceiling(name: str):
+    assert name in CEILINGS["rooms"], f"{name} is new: give it a ceiling in tests/ceilings.toml."
+    assert SIZES[name] <= CEILINGS["rooms"][name], (
+        f"{name} has {SIZES[name]} tokens. Delete something, or raise its ceiling and say why in the commit."
+    )
+
+
+def test_the_whole_stays_under_its_ceiling():
+    assert sum(SIZES.values()) <= CEILINGS["tokens"]
+    assert len(SOURCES) <= CEILINGS["files"]
+
+
+def test_no_ceiling_stands_over_nothing():
+    assert CEILINGS["rooms"].keys() <= SIZES.keys()
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    try:
+        TopologicalSorter(imports()).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))

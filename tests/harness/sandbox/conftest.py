@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contracts.sandbox.environment import thread_policy
 
-from deerflow.sandbox.contract import thread_policy
 from deerflow.sandbox.interface import Limits, Policy
 from deerflow.sandbox.isolated import IsolatedSandbox
 from deerflow.sandbox.isolating_provider import IsolatingProvider

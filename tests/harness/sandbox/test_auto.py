@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.contracts.sandbox.environment import thread_policy
 
 from deerflow.sandbox.auto import AutoSandboxProvider, UnavailableSandboxProvider
-from deerflow.sandbox.contract import thread_policy
 from deerflow.sandbox.interface import WORKSPACE, Isolation, Policy, ProbeReport, Problem, SandboxUnavailableError
 from deerflow.sandbox.isolating_provider import IsolatingProvider
 from deerflow.sandbox.launch import Launcher

@@ -17,8 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.sandbox.checks import CHECKS
+from tests.contracts.sandbox.environment import Check, Environment, NotApplicable, open_environment
 
-from deerflow.sandbox.contract import Check, Environment, NotApplicable, all_checks, open_environment
 from deerflow.sandbox.interface import ProbeReport
 from deerflow.sandbox.isolating_provider import IsolatingProvider
 from deerflow.sandbox.landlock import LandlockSandboxProvider
@@ -39,7 +40,6 @@ class MaskedProcProvider(BwrapSandboxProvider):
 
 
 PROVIDERS = (BwrapSandboxProvider, UsernsSandboxProvider, MaskedProcProvider, LandlockSandboxProvider)
-CHECKS = all_checks()
 LEAST_CHECKS = 71
 
 pytestmark = pytest.mark.sandbox

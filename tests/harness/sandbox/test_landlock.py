@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.sandbox.exhaustion import appeared, survivors
 from tests.harness.sandbox.conftest import Sandboxes
 
-from deerflow.sandbox.contract_exhaustion import appeared, survivors
 from deerflow.sandbox.interface import SandboxRuntimeError
 from deerflow.sandbox.landlock import LandlockSandbox, LandlockSandboxProvider
 from deerflow.sandbox.probe import describe

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.contracts.sandbox.environment import host_processes
+from tests.contracts.sandbox.exhaustion import appeared, survivors
 from tests.harness.sandbox.conftest import Sandboxes
 
-from deerflow.sandbox.contract import host_processes
-from deerflow.sandbox.contract_exhaustion import appeared, survivors
 from deerflow.sandbox.interface import (
     SKILLS,
     UPLOADS,

@@ -6,9 +6,9 @@ import asyncio
 import threading
 
 import pytest
+from tests.contracts.sandbox.exhaustion import appeared, survivors
 from tests.harness.sandbox.conftest import Sandboxes
 
-from deerflow.sandbox.contract_exhaustion import appeared, survivors
 from deerflow.sandbox.interface import (
     OUTPUTS,
     WORKSPACE,

@@ -10,8 +10,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from tests.contracts.sandbox.checks import CHECKS
+from tests.contracts.sandbox.environment import Check, Environment, NotApplicable, open_environment
 
-from deerflow.sandbox.contract import Check, Environment, NotApplicable, all_checks, open_environment
 from deerflow.sandbox.local import LocalSandboxProvider
 
 KNOWN_GAPS = {"37": "without namespaces a daemon that drops session and environment cannot be told from others"}
@@ -33,11 +34,11 @@ def environment() -> Iterator[Environment]:
 
 
 def test_enough_of_the_suite_applies(environment: Environment) -> None:
-    applicable = {check.id for check in all_checks() if check.unmet(environment.sandbox.isolation) is None}
+    applicable = {check.id for check in CHECKS if check.unmet(environment.sandbox.isolation) is None}
     assert applicable >= AT_LEAST
 
 
-@pytest.mark.parametrize("check", all_checks(), ids=lambda check: f"{check.id}-{check.title}")
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.id}-{check.title}")
 async def test_the_promise_is_kept(environment: Environment, check: Check) -> None:
     if (reason := check.unmet(environment.sandbox.isolation)) is not None:
         pytest.skip(f"no isolation: {reason}")

@@ -1,4 +1,4 @@
-"""What a sandbox is: the contract that every provider keeps and ``deerflow.sandbox.contract`` checks.
+"""What a sandbox is: the contract that every provider keeps and ``tests/contracts/sandbox`` checks.
 
 Paths are virtual paths as the model sees them (``/mnt/user-data/workspace/...``). Times are seconds unless a name says
 otherwise, sizes are bytes. Every coroutine may be awaited from any event loop.

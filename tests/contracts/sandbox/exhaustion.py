@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from deerflow.sandbox.contract import TIGHT, Checks, Environment, Need, host_processes
+from tests.contracts.sandbox.environment import TIGHT, Checks, Environment, Need, host_processes
+
 from deerflow.sandbox.interface import Sandbox
 
 PATIENCE = 60.0

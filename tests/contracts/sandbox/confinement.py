@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import platform
 
-from deerflow.sandbox.contract import Checks, Environment, Need, NotApplicable, system_call, system_calls
-from deerflow.sandbox.contract_host import VARIABLE
+from tests.contracts.sandbox.baits import VARIABLE
+from tests.contracts.sandbox.environment import Checks, Environment, Need, NotApplicable, system_call, system_calls
+
 from deerflow.sandbox.interface import SKILLS, WORKSPACE
 
 checks = Checks()

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 
-from deerflow.sandbox.contract import Checks, Environment, Need
-from deerflow.sandbox.contract_exhaustion import appeared, survivors
+from tests.contracts.sandbox.environment import Checks, Environment, Need
+from tests.contracts.sandbox.exhaustion import appeared, survivors
+
 from deerflow.sandbox.interface import WORKSPACE, SandboxError
 from deerflow.sandbox.isolated import IsolatedSandbox
 from deerflow.sandbox.process_tree import process_tree
@@ -18,7 +19,7 @@ checks = Checks()
 GATEWAY = """
 import asyncio, importlib, sys
 from pathlib import Path
-from deerflow.sandbox.contract import thread_policy
+from tests.contracts.sandbox.environment import thread_policy
 async def main():
     module, name, data_dir, marker = sys.argv[1:]
     provider = getattr(importlib.import_module(module), name)(Path(data_dir))

@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from deerflow.sandbox.contract import TIGHT, Checks, Environment, Need, NotApplicable
+from tests.contracts.sandbox.environment import TIGHT, Checks, Environment, Need, NotApplicable
+
 from deerflow.sandbox.interface import UPLOADS, WORKSPACE, SandboxFileError
 
 checks = Checks()
@@ -340,7 +341,7 @@ def hand_over_deep(directory: Path) -> None:
     os.chown(directory, uid, uid)
     current = os.open(directory, os.O_RDONLY)
     while True:
-        names = os.listdir(current)  # noqa: PTH208 - by descriptor
+        names = os.listdir(current)
         for name in names:
             os.chown(name, uid, uid, dir_fd=current)
         if "d" not in names:

@@ -1,9 +1,4 @@
-"""The contract suite: attempts to escape from, exhaust or confuse a sandbox, runnable against any provider.
-
-    async with open_environment(provider, data_dir) as environment:
-        for check in CHECKS:
-            if (reason := check.unmet(environment.sandbox.isolation)) is None:
-                await check.run(environment)
+"""What a check of the sandbox contract works with: a sandbox, the host around it, and the baits laid out there.
 
 A check raises AssertionError when the sandbox fails it and ``NotApplicable`` when this machine cannot tell. The numbers
 are those of the table in docs/sandbox.md. Checks are independent of each other and of their order.
@@ -16,11 +11,12 @@ import platform
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from deerflow.sandbox.contract_host import Baits, set_baits
+from tests.contracts.sandbox.baits import Baits, set_baits
+
 from deerflow.sandbox.interface import (
     OUTPUTS,
     SKILLS,
@@ -234,24 +230,3 @@ def host_processes(marker: str) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def all_checks() -> list[Check]:
-    """Every check, by number."""
-    from deerflow.sandbox import contract_confinement, contract_exhaustion, contract_files, contract_shell
-
-    modules = (contract_confinement, contract_exhaustion, contract_files, contract_shell)
-    collected = [check for module in modules for check in module.checks.all]
-    return sorted(collected, key=lambda check: tuple(map(int, check.id.split("."))))
-
-
-def with_limits(policy: Policy, **changes: int) -> Policy:
-    """``policy`` with other limits."""
-    return replace(policy, limits=replace(policy.limits, **changes))
-
-
-def __getattr__(name: str) -> list[Check]:
-    # The checks' modules import this one.
-    if name == "CHECKS":
-        return all_checks()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

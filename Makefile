@@ -10,10 +10,10 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev chat install install-dev page standalone node-modules test test-python test-page lint-python lint-page types-page e2e screenshots budget lint fmt types bench doctor lock \
+.PHONY: help run dev chat install install-dev page standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
 	tool-image clean
 NODE := scripts/with-node
-PYTEST := $(BIN)/python -m pytest --timeout=300
+PYTEST := $(BIN)/python -m pytest --timeout=300 -n auto --dist worksteal $(if $(CI),--reruns 1)
 PAGE := packages/app/deerflow_app/gateway/web
 STANDALONE := frontend/build/standalone
 PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.test.*') frontend/next.config.ts frontend/postcss.config.mjs \
@@ -78,8 +78,13 @@ $(STANDALONE)/server.js: frontend/node_modules/.installed $(PAGE_SOURCES)
 test-page: node-modules
 	@cd frontend && ../$(NODE) npx vitest run
 
-e2e: install-dev page standalone ## Try the page in a real browser (Chromium), against a real gateway
+e2e: install-dev page ## Try the page in a real browser (Chromium), against a real gateway
 	@cd frontend && ../$(NODE) npx playwright test
+
+nightly: install-dev page standalone ## Run what is slow and rarely breaks: all launchers and users, kill series, the page behind nginx
+	@$(PYTEST) -m nightly
+	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
+	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.proxy.config.ts
 
 screenshots: install-dev page ## Photograph each page and state into frontend/screenshots
@@ -94,9 +99,7 @@ types-page: install-dev node-modules ## Write the API's types for the page anew
 test: test-python test-page ## Run all tests but those in a browser
 
 test-python: install-dev
-	@$(PYTEST) -n auto --dist worksteal --cov --cov-report=term:skip-covered || \
-		{ [ -n "$$CI" ] && echo "Once more, one by one: what fails only beside others is told above as failed." && \
-		$(PYTEST) --last-failed --last-failed-no-failures none; }
+	@$(PYTEST) -m "not nightly" --cov --cov-report=term:skip-covered
 
 lint: lint-python lint-page ## Check style, types and floors, of Python and of the page
 

@@ -25,9 +25,8 @@ from langchain_core.tools import tool
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.transcript import Transcript, unpaired_calls
 from deerflow.agents.turn import human_message
-from deerflow.models import demo_texts
+from deerflow.models import demo
 from deerflow.models.demo import DemoChatModel
-from deerflow.models.demo_turn import read_turn
 from deerflow.uploads.store import Upload
 
 MAX_CALLS = 8
@@ -206,8 +205,8 @@ def test_without_a_file_it_reports_on_the_sandbox(model: DemoChatModel, machine:
     new = drive(model, machine, [HumanMessage("Show me what you can do with a task")])
     assert re.search(r"\| Python \| 3\.\d+\.\d+ \|", machine.report)
     assert "## The sandbox" in machine.report
-    assert demo_texts.LABEL in new[0].text
-    assert demo_texts.LABEL in new[-1].text
+    assert demo.LABEL in new[0].text
+    assert demo.LABEL in new[-1].text
 
 
 @pytest.mark.parametrize("name", ["Übersicht 2024 (final).csv", "売上.csv", "it's $HOME `x`; rm -rf.csv", "a&b.csv"])
@@ -274,8 +273,8 @@ def test_without_a_working_shell_it_ends_honestly(model: DemoChatModel, tmp_path
     machine = Machine(tmp_path, broken={"bash": reason})
     new = drive(model, machine, [upload(machine, "a.csv", sales(3))])
     assert "could not" in new[-1].text
-    assert demo_texts.escape(reason) in new[-1].text
-    assert demo_texts.LABEL in new[-1].text
+    assert demo._escape(reason) in new[-1].text
+    assert demo.LABEL in new[-1].text
     assert machine.presented == []
 
 
@@ -286,51 +285,40 @@ def test_a_refused_file_tool_is_replaced_by_the_shell(model: DemoChatModel, tmp_
     assert machine.presented[0].endswith("demo-report.md")
 
 
+def install_matplotlib(machine: Machine, save: str) -> None:
+    """A stand-in for the library, beside the program: ``save`` is the body of ``savefig``."""
+    package = machine.root / "workspace/matplotlib"
+    package.mkdir()
+    package.joinpath("__init__.py").touch()
+    package.joinpath("figure.py").write_text(
+        "class Figure:\n"
+        "    def __init__(self, **options): pass\n"
+        "    def subplots(self): return self\n"
+        "    def barh(self, names, values, color): pass\n"
+        f"    def savefig(self, target): {save}\n"
+    )
+
+
 def test_a_broken_chart_is_left_out(model: DemoChatModel, machine: Machine) -> None:
-    facts = 'DEMO-FACTS {"tables": [{"file": "a.csv", "rows": 2, "width": 2, "partial": false, "columns": [], "group": {"by": "x", "of": "n", "rows": [["a", 1], ["b", 2]], "all": 2}}], "others": [], "matplotlib": true}'
-    messages: list[Any] = [upload(machine, "a.csv", "x,n\na,1\nb,2\n")]
-    bound = model.bind_tools([bash, write_file, present_files])
-    seen: list[str] = []
-    for _ in range(MAX_CALLS):
-        answer = bound.invoke(messages)
-        messages.append(answer)
-        if not answer.tool_calls:
-            break
-        for call in answer.tool_calls:
-            seen.append(call["id"].split("-")[1])
-            result = (
-                facts if "-inspect-" in call["id"] else "Traceback: no display" if "-chart-" in call["id"] else "OK"
-            )
-            messages.append(ToolMessage(result, tool_call_id=call["id"]))
-    assert seen == ["script", "inspect", "chart", "report", "present"]
-    assert "demo-chart.png" not in str(messages[-3:])
-    assert "demo-report.md" in messages[-1].text
+    install_matplotlib(machine, "raise OSError('no display')")
+    drive(model, machine, [upload(machine, "a.csv", sales(9))])
+    assert "demo-chart.png" not in machine.report
+    assert "█" in machine.report
+    assert machine.presented == ["/mnt/user-data/outputs/demo-report.md"]
 
 
 def test_a_drawn_chart_is_presented_and_shown_in_the_report(model: DemoChatModel, machine: Machine) -> None:
-    facts = 'DEMO-FACTS {"tables": [{"file": "a.csv", "rows": 2, "width": 2, "partial": false, "columns": [], "group": {"by": "x", "of": "n", "rows": [["a", 1], ["b", 2]], "all": 2}}], "others": [], "matplotlib": true}'
-    messages: list[Any] = [upload(machine, "a.csv", "x,n\na,1\nb,2\n")]
-    bound = model.bind_tools(ALL_TOOLS)
-    calls: list[dict[str, Any]] = []
-    for _ in range(MAX_CALLS):
-        answer = bound.invoke(messages)
-        messages.append(answer)
-        for call in answer.tool_calls:
-            calls.append(call)
-            drawn = "DEMO-CHART /mnt/user-data/outputs/demo-chart.png"
-            result = facts if "-inspect-" in call["id"] else drawn if "-chart-" in call["id"] else "OK"
-            messages.append(ToolMessage(result, tool_call_id=call["id"]))
-    report = next(call for call in calls if "-report-" in call["id"])["args"]["content"]
-    presented = next(call for call in calls if call["name"] == "present_files")["args"]["filepaths"]
-    assert "](demo-chart.png)" in report
-    assert presented == ["/mnt/user-data/outputs/demo-report.md", "/mnt/user-data/outputs/demo-chart.png"]
+    install_matplotlib(machine, "target.write_bytes(b'PNG')")
+    drive(model, machine, [upload(machine, "a.csv", sales(9))])
+    assert "](demo-chart.png)" in machine.report
+    assert machine.presented == ["/mnt/user-data/outputs/demo-report.md", "/mnt/user-data/outputs/demo-chart.png"]
 
 
 @pytest.mark.parametrize("count", range(len(ALL_TOOLS) + 1))
 def test_any_set_of_tools_leads_to_an_end(model: DemoChatModel, machine: Machine, count: int) -> None:
     for tools in (ALL_TOOLS[:count], ALL_TOOLS[count:]):
         new = drive(model, machine, [upload(machine, "a.csv", sales(3))], tools)
-        assert demo_texts.LABEL in new[-1].text
+        assert demo.LABEL in new[-1].text
         allowed = {tool.name for tool in tools}
         assert {call["name"] for m in new if isinstance(m, AIMessage) for call in m.tool_calls} <= allowed
 
@@ -398,13 +386,13 @@ def test_the_products_own_messages_are_understood(model: DemoChatModel, machine:
     drive(model, machine, history)
     assert "## a.csv" in machine.report
     assert "## b.csv" in machine.report
-    assert read_turn([product_message(machine, "hi", [], [])]).request == "hi"
+    assert "**go**" in drive(model, machine, [product_message(machine, "hi", [], [])])[-1].text
 
 
-def test_the_named_one_of_several_files_comes_first(machine: Machine) -> None:
+def test_the_named_one_of_several_files_comes_first(model: DemoChatModel, machine: Machine) -> None:
     blocks = upload(machine, "a.csv", "").text + upload(machine, "b.csv", "").text
-    turn = read_turn([HumanMessage(blocks + "\nonly b.csv please")])
-    assert turn.files[0].endswith("/b.csv")
+    drive(model, machine, [HumanMessage(blocks + "\nonly b.csv please")])
+    assert machine.report.index("## b.csv") < machine.report.index("## a.csv")
 
 
 @pytest.mark.parametrize("text", ["hi", "Hello!", "你好", "What can you do?"])

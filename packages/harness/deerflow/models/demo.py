@@ -1,42 +1,75 @@
-"""A chat model without a provider: a scripted demonstration that works with real tools. No key, no network."""
+"""A scripted chat model that needs no provider, no key and no network, and works with real tools."""
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import json
 import re
+import shlex
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
+from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import tool_call_chunk
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.messages.tool import tool_call, tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
-from deerflow.models.demo_script import Reply, Sources, next_reply
-from deerflow.models.demo_texts import LABEL
+from deerflow.models.reminders import is_reminder
 
-CHARACTERS_PER_TOKEN = 4
-MAX_CHUNKS_PER_CALL = 60
+LABEL = "Demo model (scripted)"
+OUTPUTS = "/mnt/user-data/outputs"
+PROGRAM = "demo_analysis.py"
+UPLOAD = re.compile(r"Path:[ \t]*/mnt/user-data/uploads/([^\r\n]+)")
+WRITTEN = re.compile(r"^DEMO-FILES (.+)$", re.MULTILINE)
+STEPS = ("Write a small program", "Run it in the sandbox", "Check the report it wrote", "Present the report")
 
+CONNECT = """To have your own tasks done, connect a model. There are two ways:
 
-def _read_sources() -> Sources:
-    here = Path(__file__)
-    analysis = here.with_name("demo_analysis.py").read_text(encoding="utf-8")
-    return Sources(analysis, here.with_name("demo_chart.py").read_text(encoding="utf-8"))
+1. Set a provider key, e.g. `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`, in the environment or in `.env`, and start DeerFlow again.
+2. Add a model under `models:` in `config.yaml`."""
+NEXT = "Say **again** to see the run once more, or attach another file."
+GREETING = f"""Hello! I am DeerFlow's **{LABEL.lower()}**: no AI provider is connected yet. I can still show you how a task is done here, with real tools in a real sandbox:
+
+- Attach a CSV file, and I analyse it and write a report.
+- Or say **go**, and I look around the sandbox.
+
+{CONNECT}"""
+CANNOT_ANSWER = f"That is a question for a real model. I am the **{LABEL.lower()}** and follow a script, so I cannot answer it.\n\n{CONNECT}\n\n{NEXT}"
+OPENING = f"**{LABEL}.** No AI provider is connected, so I follow a fixed script. The tools, the sandbox and the files are real.\n\nMy plan for "
+FAILED = f"The demo could not run its program in the sandbox, so it stops here. The reason given was:\n\n> %s\n\n`deerflow doctor` checks the sandbox and tells you what to do.\n\n---\n\n**{LABEL}.** {CONNECT}\n\nSay **again** to retry."
+CLOSING = f"\n\n---\n\n**{LABEL}.** These steps were fixed in advance; the figures come from the program above.\n\n{CONNECT}\n\n{NEXT}"
+
+TALK = (
+    (r"\W*(hi|hello|hey|hallo|moin|bonjour|hola|ciao|test|ping|你好|您好|help|what can you do|who are you)\W*( there| deer ?flow)?\W*$", GREETING),
+    (r".*(\b(thanks?|thank you|thx|danke|merci|gracias)\b|谢)", f"You are welcome! (**{LABEL}**)\n\n{NEXT}"),
+    (r".*\b(connect|provider|api.?key|config|set ?up|install|real model)", f"**{LABEL}.** {CONNECT}\n\nOnce a model is there, it becomes the default and I step back."),
+)  # fmt: skip
+RUN_AGAIN = re.compile(
+    r"\b(again|re-?run|repeat|retry|once more|go|yes|yep|sure|ok|okay|please do|start|run|demo|nochmal|encore|otra vez)\b"
+    r"|再|重新|好的|开始",
+    re.IGNORECASE,
+)
+BACKGROUND_TASKS = (
+    (r"newFacts|memory.{0,300}\bjson\b|\bjson\b.{0,300}memory", '{"user": {}, "history": {}, "newFacts": [], "factsToRemove": []}'),
+    (r"(follow-?up|suggest).{0,80}questions?", '["Run the demo again", "How do I connect a real model?", "What can you do?"]'),
+    (r"\b(?:generate|create|write|give|make)\b.{0,60}\btitle\b.*?([\w.-]+\.(csv|tsv|xlsx|json|md|txt|pdf|log|py))\b", r"Demo: \1"),
+    (r"\b(generate|create|write|give|make)\b.{0,60}\btitle\b", "Demo run"),
+    (r"summari[sz]e.{0,80}(conversation|messages|history|context)|extract.{0,60}context", "The demo model (scripted) showed how a task runs: it looked at data, wrote a report and presented it."),
+)  # fmt: skip
+"""What the product asks of a model besides turns: memory, suggestions, titles, summaries."""
 
 
 class DemoChatModel(BaseChatModel):
-    """Plans, runs real commands in the real sandbox, writes and presents a real file, and says that it is scripted.
+    """Plans, runs a real program in the real sandbox, presents the real report, and says that it is scripted.
 
     Its answers are a pure function of the messages and the bound tools.
     """
@@ -44,8 +77,8 @@ class DemoChatModel(BaseChatModel):
     model: str = "demo"
     chunk_delay: float = Field(default=0.008, ge=0)
     """Seconds between two chunks of a stream."""
-
-    _sources: Sources = PrivateAttr(default_factory=_read_sources)
+    program: str = Field(default_factory=lambda: Path(__file__).with_name(PROGRAM).read_text(encoding="utf-8"))
+    """The source of the program that it runs in the sandbox."""
 
     @property
     def _llm_type(self) -> str:
@@ -72,14 +105,7 @@ class DemoChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        reply = next_reply(messages, kwargs.get("tools") or (), self._sources)
-        message = AIMessage(
-            content=reply.text,
-            tool_calls=list(reply.calls),
-            response_metadata=self._metadata(reply),
-            usage_metadata=_usage(messages, reply),
-        )
-        return ChatResult(generations=[ChatGeneration(message=message)], llm_output={"model_name": self.model})
+        return generate_from_stream(self._chunks(messages, kwargs.get("tools") or ()))
 
     def _stream(
         self,
@@ -88,56 +114,149 @@ class DemoChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages, kwargs):
+        for chunk in self._chunks(messages, kwargs.get("tools") or ()):
             time.sleep(self.chunk_delay)
-            if run_manager:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
 
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages, kwargs):
-            await asyncio.sleep(self.chunk_delay)
-            if run_manager:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
-
-    def _chunks(self, messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> Iterator[ChatGenerationChunk]:
-        reply = next_reply(messages, kwargs.get("tools") or (), self._sources)
+    def _chunks(
+        self, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]]
+    ) -> Iterator[ChatGenerationChunk]:
+        reply = _Turn(messages, {tool["function"]["name"]: tool["function"] for tool in tools}, self.program).reply()
         for piece in re.findall(r"\S+\s*|\s+", reply.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
-        for index, call in enumerate(reply.calls):
-            yield from _call_chunks(index, call)
+        for index, call in enumerate(reply.tool_calls):
+            arguments = json.dumps(call["args"], ensure_ascii=False)
+            head = tool_call_chunk(name=call["name"], args="", id=call["id"], index=index)
+            pieces = [arguments[at : at + 200] for at in range(0, len(arguments), 200)]
+            for chunk in (head, *(tool_call_chunk(args=piece, index=index) for piece in pieces)):
+                yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[chunk]))
+        reason = "tool_calls" if reply.tool_calls else "stop"
+        # An estimate: nothing is counted or paid.
+        sent, received = sum(len(message.text) for message in messages) // 4, len(reply.text) // 4
         last = AIMessageChunk(
             content="",
-            response_metadata=self._metadata(reply),
-            usage_metadata=_usage(messages, reply),
+            response_metadata={"model_name": self.model, "model_provider": "demo", "finish_reason": reason},
+            usage_metadata=UsageMetadata(input_tokens=sent, output_tokens=received, total_tokens=sent + received),
             chunk_position="last",
         )
         yield ChatGenerationChunk(message=last)
 
-    def _metadata(self, reply: Reply) -> dict[str, Any]:
-        reason = "tool_calls" if reply.calls else "stop"
-        return {"model_name": self.model, "model_provider": "demo", "finish_reason": reason}
+
+class _Turn:
+    """The part of a conversation that belongs to the current request, and the script's next step in it."""
+
+    def __init__(self, messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any]], program: str) -> None:
+        self.messages, self.tools, self.program = messages, tools, program
+        people = [i for i, m in enumerate(messages) if isinstance(m, HumanMessage) and not is_reminder(m)]
+        start = people[-1] if people else 0
+        request = messages[start].text if people else ""
+        # The product puts facts such as uploads before what the person wrote.
+        self.request = re.sub(r"<(uploaded_files|system_reminder|current_date|memory)\b.*?</\1>", "", request, flags=re.DOTALL).strip()  # fmt: skip
+        self.is_first = not any(isinstance(message, AIMessage) for message in messages[:start])
+        earlier = [name for index in people[:-1] for name in _uploads(messages[index])]
+        attached = _uploads(messages[start]) if people else []
+        self.new_files = [name for name in attached if name not in earlier]
+        names = self.new_files or [*attached, *earlier]
+        self.files = sorted(dict.fromkeys(names), key=lambda name: name not in self.request)[:3]
+        digest = hashlib.sha256("\0".join(f"{m.type}{m.id}{m.text}" for m in messages).encode("utf-8", "replace"))
+        self.key = f"{len(messages)}{digest.hexdigest()[:12]}"
+        """Part of each call's id, since ids must not repeat within a conversation."""
+        answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+        self.results = {
+            str(call["id"]).split("-")[1]: answers.get(str(call["id"]))
+            for message in messages[start:]
+            if isinstance(message, AIMessage)
+            for call in message.tool_calls
+            if str(call["id"]).startswith("demo-")
+        }
+        """The answers to the script's calls, by step."""
+
+    def reply(self) -> AIMessage:
+        if not self.tools:
+            return AIMessage(self._background_answer() or self._talk() or f"**{LABEL}.** This agent has no tools with which I could show something.\n\n{CONNECT}")  # fmt: skip
+        if not self.results and (text := self._talk()):
+            return AIMessage(text)
+        return self._run()
+
+    def _background_answer(self) -> str | None:
+        prompt = "\n".join(message.text for message in self.messages if message.type in ("system", "human"))
+        for pattern, answer in BACKGROUND_TASKS:
+            if found := re.search(pattern, prompt, re.IGNORECASE | re.DOTALL):
+                return found.expand(answer) if "\\1" in answer else answer
+        return None
+
+    def _talk(self) -> str | None:
+        """The answer to a request that does not start a run."""
+        if self.new_files:
+            return None
+        answer = next((text for pattern, text in TALK if re.match(pattern, self.request, re.IGNORECASE)), None)
+        if self.is_first:
+            return answer
+        return None if len(self.request) <= 60 and RUN_AGAIN.search(self.request) else answer or CANNOT_ANSWER
+
+    def _run(self) -> AIMessage:
+        subject = " and ".join(f"`{name}`" for name in self.files) or "a look around the sandbox"
+        if not self.results:
+            steps = "\n".join(f"{number}. {step}" for number, step in enumerate(STEPS, 1))
+            path = f"/mnt/user-data/workspace/{PROGRAM}"
+            program = self._call("program", "write_file", "Write the program", path=path, content=self.program)
+            if calls := self._todos("plan", 0) + program:
+                return AIMessage(f"{OPENING}{subject}:\n\n{steps}\n", tool_calls=calls)
+        if "run" not in self.results and (calls := self._run_program()):
+            return AIMessage(f"Now {subject}.", tool_calls=calls + self._todos("progress", 1))
+        output = self._output("run")
+        written = WRITTEN.search(output)
+        if written is None:
+            calls = [] if "stop" in self.results else self._todos("stop", len(STEPS))
+            reason = next((line for line in output.splitlines() if line.strip()), "This agent has no working shell.")
+            return AIMessage("That did not work.", tool_calls=calls) if calls else AIMessage(FAILED % _escape(reason))
+        paths = [f"{OUTPUTS}/{name}" for name in written[1].split()]
+        present = self._call("present", "present_files", "Present the report", filepaths=paths)
+        if present and "present" not in self.results:
+            return AIMessage("The report is ready.", tool_calls=present + self._todos("finish", len(STEPS)))
+        findings = "\n".join(line for line in output.splitlines() if line.startswith("- "))
+        files = "\n".join(f"- `{path}`" for path in paths)
+        return AIMessage(f"Done. **What I found**\n\n{findings}\n\n**Files**\n\n{files}{CLOSING}")
+
+    def _run_program(self) -> list[ToolCall]:
+        paths = " ".join(shlex.quote(f"../uploads/{name}") for name in self.files)
+        command = f"python3 -W ignore {PROGRAM} ../outputs {paths}".rstrip()
+        if not self._output("program").startswith("OK"):
+            # Without the file, the program goes into the command.
+            command = command.replace(PROGRAM, "-", 1) + f" <<'DEMO_PROGRAM'\n{self.program.rstrip()}\nDEMO_PROGRAM"
+        return self._call("run", "bash", "Run the program", command=command)
+
+    def _output(self, step: str) -> str:
+        message = self.results.get(step)
+        return message.text if message else ""
+
+    def _todos(self, step: str, finished: int) -> list[ToolCall]:
+        states = ["completed"] * finished + ["in_progress"] + ["pending"] * len(STEPS)
+        todos = [{"content": text, "status": state} for text, state in zip(STEPS, states, strict=False)]
+        return self._call(step, "write_todos", "Update the plan", todos=todos)
+
+    def _call(self, step: str, tool: str, description: str, **arguments: Any) -> list[ToolCall]:
+        """A call of ``tool`` with the parameters that its schema has; no call if it is not bound."""
+        if tool not in self.tools:
+            return []
+        schema = self.tools[tool].get("parameters") or {}
+        known = {"description": description, **arguments}
+        wanted = {key: value for key, value in known.items() if key in schema.get("properties", {})}
+        for name in schema.get("required", []):
+            wanted.setdefault(name, _any_value(schema["properties"][name]))
+        return [tool_call(name=tool, args=wanted, id=f"demo-{step}-{self.key}")]
 
 
-def _call_chunks(index: int, call: ToolCall) -> Iterator[ChatGenerationChunk]:
-    arguments = json.dumps(call["args"], ensure_ascii=False)
-    size = max(24, len(arguments) // MAX_CHUNKS_PER_CALL + 1)
-    head = tool_call_chunk(name=call["name"], args="", id=call["id"], index=index)
-    pieces = [arguments[at : at + size] for at in range(0, len(arguments), size)]
-    for chunk in (head, *(tool_call_chunk(args=piece, index=index) for piece in pieces)):
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[chunk]))
+def _any_value(schema: Mapping[str, Any]) -> Any:
+    kinds = {"integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
+    return schema.get("default", (schema.get("enum") or [kinds.get(str(schema.get("type")), "demo")])[0])
 
 
-def _usage(messages: Sequence[BaseMessage], reply: Reply) -> UsageMetadata:
-    """An estimate: nothing is counted or paid."""
-    sent = sum(len(message.text) for message in messages) // CHARACTERS_PER_TOKEN
-    said = len(reply.text) + sum(len(json.dumps(call["args"])) for call in reply.calls)
-    received = said // CHARACTERS_PER_TOKEN
-    return UsageMetadata(input_tokens=sent, output_tokens=received, total_tokens=sent + received)
+def _uploads(message: BaseMessage) -> list[str]:
+    """The names of the files that came with a message."""
+    files = message.additional_kwargs.get("files") or ()
+    return UPLOAD.findall(message.text.partition("Uploaded earlier:")[0]) or [file["filename"] for file in files]
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))[:300]

@@ -5,6 +5,7 @@ matplotlib are used where they are installed.
 """
 
 import csv
+import importlib
 import json
 import os
 import platform
@@ -146,9 +147,9 @@ def chart(title, pairs):
     """An image where matplotlib works, else bars in characters."""
     target = Path(sys.argv[1], "demo-chart.png")
     try:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(8, 0.5 * len(pairs) + 1.6), dpi=130, layout="tight")
+        figure = importlib.import_module("matplotlib.figure").Figure(
+            figsize=(8, 0.5 * len(pairs) + 1.6), dpi=130, layout="tight"
+        )
         axes = figure.subplots()
         # A dollar sign would begin a formula.
         names = [name.replace("$", r"\$") for name, _ in reversed(pairs)]
@@ -183,9 +184,7 @@ def sections_of_file(path):
         head = stream.read(65536)
     size, suffix, encoding = f"{path.stat().st_size:,} bytes", path.suffix.lower(), encoding_of(head)
     if suffix in (".xlsx", ".xlsm"):
-        import openpyxl
-
-        sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
+        sheet = importlib.import_module("openpyxl").load_workbook(path, read_only=True, data_only=True).worksheets[0]
         rows = (["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True))
         return sections_of_table(path, rows)
     if encoding is None:

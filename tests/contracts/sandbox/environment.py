@@ -30,7 +30,7 @@ from deerflow.sandbox.interface import (
     Sandbox,
     SandboxProvider,
 )
-from deerflow.sandbox.seccomp import SYSCALLS
+from deerflow.sandbox.isolation.seccomp import SYSCALLS
 
 TIGHT = Limits(processes=128, memory_mb=1024, file_size_mb=64)
 USER = "contract"

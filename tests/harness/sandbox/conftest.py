@@ -17,9 +17,9 @@ from tests.contracts.sandbox.environment import thread_policy
 
 from deerflow.sandbox.interface import Limits, Policy
 from deerflow.sandbox.isolated import IsolatedSandbox
-from deerflow.sandbox.isolating_provider import IsolatingProvider
-from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
-from deerflow.sandbox.probe import describe
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+from deerflow.sandbox.isolation.probe import describe
+from deerflow.sandbox.provider import IsolatingProvider
 
 
 @dataclass

@@ -11,9 +11,9 @@ from tests.contracts.sandbox.environment import thread_policy
 
 from deerflow.sandbox.auto import AutoSandboxProvider, UnavailableSandboxProvider
 from deerflow.sandbox.interface import WORKSPACE, Isolation, Policy, ProbeReport, Problem, SandboxUnavailableError
-from deerflow.sandbox.isolating_provider import IsolatingProvider
-from deerflow.sandbox.launch import Launcher
+from deerflow.sandbox.isolation.plan import Launcher
 from deerflow.sandbox.local import LocalSandboxProvider
+from deerflow.sandbox.provider import IsolatingProvider
 
 PROBLEM = Problem("userns-denied", "This machine refuses user namespaces.", "Set the sysctl.")
 

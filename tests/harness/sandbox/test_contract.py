@@ -21,11 +21,11 @@ from tests.contracts.sandbox.checks import CHECKS
 from tests.contracts.sandbox.environment import Check, Environment, NotApplicable, open_environment
 
 from deerflow.sandbox.interface import ProbeReport
-from deerflow.sandbox.isolating_provider import IsolatingProvider
-from deerflow.sandbox.landlock import LandlockSandboxProvider
-from deerflow.sandbox.launch import Launcher
-from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
-from deerflow.sandbox.probe import describe, examine_namespaces
+from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+from deerflow.sandbox.isolation.plan import Launcher
+from deerflow.sandbox.isolation.probe import describe, examine_namespaces
+from deerflow.sandbox.provider import IsolatingProvider
 
 
 class MaskedProcProvider(BwrapSandboxProvider):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox.identities import ThreadIdentities, adopt
-from deerflow.sandbox.namespaces import BwrapSandboxProvider
+from deerflow.sandbox.isolation.identities import ThreadIdentities, adopt
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 UID = 231_313

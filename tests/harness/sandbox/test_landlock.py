@@ -14,8 +14,8 @@ from tests.contracts.sandbox.exhaustion import appeared, survivors
 from tests.harness.sandbox.conftest import Sandboxes
 
 from deerflow.sandbox.interface import SandboxRuntimeError
-from deerflow.sandbox.landlock import LandlockSandbox, LandlockSandboxProvider
-from deerflow.sandbox.probe import describe
+from deerflow.sandbox.isolation.landlock import LandlockSandbox, LandlockSandboxProvider
+from deerflow.sandbox.isolation.probe import describe
 
 pytestmark = pytest.mark.sandbox
 

@@ -29,14 +29,14 @@ from deerflow.sandbox.interface import (
     Network,
     SandboxRuntimeError,
 )
-from deerflow.sandbox.interpreter import find_interpreter
-from deerflow.sandbox.isolating_provider import IsolatingProvider
-from deerflow.sandbox.launch import LaunchRequest
-from deerflow.sandbox.limits import Watch, disk_usage, kill_largest_over
-from deerflow.sandbox.namespaces import BwrapSandboxProvider
+from deerflow.sandbox.isolation.interpreter import find_interpreter
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider
+from deerflow.sandbox.isolation.plan import LaunchRequest
 from deerflow.sandbox.process_tree import process_tree
+from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Session, Shell
 from deerflow.sandbox.spawner import Spawner
+from deerflow.sandbox.watch import Watch, disk_usage, kill_largest_over
 
 pytestmark = pytest.mark.sandbox
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="this is about a gateway that runs as root")
@@ -313,7 +313,9 @@ async def test_a_session_that_died_is_replaced_and_the_loss_is_told(sandboxes: S
 
 async def test_a_sandbox_that_cannot_start_says_why(sandboxes: Sandboxes, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = await sandboxes.acquire()
-    monkeypatch.setattr("deerflow.sandbox.namespaces.PYTHON_FLAGS", ("-c", "import sys; sys.exit('a broken python')"))
+    monkeypatch.setattr(
+        "deerflow.sandbox.isolation.namespaces.PYTHON_FLAGS", ("-c", "import sys; sys.exit('a broken python')")
+    )
     with pytest.raises(SandboxRuntimeError, match=r"could not be started.*a broken python"):
         await sandbox.exec("true")
     monkeypatch.undo()
@@ -358,7 +360,7 @@ async def test_a_sandbox_is_never_started_as_root(sandboxes: Sandboxes) -> None:
 @as_root
 @pytest.mark.parametrize("uid", ["0", "-1"])
 def test_the_root_launcher_refuses_to_stay_root(uid: str) -> None:
-    import deerflow.sandbox.root_launcher as launcher
+    import deerflow.sandbox.isolation.root_launcher as launcher
 
     config = f'{{"uid": {uid}, "stage": null, "binds": [], "module": null}}'
     run = subprocess.run(
@@ -528,8 +530,8 @@ async def test_memory_shared_by_many_processes_counts_once(sandboxes: Sandboxes)
 
 
 async def test_a_command_that_fills_the_disk_is_killed(sandboxes: Sandboxes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deerflow.sandbox.limits.DISK_INTERVAL", 0.0)
-    monkeypatch.setattr("deerflow.sandbox.limits.MEMORY_INTERVAL", 0.1)
+    monkeypatch.setattr("deerflow.sandbox.watch.DISK_INTERVAL", 0.0)
+    monkeypatch.setattr("deerflow.sandbox.watch.MEMORY_INTERVAL", 0.1)
     sandbox = await sandboxes.acquire(limits=Limits(disk_mb=30))
     await sandbox.exec("true")
     fill = "i=0; while :; do i=$((i+1)); head -c 2M /dev/zero >fill$i; sleep 0.05; done"
@@ -558,9 +560,9 @@ class Full:
         self.files: int | None = 0
         self.free = 1 << 40
         self.no_files_left = False
-        monkeypatch.setattr("deerflow.sandbox.limits.disk_usage", self.usage)
-        monkeypatch.setattr("deerflow.sandbox.limits.free_space", lambda directory: self.free)
-        monkeypatch.setattr("deerflow.sandbox.limits.files_run_out", lambda directory: self.no_files_left)
+        monkeypatch.setattr("deerflow.sandbox.watch.disk_usage", self.usage)
+        monkeypatch.setattr("deerflow.sandbox.watch.free_space", lambda directory: self.free)
+        monkeypatch.setattr("deerflow.sandbox.watch.files_run_out", lambda directory: self.no_files_left)
         self._watch = Watch(cast("Session", None), Limits(**limits), [directory])
         self.check()
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox import probe
 from deerflow.sandbox.interface import Isolation
-from deerflow.sandbox.interpreter import Interpreter
-from deerflow.sandbox.launch import LaunchRequest
-from deerflow.sandbox.namespaces import BwrapSandboxProvider, NamespaceLauncher
-from deerflow.sandbox.probe import CAUSES, classify, describe, examine_namespaces
+from deerflow.sandbox.isolation import probe
+from deerflow.sandbox.isolation.interpreter import Interpreter
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, NamespaceLauncher
+from deerflow.sandbox.isolation.plan import LaunchRequest
+from deerflow.sandbox.isolation.probe import CAUSES, classify, describe, examine_namespaces
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_missing_bubblewrap_is_a_problem_with_a_remedy(tmp_path: Path, monkeyp
 
 def test_a_root_that_maps_no_other_user_says_so(tmp_path: Path) -> None:
     if os.geteuid() == 0:
-        command = ["unshare", "--user", "--map-root-user", sys.executable, "-m", "deerflow.sandbox.probe"]
+        command = ["unshare", "--user", "--map-root-user", sys.executable, "-m", "deerflow.sandbox.isolation.probe"]
     else:
         pytest.skip("an ordinary user gives no directories away")
     told = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
@@ -153,7 +153,7 @@ def test_the_probe_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_the_probe_can_be_run_from_the_command_line(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "deerflow.sandbox.probe", str(tmp_path)],
+        [sys.executable, "-m", "deerflow.sandbox.isolation.probe", str(tmp_path)],
         capture_output=True,
         text=True,
         check=True,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.harness.sandbox.bpf import run
 
-from deerflow.sandbox.seccomp import (
+from deerflow.sandbox.isolation.seccomp import (
     ALLOW,
     AUDIT_ARCHITECTURE,
     CHECKED,

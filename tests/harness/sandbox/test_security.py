@@ -13,7 +13,7 @@ LOCAL = (
 )
 ISOLATED = (
     "auto",
-    "deerflow.sandbox.namespaces:BwrapSandboxProvider",
+    "deerflow.sandbox.isolation.namespaces:BwrapSandboxProvider",
     "deerflow.community.aio_sandbox:AioSandboxProvider",
 )
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox import files_tree
 from deerflow.sandbox.files import SandboxFiles
+from deerflow.sandbox.files import tree as files_tree
 from deerflow.sandbox.interface import (
     OUTPUTS,
     SKILLS,

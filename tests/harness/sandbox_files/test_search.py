@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from deerflow.sandbox.files.search import grep_command, grep_files, parse_grep
 from deerflow.sandbox.interface import WORKSPACE, GrepMatch, SandboxCommandError, SandboxFileError, SandboxRuntimeError
-from deerflow.sandbox.search import grep_command, grep_files, parse_grep
 
 from .conftest import Tree, chain
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from deerflow.sandbox.egress import Decision, EgressProxy, ProxyLimits
+from deerflow.sandbox.egress.policy import Address
 from deerflow.sandbox.interface import Network, SandboxRuntimeError
-from deerflow.sandbox.proxy import Decision, EgressProxy, ProxyLimits
-from deerflow.sandbox.proxy_policy import Address
 
 Handler = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 

@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
+from deerflow.sandbox.egress.policy import EgressPolicy
 from deerflow.sandbox.interface import Network
-from deerflow.sandbox.proxy_policy import EgressPolicy
 from deerflow.tasks.job_rows import Job, enqueue
 from deerflow.tasks.worker import HopelessError
 

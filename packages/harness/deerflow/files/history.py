@@ -12,7 +12,7 @@ from deerflow.files.content import FileContent, OpenFile
 from deerflow.files.directories import thread_files, virtual_path
 from deerflow.files.versions import FileVersions, RunChanges, Version
 from deerflow.identity import Principal
-from deerflow.sandbox.files_errors import shown_path
+from deerflow.sandbox.files.errors import shown_path
 from deerflow.storage.threads import ThreadRepository
 
 if TYPE_CHECKING:

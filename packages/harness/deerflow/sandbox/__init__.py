@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deerflow.sandbox.auto import AutoSandboxProvider
     from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider
-    from deerflow.sandbox.landlock import LandlockSandboxProvider
-    from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+    from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
+    from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
 
 __all__ = [
     "AutoSandboxProvider",
@@ -27,9 +27,9 @@ __all__ = [
 
 _MODULES = {
     "AutoSandboxProvider": "auto",
-    "BwrapSandboxProvider": "namespaces",
-    "UsernsSandboxProvider": "namespaces",
-    "LandlockSandboxProvider": "landlock",
+    "BwrapSandboxProvider": "isolation.namespaces",
+    "UsernsSandboxProvider": "isolation.namespaces",
+    "LandlockSandboxProvider": "isolation.landlock",
     "Policy": "interface",
     "Sandbox": "interface",
     "SandboxProvider": "interface",

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deerflow.sandbox.interface import Policy, ProbeReport, Problem, Sandbox, SandboxProvider
-from deerflow.sandbox.isolating_provider import IsolatingProvider
-from deerflow.sandbox.landlock import LandlockSandboxProvider
-from deerflow.sandbox.launch import Launcher
+from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+from deerflow.sandbox.isolation.plan import Launcher
 from deerflow.sandbox.local import LocalSandboxProvider
-from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+from deerflow.sandbox.provider import IsolatingProvider
 
 UNSANDBOXED = (
     "NO SANDBOX: this machine offers no isolation and sandbox.allow_unsandboxed is set. The agent's commands run on "

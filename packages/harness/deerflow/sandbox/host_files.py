@@ -8,8 +8,8 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from deerflow.sandbox.files import SandboxFiles
+from deerflow.sandbox.files.search import grep_files
 from deerflow.sandbox.interface import Entry, GrepMatch, Sandbox
-from deerflow.sandbox.search import grep_files
 
 P = ParamSpec("P")
 T = TypeVar("T")

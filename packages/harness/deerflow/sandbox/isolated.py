@@ -15,6 +15,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from deerflow.sandbox import protocol
 from deerflow.sandbox.environment import check_command, check_environment
 from deerflow.sandbox.files import SandboxFiles
+from deerflow.sandbox.files.search import grep_command, parse_grep
 from deerflow.sandbox.host_files import HostFilesSandbox
 from deerflow.sandbox.interface import (
     ExecResult,
@@ -27,8 +28,7 @@ from deerflow.sandbox.interface import (
     SandboxNotFoundError,
     SandboxUnavailableError,
 )
-from deerflow.sandbox.launch import thread_mounts
-from deerflow.sandbox.search import grep_command, parse_grep
+from deerflow.sandbox.isolation.plan import thread_mounts
 from deerflow.sandbox.session import Session, SessionDiedError, Shell
 from deerflow.sandbox.spawner import Spawner
 

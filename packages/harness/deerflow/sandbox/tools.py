@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from deerflow.config import AppConfig
-from deerflow.sandbox.files_errors import shown_path
+from deerflow.sandbox.files.errors import shown_path
 from deerflow.sandbox.interface import (
     Entry,
     ExecResult,

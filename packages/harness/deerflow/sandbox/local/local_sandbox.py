@@ -27,12 +27,12 @@ from deerflow.sandbox.interface import (
     SandboxNotFoundError,
     SandboxUnavailableError,
 )
-from deerflow.sandbox.launch import thread_mounts
+from deerflow.sandbox.isolation.plan import thread_mounts
+from deerflow.sandbox.isolation.recipe import HOME
 from deerflow.sandbox.local.command import CommandSpec, RunningCommand, ShellState
 from deerflow.sandbox.local.output import CappedOutput, LiveText
 from deerflow.sandbox.local.paths import HostPaths
 from deerflow.sandbox.local.process_tree import kill_tree
-from deerflow.sandbox.recipe import HOME
 
 MAX_PROCESSES = 64
 UNREAD_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from threading import Lock
 
 from deerflow.identity import check_id
 from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, Sandbox, SandboxProvider, sandbox_id
-from deerflow.sandbox.launch import ensure_directories
+from deerflow.sandbox.isolation.plan import ensure_directories
 from deerflow.sandbox.local.local_sandbox import NO_BASH, NO_COMMANDS, LocalSandbox
 
 log = logging.getLogger(__name__)

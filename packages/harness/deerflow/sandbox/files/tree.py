@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deerflow.sandbox.files_glob import QUIET_NAMES, GlobPattern, Progress
-from deerflow.sandbox.files_walk import DIRECTORY, LOOK, MAX_PATH, Walker
+from deerflow.sandbox.files.glob import QUIET_NAMES, GlobPattern, Progress
+from deerflow.sandbox.files.walk import DIRECTORY, LOOK, MAX_PATH, Walker
 from deerflow.sandbox.interface import Entry, SandboxFileError
 
 MAX_NAMES = 200_000

@@ -10,12 +10,11 @@ import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from deerflow.sandbox import recipe as recipes
-from deerflow.sandbox.etc_tree import ensure_etc_tree
 from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, SandboxRuntimeError
-from deerflow.sandbox.interpreter import Interpreter, find_interpreter, tool_image_prefix
-from deerflow.sandbox.isolating_provider import IsolatingProvider
-from deerflow.sandbox.launch import (
+from deerflow.sandbox.isolation import recipe as recipes
+from deerflow.sandbox.isolation.etc_tree import ensure_etc_tree
+from deerflow.sandbox.isolation.interpreter import Interpreter, find_interpreter, tool_image_prefix
+from deerflow.sandbox.isolation.plan import (
     Launcher,
     LaunchRequest,
     ensure_directories,
@@ -23,9 +22,10 @@ from deerflow.sandbox.launch import (
     start_message,
     thread_mounts,
 )
-from deerflow.sandbox.probe import examine_namespaces
-from deerflow.sandbox.recipe import Bind, Features, Recipe
-from deerflow.sandbox.seccomp import build_filter
+from deerflow.sandbox.isolation.probe import examine_namespaces
+from deerflow.sandbox.isolation.recipe import Bind, Features, Recipe
+from deerflow.sandbox.isolation.seccomp import build_filter
+from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
 
 STAGE_CANDIDATES = ("/mnt", "/media", "/srv", "/opt")
@@ -113,7 +113,7 @@ class NamespaceLauncher:
                 features=self.features,
             )
             for name, content in (
-                ("supervisor_fd", (HERE / "supervisor.py").read_bytes()),
+                ("supervisor_fd", (HERE.parent / "supervisor.py").read_bytes()),
                 ("seccomp_fd", build_filter()),
             ):
                 descriptor = memory_descriptor(name, content)

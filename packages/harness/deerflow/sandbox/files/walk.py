@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 
-from deerflow.sandbox.files_errors import shown_path
+from deerflow.sandbox.files.errors import shown_path
 from deerflow.sandbox.interface import Mount, SandboxFileError, SandboxPermissionError
 
 MAX_LINKS = 40

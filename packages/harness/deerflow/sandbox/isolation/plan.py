@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from deerflow.sandbox.interface import WORKSPACE, Isolation, Limits, Mount, Policy
-from deerflow.sandbox.recipe import HOME, SOCKET_DIRECTORY
+from deerflow.sandbox.isolation.recipe import HOME, SOCKET_DIRECTORY
 from deerflow.sandbox.session import Launch, Shell
 
 PROXY_PORT = 3128

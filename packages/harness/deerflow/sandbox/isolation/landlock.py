@@ -21,11 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from deerflow.sandbox.etc_tree import PATTERNS
 from deerflow.sandbox.interface import ExecResult, Isolation, Policy, ProbeReport, Problem, SandboxRuntimeError
 from deerflow.sandbox.isolated import IsolatedSandbox, SessionSource
-from deerflow.sandbox.isolating_provider import IsolatingProvider
-from deerflow.sandbox.launch import (
+from deerflow.sandbox.isolation.etc_tree import PATTERNS
+from deerflow.sandbox.isolation.plan import (
     Launcher,
     LaunchRequest,
     ensure_directories,
@@ -34,10 +33,11 @@ from deerflow.sandbox.launch import (
     thread_mounts,
     writable_directories,
 )
+from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, TRIAL_TIMEOUT, classify, trial_policy
+from deerflow.sandbox.isolation.recipe import HOME, SYSTEM_DIRECTORIES
+from deerflow.sandbox.isolation.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.local.paths import HostPaths
-from deerflow.sandbox.probe import NOT_LINUX, PROBE_UID, TRIAL_TIMEOUT, classify, trial_policy
-from deerflow.sandbox.recipe import HOME, SYSTEM_DIRECTORIES
-from deerflow.sandbox.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
+from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
 
 HERE = Path(__file__).parent
@@ -109,7 +109,7 @@ class LandlockLauncher:
                 "least_abi": self.least_abi,
                 "open_network": open_network,
                 "filter": descriptor,
-                "supervisor": str(HERE / "supervisor.py"),
+                "supervisor": str(HERE.parent / "supervisor.py"),
                 "control": control,
                 "command": list(command),
             }

@@ -14,17 +14,17 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
-from deerflow.sandbox.files_errors import (
+from deerflow.sandbox.files.errors import (
     SandboxIsADirectoryError,
     SandboxNotADirectoryError,
     file_errors,
     not_regular,
     shown_path,
 )
-from deerflow.sandbox.files_glob import QUIET_NAMES, GlobPattern
-from deerflow.sandbox.files_owner import FileOwner
-from deerflow.sandbox.files_tree import Search, entry_of, read_names, remove_tree
-from deerflow.sandbox.files_walk import Spot, Walker, clean
+from deerflow.sandbox.files.glob import QUIET_NAMES, GlobPattern
+from deerflow.sandbox.files.owner import FileOwner
+from deerflow.sandbox.files.tree import Search, entry_of, read_names, remove_tree
+from deerflow.sandbox.files.walk import Spot, Walker, clean
 from deerflow.sandbox.interface import Entry, Mount, SandboxFileNotFoundError, SandboxPermissionError
 
 __all__ = ["SandboxFiles", "SandboxIsADirectoryError", "SandboxNotADirectoryError", "shown_path"]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deerflow.identity import check_id
-from deerflow.sandbox.identities import ThreadIdentities, adopt, range_of
+from deerflow.sandbox.egress import Decision, EgressProxy
 from deerflow.sandbox.interface import (
     UPLOADS,
     Isolation,
@@ -30,17 +30,17 @@ from deerflow.sandbox.interface import (
     sandbox_id,
 )
 from deerflow.sandbox.isolated import IsolatedSandbox, UnavailableSandbox
-from deerflow.sandbox.launch import (
+from deerflow.sandbox.isolation.identities import ThreadIdentities, adopt, range_of
+from deerflow.sandbox.isolation.plan import (
     PROXY_SOCKET,
     Launcher,
     LaunchRequest,
     ensure_directories,
     writable_directories,
 )
-from deerflow.sandbox.limits import Watch
-from deerflow.sandbox.proxy import Decision, EgressProxy
 from deerflow.sandbox.session import Session, Shell
 from deerflow.sandbox.spawner import Spawner
+from deerflow.sandbox.watch import Watch
 
 REAP_INTERVAL = 5.0
 MAX_REMEMBERED = 2000

@@ -17,7 +17,7 @@ from threading import Thread, Timer
 from typing import IO
 
 from deerflow.sandbox.files import SandboxFiles
-from deerflow.sandbox.files_errors import shown_path
+from deerflow.sandbox.files.errors import shown_path
 from deerflow.sandbox.interface import (
     GrepMatch,
     SandboxCommandError,

@@ -1,6 +1,6 @@
 """Tries the real recipe on this machine, gives up one feature at a time, and says in words what is missing.
 
-``python -m deerflow.sandbox.probe`` prints what every provider finds.
+``python -m deerflow.sandbox.isolation.probe`` prints what every provider finds.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deerflow.sandbox.interface import WORKSPACE, Mount, Policy, ProbeReport, Problem, SandboxError
-from deerflow.sandbox.launch import LaunchRequest
-from deerflow.sandbox.seccomp import UnsupportedArchitectureError
+from deerflow.sandbox.isolation.plan import LaunchRequest
+from deerflow.sandbox.isolation.seccomp import UnsupportedArchitectureError
 
 if TYPE_CHECKING:
-    from deerflow.sandbox.namespaces import NamespaceLauncher
+    from deerflow.sandbox.isolation.namespaces import NamespaceLauncher
 
 PROBE_UID = 199_999
 TRIAL_TIMEOUT = 20.0
@@ -245,8 +245,8 @@ def describe(report: ProbeReport) -> str:
 
 def main(data_dir: Path) -> None:
     """Print what every provider finds."""
-    from deerflow.sandbox.landlock import LandlockSandboxProvider
-    from deerflow.sandbox.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+    from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
+    from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
 
     for provider in (BwrapSandboxProvider, UsernsSandboxProvider, LandlockSandboxProvider):
         sys.stdout.write(describe(provider(data_dir).probe()) + "\n")

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import h11
 
+from deerflow.sandbox.egress.policy import Address, Blocked, Decision, EgressPolicy, normal_host
+from deerflow.sandbox.egress.relay import CHUNK, MAX_HEAD, HttpPeer, Peer, relay_request, tunnel
 from deerflow.sandbox.interface import Network, SandboxRuntimeError
-from deerflow.sandbox.proxy_policy import Address, Blocked, Decision, EgressPolicy, normal_host
-from deerflow.sandbox.proxy_relay import CHUNK, MAX_HEAD, HttpPeer, Peer, relay_request, tunnel
 
 __all__ = ["Decision", "EgressProxy"]
 

@@ -1,0 +1,1 @@
+"""How a command is confined: namespaces, Landlock, and the system-call filter that both use."""

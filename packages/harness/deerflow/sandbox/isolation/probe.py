@@ -1,7 +1,4 @@
-"""Tries the real recipe on this machine, gives up one feature at a time, and says in words what is missing.
-
-``python -m deerflow.sandbox.isolation.probe`` prints what every provider finds.
-"""
+"""Tries the real recipe on this machine, gives up one feature at a time, and says in words what is missing."""
 
 from __future__ import annotations
 
@@ -241,16 +238,3 @@ def describe(report: ProbeReport) -> str:
     lines += [f"  {problem.code}: {problem.sentence}\n    {problem.fix}" for problem in report.problems]
     lines += [f"  warning: {warning}" for warning in (report.isolation.warnings if report.isolation else ())]
     return "\n".join(lines)
-
-
-def main(data_dir: Path) -> None:
-    """Print what every provider finds."""
-    from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
-    from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
-
-    for provider in (BwrapSandboxProvider, UsernsSandboxProvider, LandlockSandboxProvider):
-        sys.stdout.write(describe(provider(data_dir).probe()) + "\n")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else ".deer-flow"))

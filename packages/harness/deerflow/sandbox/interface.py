@@ -6,14 +6,14 @@ otherwise, sizes are bytes. Every coroutine may be awaited from any event loop.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
-
-from deerflow.sandbox.seen_files import SeenFiles
+from weakref import WeakValueDictionary
 
 WORKSPACE = "/mnt/user-data/workspace"
 UPLOADS = "/mnt/user-data/uploads"
@@ -197,6 +197,31 @@ class Policy:
 
 
 OnOutput = Callable[[str], Awaitable[None] | None]
+
+
+@dataclass(slots=True)
+class SeenFiles:
+    """What an agent has seen of each file, so that it never overwrites what it does not know.
+
+    Stamps of files as last read or written by the agent, and a lock per path for read-modify-write.
+    """
+
+    _stamps: dict[str, tuple[float, int]] = field(default_factory=dict)
+    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def remember(self, path: str, modified: float, size: int) -> None:
+        self._stamps[path] = (modified, size)
+
+    def changed(self, path: str, modified: float, size: int) -> bool:
+        """Whether the file differs from what the agent saw. A file never seen has not changed."""
+        return self._stamps.get(path, (modified, size)) != (modified, size)
+
+    def lock(self, path: str) -> asyncio.Lock:
+        """The lock of ``path``; it lives as long as someone holds a reference to it."""
+        lock = self._locks.get(path)
+        if lock is None:
+            lock = self._locks[path] = asyncio.Lock()
+        return lock
 
 
 class Sandbox(ABC):

@@ -100,6 +100,7 @@ async def test_every_verdict_is_recorded_with_who_and_where(runner) -> None:
         "bash",
     )
     assert record["timestamp"].endswith("+00:00")
+    assert [record["outcome"] for record in runner.records] == ["success", "success", "error"]
 
 
 async def test_file_changes_are_recorded_without_their_content(runner) -> None:

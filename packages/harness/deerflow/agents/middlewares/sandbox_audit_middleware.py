@@ -11,19 +11,13 @@ from typing import Any
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
-from deerflow.agents.middlewares.shell.finding import Finding, Verdict
-from deerflow.agents.middlewares.shell.verdict import judge
-from deerflow.agents.middlewares.tool_results import error_result, with_replaced, with_text
+from deerflow.agents.middlewares.shell_advice import Verdict, judge
+from deerflow.agents.middlewares.tool_results import error_result, tool_messages, with_replaced, with_text
 
 audit = logging.getLogger("deerflow.audit")
 
-LOGGED_COMMAND = 200
-"""Characters of a rejected input that are logged."""
-
-LONG_COMMAND = 2000
-"""Characters."""
-
-WRITING_TOOLS = frozenset({"write_file", "str_replace"})
+SHOWN_COMMAND = 200
+"""Characters of a command in a warning, and in the record of a refusal."""
 
 
 class SandboxAuditMiddleware(Middleware):
@@ -34,62 +28,49 @@ class SandboxAuditMiddleware(Middleware):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         name, args = request.tool_call["name"], request.tool_call["args"]
-        if name in WRITING_TOOLS:
-            _record(request, Verdict.PASS, path=str(args.get("path", "")), size=_written(args))
-            return await handler(request)
+        if name in ("write_file", "str_replace"):
+            size = len(str(args.get("content", args.get("new_str", "")) or ""))
+            return await _recorded(request, handler, path=str(args.get("path", "")), size=size, verdict="pass")
         if name != "bash" or "command" not in args:  # without a command the tool itself says what it wants
             return await handler(request)
-        finding = await _judge(args["command"])
-        _record(request, finding.verdict if finding else Verdict.PASS, finding, **_logged(args["command"], finding))
+        # Off the loop: a long command may take a tenth of a second.
+        finding = await asyncio.to_thread(judge, args["command"])
+        command = "" if args["command"] is None else str(args["command"])
         if finding is None:
-            return await handler(request)
+            return await _recorded(request, handler, command=command, verdict="pass")
+        facts = {"command": command, "verdict": finding.verdict.name.lower(), "rule": finding.rule}
         if finding.verdict is Verdict.BLOCK:
-            return error_result(request.tool_call, _blocked(finding))
-        return with_replaced(
-            await handler(request), lambda message: with_text(message, _warning(finding, args["command"]))
-        )
+            facts |= {"command": command[:SHOWN_COMMAND], "command_length": len(command)}
+            text = f"Error: Command blocked (security violation detected, rule {finding.rule}): {finding.reason}."
+            _record(request, facts, "error")
+            return error_result(request.tool_call, text)
+        shown = command if len(command) <= SHOWN_COMMAND else command[:SHOWN_COMMAND] + "..."
+        warning = f"⚠️ Warning: `{shown}` was run, but note: {finding.reason}."
+        result = await _recorded(request, handler, **facts)
+        return with_replaced(result, lambda message: with_text(message, warning))
 
 
-async def _judge(command: object) -> Finding | None:
-    """A long command may take a tenth of a second, which the event loop should not wait for."""
-    is_long = isinstance(command, str) and len(command) > LONG_COMMAND
-    return await asyncio.to_thread(judge, command) if is_long else judge(command)
+async def _recorded(request: ToolCallRequest, handler: ToolHandler, **facts: Any) -> ToolResult:
+    """Make the call and log what it was and how it ended."""
+    outcome = "interrupted"
+    try:
+        result = await handler(request)
+        outcome = next((message.status for message in tool_messages(result)), "success")
+        return result
+    finally:
+        _record(request, facts, outcome)
 
 
-def _blocked(finding: Finding) -> str:
-    return f"Error: Command blocked (security violation detected, rule {finding.rule}): {finding.reason}."
-
-
-def _warning(finding: Finding, command: str) -> str:
-    shown = command if len(command) <= LOGGED_COMMAND else command[:LOGGED_COMMAND] + "..."
-    return f"⚠️ Warning: `{shown}` was run, but note: {finding.reason}."
-
-
-def _logged(command: object, finding: Finding | None) -> dict[str, Any]:
-    text = command if isinstance(command, str) else "" if command is None else str(command)
-    if finding and finding.verdict is Verdict.BLOCK and len(text) > LOGGED_COMMAND:
-        return {"command": text[:LOGGED_COMMAND], "command_length": len(text)}
-    return {"command": text}
-
-
-def _written(args: dict[str, Any]) -> int:
-    """Characters that a file tool writes."""
-    return len(str(args.get("content", args.get("new_str", "")) or ""))
-
-
-def _record(request: ToolCallRequest, verdict: Verdict, finding: Finding | None = None, **facts: Any) -> None:
+def _record(request: ToolCallRequest, facts: dict[str, Any], outcome: str) -> None:
     context = getattr(request.runtime, "context", None)
-    principal = getattr(context, "principal", None)
     record = {
         "timestamp": datetime.now(UTC).isoformat(),
         "thread_id": getattr(context, "thread_id", None) or "unknown",
-        "user_id": getattr(principal, "user_id", None) or "unknown",
+        "user_id": getattr(getattr(context, "principal", None), "user_id", None) or "unknown",
         "run_id": getattr(context, "run_id", None) or "unknown",
         "tool": request.tool_call["name"],
         **facts,
-        "verdict": verdict.name.lower(),
+        "outcome": outcome,
     }
-    if finding:
-        record["rule"] = finding.rule
-    level = logging.INFO if verdict is Verdict.PASS else logging.WARNING
+    level = logging.INFO if facts["verdict"] == "pass" else logging.WARNING
     audit.log(level, "[SandboxAudit] %s", json.dumps(record, ensure_ascii=False))

@@ -1,1 +1,0 @@
-"""Judging shell commands: what a command line would do, without running it."""

@@ -12,7 +12,7 @@ from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext, Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
-from deerflow.models.circuit_breaker import CircuitBreakers
+from deerflow.models.resilience import CircuitBreakers
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.policy import thread_policy
 from deerflow.sandbox.registry import build_sandbox_provider

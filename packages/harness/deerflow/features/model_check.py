@@ -8,10 +8,10 @@ from time import monotonic
 
 from langchain_core.messages import HumanMessage
 
-from deerflow.agents.middlewares.llm_errors import classify, explain
 from deerflow.config import AppConfig, ConfigError
 from deerflow.features.ask import without_thoughts
 from deerflow.models import ModelCache, ModelInfo, model_info
+from deerflow.models.failures import classify, explain
 
 PROMPT = "This is a connection test. Answer with the single word: ready"
 TIMEOUT = 30.0

@@ -11,27 +11,20 @@ from typing import Any, NoReturn, Self
 import anthropic
 from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.exceptions import ModelAPIError, ModelConnectionError, ModelError
+from langchain_core.exceptions import ModelAPIError, ModelConnectionError
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import Field, SecretStr, model_validator
+from tenacity import AsyncRetrying, Retrying
 
 from deerflow.models import claude_payload as shape
 from deerflow.models.credentials import is_oauth_token, load_claude_credential
-from deerflow.models.retry import (
-    RetryPolicy,
-    aretry,
-    aretry_stream,
-    parse_retry_after,
-    retry,
-    retry_stream,
-)
+from deerflow.models.resilience import aretry_stream, retry_policy, retry_stream
 from deerflow.models.tool_arguments import StreamedArguments
 
 PLACEHOLDER_KEY = "your-anthropic-api-key"
 OAUTH_BETAS = ("oauth-2025-04-20", "interleaved-thinking-2025-05-14")
-RETRYABLE_STATUS = frozenset({408, 409, 429})
 RETRYABLE_STREAM_ERRORS = frozenset({"overloaded_error", "api_error", "rate_limit_error", "timeout_error"})
 ALWAYS_THINKING = ("claude-fable-5", "claude-opus-5-5", "claude-sonnet-5-5")
 KEY_NAMES = ("anthropic_api_key", "api_key")
@@ -131,7 +124,7 @@ class ClaudeChatModel(ChatAnthropic):
         **kwargs: Any,
     ) -> ChatResult:
         call = super()._generate
-        return retry(lambda: call(messages, stop, run_manager, **kwargs), self._retry_policy())
+        return Retrying(**self._retry_policy())(call, messages, stop, run_manager, **kwargs)
 
     async def _agenerate(
         self,
@@ -141,7 +134,7 @@ class ClaudeChatModel(ChatAnthropic):
         **kwargs: Any,
     ) -> ChatResult:
         call = super()._agenerate
-        return await aretry(lambda: call(messages, stop, run_manager, **kwargs), self._retry_policy())
+        return await AsyncRetrying(**self._retry_policy())(call, messages, stop, run_manager, **kwargs)
 
     def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         opened = super()._stream
@@ -184,8 +177,8 @@ class ClaudeChatModel(ChatAnthropic):
                 "The connection to the Anthropic API ended in the middle of an answer. Try again."
             )
 
-    def _retry_policy(self) -> RetryPolicy:
-        return RetryPolicy(self.retry_max_attempts, self.retry_base_delay, _is_retryable, _retry_after)
+    def _retry_policy(self) -> dict[str, Any]:
+        return retry_policy(self.retry_max_attempts, self.retry_base_delay)
 
 
 def _with_credential(values: dict[str, Any], environ: Mapping[str, str], home: Path) -> dict[str, Any]:
@@ -264,14 +257,3 @@ def _stream_error(body: object) -> tuple[str, str]:
     if not isinstance(detail, Mapping):
         return "unknown", str(body)
     return str(detail.get("type")), str(detail.get("message"))
-
-
-def _is_retryable(error: Exception) -> bool:
-    if isinstance(error, ModelError):
-        return error.is_retryable
-    return isinstance(error, anthropic.APIStatusError) and error.status_code in RETRYABLE_STATUS
-
-
-def _retry_after(error: Exception) -> float | None:
-    response = getattr(error, "response", None)
-    return parse_retry_after(response.headers.get("retry-after")) if response is not None else None

@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.exceptions import ModelError
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream, generate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -24,7 +23,6 @@ from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
 from deerflow.models.codex_errors import (
     CodexAuthenticationError,
-    CodexStatusError,
     CodexStreamCutError,
     raise_transport_error,
     status_error,
@@ -32,7 +30,7 @@ from deerflow.models.codex_errors import (
 from deerflow.models.codex_request import input_items, instructions_of, tool_choice_item, tool_items
 from deerflow.models.codex_stream import ResponseReader, event_of
 from deerflow.models.credentials import load_codex_credential
-from deerflow.models.retry import RetryPolicy, aretry_stream, parse_retry_after, retry_stream
+from deerflow.models.resilience import aretry_stream, retry_policy, retry_stream
 
 CODEX_BASE_URL = "https://chatgpt.com/backend-api/codex"
 EFFORTS = ("low", "medium", "high", "xhigh")
@@ -248,8 +246,8 @@ class CodexChatModel(BaseChatModel):
         self.account_id = credential.account_id
         return True
 
-    def _retry_policy(self) -> RetryPolicy:
-        return RetryPolicy(self.retry_max_attempts, self.retry_base_delay, _is_retryable, _retry_after)
+    def _retry_policy(self) -> dict[str, Any]:
+        return retry_policy(self.retry_max_attempts, self.retry_base_delay)
 
 
 def _chunks(reader: ResponseReader, line: str) -> Iterator[ChatGenerationChunk]:
@@ -268,14 +266,6 @@ def _is_empty(chunk: ChatGenerationChunk) -> bool:
     if not isinstance(message, AIMessageChunk):
         return False
     return not (message.content or message.tool_call_chunks or message.additional_kwargs or message.chunk_position)
-
-
-def _is_retryable(error: Exception) -> bool:
-    return isinstance(error, ModelError) and error.is_retryable
-
-
-def _retry_after(error: Exception) -> float | None:
-    return parse_retry_after(error.response.headers.get("retry-after")) if isinstance(error, CodexStatusError) else None
 
 
 def _with_llm_output(result: ChatResult) -> ChatResult:

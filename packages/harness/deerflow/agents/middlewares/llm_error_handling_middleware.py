@@ -14,11 +14,11 @@ from langgraph.errors import GraphBubbleUp
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
 from deerflow.agents.middlewares.events import emit
-from deerflow.agents.middlewares.llm_errors import ErrorKind, Failure, classify, explain
 from deerflow.agents.middlewares.model_result import ERROR, finish_reason, is_empty, is_error, last_ai, reminder
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
-from deerflow.models.circuit_breaker import Attempt, CircuitBreakers
+from deerflow.models.failures import ErrorKind, Failure, classify, explain
+from deerflow.models.resilience import CircuitBreakers
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,8 @@ class LLMErrorHandlingMiddleware(Middleware):
         failures: list[tuple[BaseChatModel, Failure]] = []
         for model in (request.model, *self.fallbacks):
             if failures:
-                _announce_fallback(request, failures[-1][1], model)
+                notice = f"Switching to the fallback model {_model_name(model)}."
+                _emit_retry(request, failures[-1][1], notice, attempt=1, max_attempts=1, wait_ms=0)
             outcome = await self._ask(request if model is request.model else request.override(model=model), handler)
             if not isinstance(outcome, Failure):
                 return outcome
@@ -84,51 +85,36 @@ class LLMErrorHandlingMiddleware(Middleware):
     async def _ask(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
         """One model, as often as it makes sense."""
         breaker = self.breakers.breaker(_breaker_key(request.model))
-        attempt = breaker.attempt()
-        if attempt is None:
+        if not breaker.admit():
             return Failure(ErrorKind.CIRCUIT_OPEN)
+        is_available = None
         try:
-            return await self._retry(request, handler, attempt)
+            outcome = await self._retry(request, handler)
+            if not isinstance(outcome, Failure):
+                is_available = True
+            elif outcome.retriable:
+                is_available = False
+            return outcome
         finally:
-            attempt.release()
+            breaker.report(is_available)
 
-    async def _retry(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, attempt: Attempt
-    ) -> ModelResult | Failure:
+    async def _retry(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
         number = 1
         while True:
             try:
-                result = await _ask_for_words(request, handler)
+                return await _ask_for_words(request, handler)
             except GraphBubbleUp:
                 raise
             except Exception as error:
                 failure = classify(error)
                 _log(failure, number, error)
-            else:
-                attempt.succeeded()
-                return result
-            if not failure.retriable:
+            if not failure.retriable or number >= self.retry_max_attempts:
                 return failure
-            if number >= self.retry_max_attempts:
-                attempt.failed()
-                return failure
-            await self._wait(request, failure, number)
+            wait_ms = self._delay_ms(failure, number)
+            notice = f"{_model_name(request.model)} did not answer ({failure.detail}). Trying again."
             number += 1
-
-    async def _wait(self, request: ModelRequest[RunContext], failure: Failure, number: int) -> None:
-        wait_ms = self._delay_ms(failure, number)
-        emit(
-            request.runtime,
-            {
-                "type": "llm_retry",
-                "attempt": number + 1,
-                "max_attempts": self.retry_max_attempts,
-                "wait_ms": wait_ms,
-                "reason": failure.kind.value,
-                "message": f"{_model_name(request.model)} did not answer ({failure.detail}). Trying again.",
-            },
-        )
-        await self._sleep(wait_ms / 1000)
+            _emit_retry(request, failure, notice, attempt=number, max_attempts=self.retry_max_attempts, wait_ms=wait_ms)
+            await self._sleep(wait_ms / 1000)
 
     def _delay_ms(self, failure: Failure, number: int) -> int:
         if failure.retry_after is not None:
@@ -179,18 +165,8 @@ def _why_empty(message: AIMessage) -> str:
     return ""
 
 
-def _announce_fallback(request: ModelRequest[RunContext], failure: Failure, model: BaseChatModel) -> None:
-    emit(
-        request.runtime,
-        {
-            "type": "llm_retry",
-            "attempt": 1,
-            "max_attempts": 1,
-            "wait_ms": 0,
-            "reason": failure.kind.value,
-            "message": f"Switching to the fallback model {_model_name(model)}.",
-        },
-    )
+def _emit_retry(request: ModelRequest[RunContext], failure: Failure, message: str, **numbers: int) -> None:
+    emit(request.runtime, {"type": "llm_retry", **numbers, "reason": failure.kind.value, "message": message})
 
 
 def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]]) -> AIMessage:
@@ -215,12 +191,6 @@ def _provider(model: BaseChatModel) -> str:
 
 
 def _breaker_key(model: BaseChatModel) -> str:
-    address = next(
-        (
-            str(value)
-            for name in ("openai_api_base", "anthropic_api_url", "base_url", "api_base")
-            if (value := getattr(model, name, None))
-        ),
-        "",
-    )
+    names = ("openai_api_base", "anthropic_api_url", "base_url", "api_base")
+    address = next((value for name in names if (value := getattr(model, name, None))), "")
     return f"{_provider(model)}|{address}|{_model_name(model)}"

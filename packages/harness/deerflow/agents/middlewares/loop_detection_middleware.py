@@ -13,7 +13,6 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
-from deerflow.agents.middlewares.llm_errors import status_of
 from deerflow.agents.middlewares.model_result import (
     LOOP_STOP,
     continued,
@@ -28,6 +27,7 @@ from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABL
 from deerflow.agents.middlewares.tool_results import content_text, error_result
 from deerflow.agents.transcript import Transcript, current_turn
 from deerflow.context import RunContext
+from deerflow.models.failures import status_of
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from deerflow.agents.middlewares.llm_errors import ErrorKind, Failure, classify, explain
-from deerflow.models.circuit_breaker import CircuitBreakers, CircuitState
+from deerflow.models.failures import ErrorKind, Failure, classify, explain
 
 
 class ProviderError(Exception):
@@ -129,77 +128,3 @@ def test_every_failure_is_explained_with_the_models_name_and_a_remedy(kind: Erro
 def test_a_rejected_key_names_the_variable_to_check() -> None:
     assert "check OPENAI_API_KEY or models[].api_key" in explain(Failure(ErrorKind.AUTH), model="m", provider="openai")
     assert "ANTHROPIC_API_KEY" in explain(Failure(ErrorKind.AUTH), model="m", provider="anthropic")
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-def test_a_circuit_opens_at_the_threshold_and_closes_after_a_good_probe(clock: Clock) -> None:
-    breaker = CircuitBreakers(failure_threshold=2, recovery_timeout=60, clock=clock).breaker("a")
-    for _ in range(2):
-        attempt = breaker.attempt()
-        assert attempt
-        attempt.failed()
-        attempt.release()
-    assert breaker.state is CircuitState.OPEN
-    assert breaker.attempt() is None
-    clock.now = 59.9
-    assert breaker.attempt() is None
-    clock.now = 60
-    probe = breaker.attempt()
-    assert probe
-    assert breaker.attempt() is None, "only one probe"
-    probe.succeeded()
-    probe.release()
-    assert breaker.state is CircuitState.CLOSED
-    assert breaker.failures == 0
-
-
-def test_a_failed_probe_opens_for_a_full_timeout_again(clock: Clock) -> None:
-    breaker = CircuitBreakers(failure_threshold=1, recovery_timeout=60, clock=clock).breaker("a")
-    first = breaker.attempt()
-    assert first
-    first.failed()
-    clock.now = 100
-    probe = breaker.attempt()
-    assert probe
-    probe.failed()
-    probe.release()
-    assert breaker.attempt() is None
-    assert breaker.failures == 1
-    clock.now = 160
-    assert breaker.attempt() is not None
-
-
-def test_a_probe_without_an_outcome_makes_room_for_the_next(clock: Clock) -> None:
-    breaker = CircuitBreakers(failure_threshold=1, recovery_timeout=60, clock=clock).breaker("a")
-    first = breaker.attempt()
-    assert first
-    first.failed()
-    clock.now = 60
-    probe = breaker.attempt()
-    assert probe
-    probe.release()
-    assert breaker.attempt() is not None
-
-
-def test_success_forgets_earlier_failures_and_circuits_are_separate(clock: Clock) -> None:
-    breakers = CircuitBreakers(failure_threshold=2, clock=clock)
-    breaker = breakers.breaker("a")
-    for outcome in ("failed", "succeeded", "failed"):
-        attempt = breaker.attempt()
-        assert attempt
-        getattr(attempt, outcome)()
-        attempt.release()
-    assert breaker.state is CircuitState.CLOSED
-    assert breakers.breaker("a") is breaker
-    assert breakers.breaker("b") is not breaker

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import asdict, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
-from deerflow.events.streams.client_events import StreamEvent, message_dict
+from deerflow.errors import ConflictError, NotFoundError
+from deerflow.events.record import EPOCH
+from deerflow.events.streams.client_events import MessageDicts, StreamEvent, TurnEvents, message_dict
 from deerflow.files.thread_files import ThreadFiles, list_artifacts, read_artifact, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
-from deerflow.runs.local_turns import LocalTurns
-from deerflow.runs.loop_thread import LoopThread
 from deerflow.runs.request import RunRequest
+from deerflow.runtime import Runtime
 from deerflow.storage.checkpoints.base import checkpointer_for
 from deerflow.storage.database import Database
+from deerflow.storage.runs import MultitaskStrategy, Run, RunStatus, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError
-from deerflow.storage.threads import Thread, ThreadRepository
-from deerflow.threads.checkpoint import compact, config_of, read_state
+from deerflow.storage.threads import Thread
+from deerflow.threads.checkpoint import compact, config_of, is_unfinished, read_state
 from deerflow.tools.builtins.clarification_tool import NAME as ASK_CLARIFICATION
 from deerflow.uploads.store import Upload
 
@@ -32,6 +38,29 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from deerflow.agents.features import RuntimeFeatures
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+WAIT = 10.0
+"""Seconds to wait for another turn of the thread: one that is just being stopped needs a moment to clean up."""
+POLL = 0.05
+"""Seconds between two looks at it."""
+SILENCE = 0.2
+"""Seconds without an event after which we look whether the execution failed before it could say so."""
+
+
+def _blocking(
+    method: Callable[Concatenate[DeerFlowClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[DeerFlowClient, P], T]:
+    """The synchronous twin of an asynchronous method."""
+
+    @wraps(method)
+    def call(self: DeerFlowClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop.run(method(self, *args, **kwargs))
+
+    call.__name__ = method.__name__.removeprefix("a")
+    return call
 
 
 class DeerFlowClient:
@@ -77,9 +106,9 @@ class DeerFlowClient:
         self.config_source = ConfigSource(config_path, overrides=dict(config or {}))
         paths = Paths(Path(base_dir) if base_dir else None)
         snapshot = self.config_source.current()
-        self._database = _database(snapshot, paths) if checkpointer is None else Database(":memory:")
-        saver = checkpointer or checkpointer_for(self._database)
-        harness = Harness.build(snapshot, paths, checkpointer=saver)
+        location = snapshot.database.location(paths.data_dir, snapshot.origin.project_root)
+        self._database = Database(location if checkpointer is None else ":memory:")
+        harness = Harness.build(snapshot, paths, checkpointer=checkpointer or checkpointer_for(self._database))
         self._workshop = Workshop(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()
         )
@@ -91,11 +120,12 @@ class DeerFlowClient:
             agent_name=agent_name,
         )
         self._available_skills = available_skills
-        self._loop = LoopThread()
         self._principal = LOCAL_PRINCIPAL
-        self._turns = LocalTurns(self._database, paths, self._workshop, self._principal)
-        self._threads = ThreadRepository(self._database)
         self._files = ThreadFiles(paths, self._principal)
+        self._runs = RunStore(self._database)
+        self._dicts = MessageDicts()
+        self._loop = _LoopThread()
+        self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()
 
     @property
     def harness(self) -> Harness:
@@ -135,8 +165,8 @@ class DeerFlowClient:
             "content": message,
             "additional_kwargs": {"files": [_told(upload) for upload in uploads]},
         }
-        turn = self._turns.start(thread_id, _request(options, recursion_limit, {"messages": [said]}))
-        async with aclosing(turn) as events:
+        run = await self._start(thread_id, _request(options, recursion_limit, {"messages": [said]}))
+        async with aclosing(self._follow(run)) as events:
             async for event in events:
                 yield event
 
@@ -151,8 +181,14 @@ class DeerFlowClient:
         """
         options = self._turn_options(model_name)
         await self._workshop.agent(options)
-        turn = self._turns.resume(check_id(thread_id, "thread id"), _request(options, recursion_limit, None))
-        async with aclosing(turn) as events:
+        if left_over := await self._runs.active(check_id(thread_id, "thread id")):
+            run = left_over[0]
+        elif await self._is_unfinished(thread_id):
+            run = await self._start(thread_id, _request(options, recursion_limit, None))
+        else:
+            yield TurnEvents(lambda: None).end()
+            return
+        async with aclosing(self._follow(run)) as events:
             async for event in events:
                 yield event
 
@@ -190,14 +226,78 @@ class DeerFlowClient:
         return replace(self._options, **{key: value for key, value in given.items() if value is not None})
 
     def reset_agent(self) -> None:
-        """Build agents anew at the next turn."""
+        """Build new agents at the next turn."""
         self._workshop.forget_agents()
+
+    def _runtime(self) -> Runtime:
+        """That of the running event loop: agents and database are shared by all loops that use the client."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._runtimes:
+            embedded = (self._database, self._workshop)
+            self._runtimes[loop] = Runtime(self.config_source, self.harness.paths, embedded=embedded)
+        return self._runtimes[loop]
+
+    async def _start(self, thread_id: str, request: RunRequest) -> Run:
+        """Record a run once the thread has no other one; a run whose process died is ended first."""
+        runtime, clock = self._runtime(), asyncio.get_running_loop().time
+        until = clock() + WAIT
+        while True:
+            try:
+                return await runtime.runs.start(self._principal, request, thread_id=thread_id)
+            except ConflictError as error:
+                if error.code != ThreadBusyError.code:
+                    raise
+            late = clock() >= until
+            for other in await self._runs.active(thread_id):
+                if late or other.status is RunStatus.RUNNING:
+                    try:
+                        await runtime.executor.abandon(other, wait=0)
+                    except ThreadBusyError:
+                        if late:
+                            raise
+            await asyncio.sleep(POLL)
+
+    async def _follow(self, run: Run) -> AsyncGenerator[StreamEvent, None]:
+        """Execute the run, from where it stands, and yield its events. Closing the generator stops the run."""
+        runtime = self._runtime()
+        turn = TurnEvents(lambda: runtime.event_log.latest_values(run.thread_id), self._dicts)
+        execution = asyncio.create_task(runtime.executor.execute(run.run_id, wait=WAIT))
+        # The events of an earlier attempt have been seen already.
+        after = (run.epoch + 1) * EPOCH if run.attempt else 0
+        try:
+            async with aclosing(runtime.runs.events(run, after=after, heartbeat=SILENCE)) as batches:
+                async for batch in batches:
+                    for event in turn.of(batch):
+                        yield event
+                    if not batch and execution.done():
+                        break
+            await execution
+        except ThreadBusyError:
+            if run.attempt == 0:
+                await self._stop(runtime, run)
+                await self._runs.delete(run.run_id)
+            raise
+        finally:
+            if not execution.done():
+                await self._stop(runtime, run)
+                await asyncio.wait([execution])
+
+    async def _stop(self, runtime: Runtime, run: Run) -> None:
+        with suppress(NotFoundError):  # it has just ended
+            await runtime.runs.cancel(self._principal, run.run_id)
+
+    async def _is_unfinished(self, thread_id: str) -> bool:
+        """Whether a turn of the thread did not come to its end."""
+        if await self._runs.active(thread_id):
+            return True
+        agent = await self._workshop.agent()
+        return is_unfinished(await agent.aget_state(config_of(thread_id)))
 
     # threads --------------------------------------------------------------------------------------------------------
 
     async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
         """``{thread_list: [{thread_id, created_at, updated_at, latest_checkpoint_id, title}]}``, the last used first."""
-        found, _ = await self._threads.search(self._principal, limit=limit)
+        found, _ = await self._runtime().threads.repository.search(self._principal, limit=limit)
         return {"thread_list": [await self._thread_entry(thread) for thread in found]}
 
     async def _thread_entry(self, thread: Thread) -> dict[str, Any]:
@@ -246,7 +346,7 @@ class DeerFlowClient:
             "todos": state.values.get("todos") or [],
             "artifacts": list(state.values.get("artifacts") or []),
         }
-        unfinished = state.unfinished or await self._turns.is_unfinished(thread_id)
+        unfinished = state.unfinished or bool(await self._runs.active(thread_id))
         return {"values": values, "next": state.next, "unfinished": unfinished}
 
     async def aget_messages(self, thread_id: str) -> list[dict[str, Any]]:
@@ -255,11 +355,13 @@ class DeerFlowClient:
 
     async def acompact_thread(self, thread_id: str) -> bool:
         """Shrink a finished thread to its present state; False if a turn of it is unfinished or running."""
+        threads = self._runtime().threads
         try:
-            async with self._turns.hold(thread_id):
+            thread = await threads.repository.get(self._principal, thread_id)
+            async with threads.states.alone(thread, wait=0):
                 checkpointer: Any = self._workshop.harness.checkpointer
                 return await compact(await self._workshop.agent(self._options), checkpointer, thread_id)
-        except ThreadBusyError:
+        except (ConflictError, NotFoundError):
             return False
 
     # files ----------------------------------------------------------------------------------------------------------
@@ -322,9 +424,12 @@ class DeerFlowClient:
 
     async def aclose(self) -> None:
         """End sandboxes and close the database. Idempotent."""
-        await self._turns.aclose()
-        await self._workshop.aclose()
-        await self._database.aclose()
+        runtime = self._runtime()
+        for run_id in runtime.executor.active:
+            with suppress(NotFoundError):
+                await runtime.runs.cancel(self._principal, run_id, wait=True)
+        await runtime.aclose()
+        del self._runtimes[asyncio.get_running_loop()]
 
     def close(self) -> None:
         self._loop.run(self.aclose())
@@ -355,39 +460,79 @@ class DeerFlowClient:
     def resume(self, thread_id: str, **options: Any) -> Iterator[StreamEvent]:
         return self._loop.iterate(self.aresume(thread_id, **options))
 
-    def list_threads(self, limit: int = 10) -> dict[str, Any]:
-        return self._loop.run(self.alist_threads(limit))
-
-    def get_thread(self, thread_id: str) -> dict[str, Any]:
-        return self._loop.run(self.aget_thread(thread_id))
-
-    def thread_state(self, thread_id: str) -> dict[str, Any]:
-        return self._loop.run(self.athread_state(thread_id))
-
-    def get_messages(self, thread_id: str) -> list[dict[str, Any]]:
-        return self._loop.run(self.aget_messages(thread_id))
-
-    def compact_thread(self, thread_id: str) -> bool:
-        return self._loop.run(self.acompact_thread(thread_id))
-
-    def upload_files(self, thread_id: str, files: Sequence[str | Path]) -> dict[str, Any]:
-        return self._loop.run(self.aupload_files(thread_id, files))
-
-    def list_uploads(self, thread_id: str) -> dict[str, Any]:
-        return self._loop.run(self.alist_uploads(thread_id))
-
-    def delete_upload(self, thread_id: str, filename: str) -> dict[str, Any]:
-        return self._loop.run(self.adelete_upload(thread_id, filename))
-
-    def get_artifact(self, thread_id: str, path: str) -> tuple[bytes, str]:
-        return self._loop.run(self.aget_artifact(thread_id, path))
-
-    def list_artifacts(self, thread_id: str) -> list[str]:
-        return self._loop.run(self.alist_artifacts(thread_id))
+    list_threads = _blocking(alist_threads)
+    get_thread = _blocking(aget_thread)
+    thread_state = _blocking(athread_state)
+    get_messages = _blocking(aget_messages)
+    compact_thread = _blocking(acompact_thread)
+    upload_files = _blocking(aupload_files)
+    list_uploads = _blocking(alist_uploads)
+    delete_upload = _blocking(adelete_upload)
+    get_artifact = _blocking(aget_artifact)
+    list_artifacts = _blocking(alist_artifacts)
 
 
-def _database(config: AppConfig, paths: Paths) -> Database:
-    return Database(config.database.location(paths.data_dir, config.origin.project_root))
+class _LoopThread:
+    """An event loop on a thread of its own, for synchronous callers. Started at the first use; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runner: asyncio.Runner | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run to the end and return the result. KeyboardInterrupt in the caller cancels the coroutine."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
+        """Iterate from synchronous code. Leaving the loop early closes the asynchronous generator."""
+        turn = asyncio.Lock()
+
+        async def step() -> T:
+            async with turn:
+                return await anext(items)
+
+        async def close() -> None:
+            async with turn:  # a step that was cancelled still unwinds
+                await items.aclose()
+
+        try:
+            while True:
+                try:
+                    yield self.run(step())
+                except StopAsyncIteration:
+                    return
+        finally:
+            self.run(close())
+
+    def close(self) -> None:
+        with self._lock:
+            runner, thread = self._runner, self._thread
+            self._runner = self._thread = None
+        if runner is not None and thread is not None:
+            runner.get_loop().call_soon_threadsafe(runner.get_loop().stop)
+            thread.join()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._runner is None:
+                self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+                self._runner.get_loop()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._runner,), name="deerflow-client", daemon=True
+                )
+                self._thread.start()
+            return self._runner.get_loop()
+
+
+def _serve(runner: asyncio.Runner) -> None:
+    with runner:
+        runner.get_loop().run_forever()
 
 
 def _request(options: RunOptions, recursion_limit: int | None, given: dict[str, Any] | None) -> RunRequest:
@@ -396,6 +541,8 @@ def _request(options: RunOptions, recursion_limit: int | None, given: dict[str, 
         context={key: value for key, value in asdict(options).items() if value is not None},
         config={"recursion_limit": recursion_limit} if recursion_limit else None,
         stream_mode=["values", "updates", "messages-tuple", "custom"],
+        multitask_strategy=MultitaskStrategy.REJECT,
+        if_not_exists="create",
     )
 
 

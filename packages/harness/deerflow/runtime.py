@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,11 @@ from deerflow.runs.follow_up import DELETE_THREAD
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
 from deerflow.runs.view import run_json
-from deerflow.storage.checkpoints.base import checkpointer_for
+from deerflow.storage.checkpoints.base import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, RunStore
 from deerflow.tasks.job_rows import Job
+from deerflow.tasks.queue import Execute, Interrupt, RunQueue
 from deerflow.tasks.scheduler import CRON, Scheduler
 from deerflow.tasks.worker import JobWorker
 from deerflow.threads.feedback import FeedbackRepository
@@ -60,6 +61,8 @@ class Runtime:
         paths: the data directory.
         executes: whether this process executes runs and does the work around them, or only takes orders.
         extra_middleware: yours, in every agent; placed by ``@Next``/``@Prev`` or before Clarification.
+        embedded: database and agents of a program that needs no server. It never starts the runtime, and executes
+            each run that it asked for itself, by ``executor``.
 
     Raises:
         ConfigError: the configuration is not valid.
@@ -72,19 +75,27 @@ class Runtime:
         *,
         executes: bool = True,
         extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
+        embedded: tuple[Database, Workshop] | None = None,
     ) -> None:
-        config = config_source.current()
+        config = embedded[1].harness.config if embedded else config_source.current()
         self.config_source = config_source
         self.paths = paths
         self.executes = executes
-        self.database = Database(
-            config.database.location(paths.data_dir, config.origin.project_root), pool_size=config.database.pool_size
-        )
-        self.checkpointer = checkpointer_for(self.database)
-        harness = Harness.build(config, paths, checkpointer=self.checkpointer)
-        self.workshop = Workshop(config_source, harness, extra_middleware=extra_middleware)
+        if embedded is None:
+            self.database = Database(
+                config.database.location(paths.data_dir, config.origin.project_root),
+                pool_size=config.database.pool_size,
+            )
+            harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database))
+            self.workshop = Workshop(config_source, harness, extra_middleware=extra_middleware)
+        else:
+            self.database, self.workshop = embedded
+        self.checkpointer: Any = self.workshop.harness.checkpointer
         connections = Connections(self.database, config, paths)
-        self._wake, self._lock, self._queue = connections.wake, connections.lock, connections.queue
+        self._wake, self._lock = connections.wake, connections.lock
+        self._queue: RunQueue = (
+            _NoQueue(lambda run_id: self.executor.interrupt(run_id)) if embedded else connections.queue
+        )
         self.event_log = EventLog(self.database, self._wake)
         self.hub = Hub(self._wake)
         self.threads = ThreadService(
@@ -184,7 +195,8 @@ class Runtime:
             await self._wake.aclose()
         await self._lock.aclose()
         await self.workshop.aclose()
-        await self.checkpointer.aclose()
+        if isinstance(self.checkpointer, Checkpointer):  # one that a program gave us is the program's to close
+            await self.checkpointer.aclose()
         await self.database.aclose()
 
     # how the parts use each other -----------------------------------------------------------------------------------
@@ -240,6 +252,25 @@ class Runtime:
             except Exception:
                 logger.exception("Housekeeping failed; the next try is in a day.")
             await asyncio.sleep(HOUSEKEEPING.total_seconds())
+
+
+class _NoQueue:
+    """The :class:`RunQueue` of an embedded runtime, which executes its own runs and none of other processes."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self._interrupt = interrupt
+
+    async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
+        """Whoever asked for the run executes it."""
+
+    async def cancel(self, run_id: str) -> None:
+        self._interrupt(run_id)
+
+    async def start(self, execute: Execute, interrupt: Interrupt, *, concurrency: int) -> None:
+        raise RuntimeError("An embedded runtime takes no runs of others.")
+
+    async def aclose(self, *, grace: float) -> None:
+        """There is nothing to wait for."""
 
 
 def retention_policy(config: Any) -> RetentionPolicy:

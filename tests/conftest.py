@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
-from tests.servers import PostgresServer, flush_redis, postgres_server, redis_server
+from tests.servers import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
     from deerflow.storage.database import Database
@@ -87,25 +87,11 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def redis() -> Iterator[str]:
-    """The URL of the Redis of this pytest process."""
-    with redis_server() as url:
-        yield url
-
-
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> Iterator[str]:
     """An empty database of the test's own."""
     with postgres.fresh_database() as url:
         yield url
-
-
-@pytest.fixture
-def redis_url(redis: str) -> str:
-    """An empty Redis."""
-    flush_redis(redis)
-    return redis
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

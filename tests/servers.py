@@ -1,6 +1,6 @@
-"""Real PostgreSQL and Redis servers for tests: one of each a pytest process, started when the first test asks.
+"""A real PostgreSQL server for tests: one a pytest process, started when the first test asks.
 
-They listen on a free port of 127.0.0.1, keep nothing, and die with the process that started them, however it ends.
+It listens on a free port of 127.0.0.1, keeps nothing, and dies with the process that started it, however it ends.
 """
 
 from __future__ import annotations
@@ -99,29 +99,6 @@ def postgres_server() -> Iterator[PostgresServer]:
             yield PostgresServer(server)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-@contextmanager
-def redis_server() -> Iterator[str]:
-    """Yields the URL of a running Redis."""
-    binary = shutil.which("redis-server")
-    if binary is None:
-        _missing("Redis", "redis-server was not found in PATH")
-    with tempfile.TemporaryDirectory(prefix="deerflow-test-redis-") as directory:
-
-        def command(port: int) -> list[str | Path]:
-            settings = {"port": str(port), "bind": "127.0.0.1", "save": "", "appendonly": "no", "dir": directory}
-            return [binary, *(part for name, value in settings.items() for part in (f"--{name}", value))]
-
-        with _serving(command, Path(directory, "log"), _answers_ping, None, stop=signal.SIGTERM) as server:
-            yield f"redis://127.0.0.1:{server.port}/0"
-
-
-def flush_redis(url: str) -> None:
-    import redis
-
-    with redis.Redis.from_url(url) as client:
-        client.flushall()
 
 
 def _postgres_binary(name: str) -> str:
@@ -259,11 +236,4 @@ def _answers_sql(port: int) -> bool:
     with suppress(psycopg.OperationalError):
         psycopg.connect(f"postgresql://postgres@127.0.0.1:{port}/postgres", connect_timeout=5).close()
         return True
-    return False
-
-
-def _answers_ping(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as connection:
-        connection.sendall(b"PING\r\n")
-        return connection.recv(64).startswith(b"+PONG")
     return False

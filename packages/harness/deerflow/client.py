@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, NotFoundError
-from deerflow.events.record import EPOCH
-from deerflow.events.streams.client_events import MessageDicts, StreamEvent, TurnEvents, message_dict
+from deerflow.events.store import EVENTS_PER_CLAIM
+from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
 from deerflow.files.thread_files import ThreadFiles, list_artifacts, read_artifact, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
@@ -123,7 +123,6 @@ class DeerFlowClient:
         self._principal = LOCAL_PRINCIPAL
         self._files = ThreadFiles(paths, self._principal)
         self._runs = RunStore(self._database)
-        self._dicts = MessageDicts()
         self._loop = _LoopThread()
         self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()
 
@@ -260,10 +259,10 @@ class DeerFlowClient:
     async def _follow(self, run: Run) -> AsyncGenerator[StreamEvent, None]:
         """Execute the run, from where it stands, and yield its events. Closing the generator stops the run."""
         runtime = self._runtime()
-        turn = TurnEvents(lambda: runtime.event_log.latest_values(run.thread_id), self._dicts)
+        turn = TurnEvents(lambda: runtime.event_log.latest_values(run.thread_id))
         execution = asyncio.create_task(runtime.executor.execute(run.run_id, wait=WAIT))
         # The events of an earlier attempt have been seen already.
-        after = (run.epoch + 1) * EPOCH if run.attempt else 0
+        after = (run.epoch + 1) * EVENTS_PER_CLAIM if run.attempt else 0
         try:
             async with aclosing(runtime.runs.events(run, after=after, heartbeat=SILENCE)) as batches:
                 async for batch in batches:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.errors import ConflictError, NotFoundError
-from deerflow.events.hub import Hub
 from deerflow.events.log import EventLog
+from deerflow.events.notify import Hub
 from deerflow.features.assistants import AssistantService
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
@@ -92,12 +92,12 @@ class Runtime:
             self.database, self.workshop = embedded
         self.checkpointer: Any = self.workshop.harness.checkpointer
         connections = Connections(self.database, config, paths)
-        self._wake, self._lock = connections.wake, connections.lock
+        self._notifier, self._lock = connections.notifier, connections.lock
         self._queue: RunQueue = (
             _NoQueue(lambda run_id: self.executor.interrupt(run_id)) if embedded else connections.queue
         )
-        self.event_log = EventLog(self.database, self._wake)
-        self.hub = Hub(self._wake)
+        self.event_log = EventLog(self.database, self._notifier)
+        self.hub = Hub(self._notifier)
         self.threads = ThreadService(
             self.database,
             ThreadParts(
@@ -191,8 +191,8 @@ class Runtime:
         await self._jobs.aclose()
         await self.hub.aclose()
         await self.event_log.aclose()
-        if self._wake is not None:
-            await self._wake.aclose()
+        if self._notifier is not None:
+            await self._notifier.aclose()
         await self._lock.aclose()
         await self.workshop.aclose()
         if isinstance(self.checkpointer, Checkpointer):  # one that a program gave us is the program's to close

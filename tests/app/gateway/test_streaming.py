@@ -16,8 +16,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from deerflow.events.log import RunEvent
-from deerflow.events.streams.langgraph_sse import Frames
-from deerflow.events.streams.sse import frame
+from deerflow.events.streams.langgraph_sse import Frames, frame
 from deerflow_app.gateway.compression import CompressionMiddleware
 from deerflow_app.gateway.streaming import EventStreamResponse, rendered
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deerflow.events.streams.sse import frame
+from deerflow.events.streams.langgraph_sse import frame
 from deerflow_app.remote.connection import Address, Connection
 from deerflow_app.remote.errors import RefusedError, UnreachableError
 from deerflow_app.remote.following import Following

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deerflow.events.streams.sse import HEARTBEAT, frame
+from deerflow.events.streams.langgraph_sse import HEARTBEAT, frame
 from deerflow_app.remote.server_events import ServerEvent, server_events
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from langchain_core.language_models.chat_model_stream import ChatModelStream
 
-from deerflow.events.encoding import encode
-from deerflow.events.record import EPOCH, RunEvent
+from deerflow.events.jsonable import encode
+from deerflow.events.store import EVENTS_PER_CLAIM, RunEvent
 from deerflow.events.streams.agent_protocol import SLOTS, Frame, Renderer, RunFacts, epoch_start, log_position
 
 NODE = {"langgraph_node": "model"}
@@ -19,7 +19,7 @@ class Script:
     """Events of one attempt at a run, in order."""
 
     def __init__(self, epoch: int = 1, run_id: str = "r1", attempt: int = 1) -> None:
-        self._next = itertools.count(epoch * EPOCH)
+        self._next = itertools.count(epoch * EVENTS_PER_CLAIM)
         self.run_id = run_id
         self.events: list[RunEvent] = []
         self.add("metadata", {"run_id": run_id, "thread_id": "t", "attempt": attempt})
@@ -333,7 +333,7 @@ def test_reading_on_from_any_position_gives_exactly_the_rest() -> None:
     everything = rendered(script)
 
     for index, frame in enumerate(everything):
-        start = epoch_start(log_position(frame.seq) // EPOCH)
+        start = epoch_start(log_position(frame.seq) // EVENTS_PER_CLAIM)
         renderer = Renderer()
         later = [told for event in script.events if event.seq > start for told in renderer.render(event)]
         assert [told for told in later if told.seq > frame.seq] == everything[index + 1 :]

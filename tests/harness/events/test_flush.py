@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deerflow.events import flush as event_flush
+from deerflow.events import writer as event_writer
 from deerflow.events.log import EventLog
 from deerflow.storage.database import Database
 from deerflow.storage.tables import threads, utc_now
@@ -31,21 +31,22 @@ async def test_a_run_that_has_ended_takes_no_part_in_later_rounds(
     rounds: list[list[str]] = []
     written = asyncio.Event()
     loop = asyncio.get_running_loop()
-    write = event_flush.write_free_batches
+    write = event_writer.write_batches
 
-    def watched(connection: Any, batches: Any) -> Any:
-        rounds.append([batch.thread_id for batch in batches])
-        loop.call_soon_threadsafe(written.set)
-        return write(connection, batches)
+    def watched(connection: Any, batches: Any, *, skip_locked: bool) -> Any:
+        if skip_locked:
+            rounds.append([batch.thread_id for batch in batches])
+            loop.call_soon_threadsafe(written.set)
+        return write(connection, batches, skip_locked=skip_locked)
 
-    monkeypatch.setattr(event_flush, "write_free_batches", watched)
+    monkeypatch.setattr(event_writer, "write_batches", watched)
     ended = log.writer("a", "first", 0)
     ended.append("custom", "short")
     assert await ended.end({"status": "success"}, lambda connection: True)
     await ended.aclose()
 
     running = log.writer("b", "second", 0)
-    running.append("custom", "x" * event_flush.FLUSH_BYTES)
+    running.append("custom", "x" * event_writer.FLUSH_BYTES)
     async with asyncio.timeout(60):
         await written.wait()
 

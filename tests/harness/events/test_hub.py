@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from deerflow.events.hub import MOST_NOTICES, Hub
-from deerflow.events.postgres_notify import PostgresWake
-from deerflow.events.redis_notify import RedisWake
+from deerflow.events.notify import MOST_NOTICES, Hub, Notifier
 from deerflow.storage.database import Database
 
 GUARD = 60
@@ -57,14 +55,7 @@ async def _across(here: Hub, there: Hub) -> None:
 async def test_notices_cross_processes_through_postgres(postgres_url: str) -> None:
     databases = [Database(postgres_url), Database(postgres_url)]
     await databases[0].migrate()
-    wakes = [PostgresWake(database) for database in databases]
-    await _across(Hub(wakes[0]), Hub(wakes[1]))
-    for closing in (*wakes, *databases):
+    notifiers = [Notifier(database) for database in databases]
+    await _across(Hub(notifiers[0]), Hub(notifiers[1]))
+    for closing in (*notifiers, *databases):
         await closing.aclose()
-
-
-async def test_notices_cross_processes_through_redis(redis_url: str) -> None:
-    wakes = [RedisWake(redis_url), RedisWake(redis_url)]
-    await _across(Hub(wakes[0]), Hub(wakes[1]))
-    for wake in wakes:
-        await wake.aclose()

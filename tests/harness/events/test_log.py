@@ -1,4 +1,4 @@
-"""The promises of the event log: over one process, two that share PostgreSQL, and two that call each other through Redis."""
+"""The promises of the event log: over one process, and two that share PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import pytest
 from sqlalchemy import func, insert, select, update
 
 from deerflow.events.log import EventLog, EventWriter, LostRunError, RunEvent
-from deerflow.events.postgres_notify import PostgresWake
-from deerflow.events.redis_notify import RedisWake
+from deerflow.events.notify import Notifier
 from deerflow.storage.database import Database
 from deerflow.storage.tables import run_events, threads, utc_now
 
@@ -60,17 +59,16 @@ async def site_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
         await database.aclose()
         return
     url = request.getfixturevalue("postgres_url")
-    redis = request.getfixturevalue("redis_url") if kind == "redis" else ""
     databases = [Database(url), Database(url)]
     await databases[0].migrate()
-    wakes = [RedisWake(redis) if redis else PostgresWake(database) for database in databases]
-    logs = [EventLog(database, wake) for database, wake in zip(databases, wakes, strict=True)]
+    notifiers = [Notifier(database) for database in databases]
+    logs = [EventLog(database, notifier) for database, notifier in zip(databases, notifiers, strict=True)]
     yield Site(logs[0], logs[1], databases[0])
-    for closing in (*logs, *wakes, *databases):
+    for closing in (*logs, *notifiers, *databases):
         await closing.aclose()
 
 
-@pytest.fixture(params=["one process", "postgres", "redis"])
+@pytest.fixture(params=["one process", "postgres"])
 async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
     async with site_of(request.param, request, tmp_path) as made:
         yield made
@@ -205,7 +203,7 @@ async def test_a_run_that_ended_without_a_word_ends_its_readers(site: Site) -> N
     assert await collect(site.elsewhere, run_id="another", ended=over) == []
 
 
-async def test_touching_a_thread_makes_readers_ask_whether_their_run_is_over(site: Site) -> None:
+async def test_notifying_a_thread_makes_readers_ask_whether_their_run_is_over(site: Site) -> None:
     asked, is_over = asyncio.Event(), False
 
     async def ended() -> bool:
@@ -215,7 +213,7 @@ async def test_touching_a_thread_makes_readers_ask_whether_their_run_is_over(sit
     reading = asyncio.create_task(collect(site.elsewhere, run_id="r", ended=ended, heartbeat=GUARD))
     await asked.wait()
     is_over = True
-    await site.log.touch("t")
+    await site.log.notify("t")
     assert await reading == []
 
 
@@ -227,7 +225,7 @@ async def test_what_is_written_while_a_run_is_found_to_be_over_is_not_missed(sit
         await writer.flush()
         return True
 
-    # Another log object: for it the run is executed elsewhere, and it gets no wake-up at all.
+    # Another log object: for it the run is executed elsewhere, and it is not notified at all.
     assert texts(await collect(EventLog(site.database), run_id="r", ended=ended)) == ["last words"]
 
 
@@ -451,7 +449,6 @@ async def test_a_reader_far_behind_is_served_when_memory_has_forgotten(
             writer.append("custom", number)
             if number % 100 == 99:
                 await writer.flush()
-                local.log._make_room()
             if number % 300 == 299:
                 seen += await anext(batches)
         await writer.end({"status": "success"}, yes)
@@ -497,7 +494,7 @@ async def test_many_threads_are_written_together(site: Site) -> None:
 
 async def test_a_locked_thread_does_not_hold_up_the_others(postgres_url: str) -> None:
     database = Database(postgres_url)
-    log = EventLog(database, PostgresWake(database))
+    log = EventLog(database, Notifier(database))
     slow = log.writer("slow", "slow", await claim(database, "slow"))
     quick = log.writer("quick", "quick", await claim(database, "quick"))
     async with database.engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""Wake-ups survive the loss of their connection."""
+"""Notifications survive the loss of their connection."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from redis.asyncio import Redis
 
-from deerflow.events.notify import Receivers, Wake
-from deerflow.events.postgres_notify import PostgresWake
-from deerflow.events.redis_notify import RedisWake
+from deerflow.events.notify import Notifier
 from deerflow.storage.database import Database
 
 GUARD = 60
@@ -23,7 +20,7 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def _survives(here: Wake, there: Wake, cut: Callable[[], object]) -> None:
+async def _survives(here: Notifier, there: Notifier, cut: Callable[[], object]) -> None:
     got: list[list[str] | None] = []
     own: list[list[str] | None] = []
     here.listen("x", own.append)
@@ -44,7 +41,7 @@ async def _survives(here: Wake, there: Wake, cut: Callable[[], object]) -> None:
 async def test_postgres_is_listened_to_again_after_the_connection_was_cut(postgres_url: str) -> None:
     databases = [Database(postgres_url), Database(postgres_url)]
     await databases[0].migrate()
-    wakes = [PostgresWake(database) for database in databases]
+    notifiers = [Notifier(database) for database in databases]
 
     async def cut() -> None:
         async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
@@ -53,34 +50,21 @@ async def test_postgres_is_listened_to_again_after_the_connection_was_cut(postgr
                 " AND datname = current_database()"
             )
 
-    await _survives(wakes[0], wakes[1], cut)
-    for closing in (*wakes, *databases):
+    await _survives(notifiers[0], notifiers[1], cut)
+    for closing in (*notifiers, *databases):
         await closing.aclose()
 
 
-async def test_redis_is_listened_to_again_after_the_connection_was_cut(redis_url: str) -> None:
-    wakes = [RedisWake(redis_url), RedisWake(redis_url)]
-
-    async def cut() -> None:
-        redis = Redis.from_url(redis_url, driver_info=None)
-        for kind in ("pubsub", "normal"):
-            await redis.execute_command("CLIENT", "KILL", "TYPE", kind)
-        await redis.aclose()
-
-    await _survives(wakes[0], wakes[1], cut)
-    for wake in wakes:
-        await wake.aclose()
-
-
 def test_payloads_are_small_enough_and_complete() -> None:
-    receivers, other, got = Receivers(), Receivers(), []
-    other.add("x", lambda messages: got.extend(messages or []))
+    nowhere = Database(":memory:")
+    sender, other, got = Notifier(nowhere), Notifier(nowhere), []
+    other._by_channel["x"] = lambda messages: got.extend(messages or [])
     messages = [f"{number:0128}" for number in range(500)]
-    payloads = receivers.payloads("x", messages)
+    payloads = sender.payloads("x", messages)
     assert max(map(len, payloads)) < 8000
     for payload in payloads:
         other.deliver(payload)
-        receivers.deliver(payload)
+        sender.deliver(payload)
     assert got == messages
     with pytest.raises(ValueError, match="too long"):
-        receivers.payloads("x", ["x" * 8000])
+        sender.payloads("x", ["x" * 8000])

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, UnavailableError
-from deerflow.events.record import RunEvent
+from deerflow.events.store import RunEvent
 from deerflow.identity import Principal
 from deerflow.runs.protocol_commands import Command, ProtocolCommands, error_answer
 from deerflow.runs.request import RunRequest

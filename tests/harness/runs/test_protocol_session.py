@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from deerflow.errors import NotFoundError
-from deerflow.events.streams.subscription import AnyOf
+from deerflow.events.streams.agent_protocol import AnyOf
 from deerflow.identity import Principal
 from deerflow.runs.protocol_commands import Command, success
 from deerflow.runs.protocol_session import ProtocolSession

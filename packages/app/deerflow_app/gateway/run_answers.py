@@ -11,9 +11,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
 from deerflow.errors import InvalidRequestError, NotFoundError
-from deerflow.events.encoding import encode
-from deerflow.events.jsonable import values_json
-from deerflow.events.record import EPOCH
+from deerflow.events.jsonable import encode, values_json
+from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.langgraph_sse import Frames
 from deerflow.identity import Principal
 from deerflow.runs.view import run_json
@@ -111,7 +110,7 @@ def event_stream(
 def thread_stream(runtime: Runtime, thread: Thread, *, modes: frozenset[str], after: int | None) -> Response:
     """The events of all runs of a thread, for ever; without ``after`` from the run that is on its way, else what comes."""
     shown = list(dict.fromkeys(mode for name in THREAD_MODES if name in modes for mode in THREAD_MODES[name]))
-    begin = after if after is not None else (thread.epoch + (thread.status != "busy")) * EPOCH
+    begin = after if after is not None else (thread.epoch + (thread.status != "busy")) * EVENTS_PER_CLAIM
 
     async def frames() -> AsyncGenerator[bytes, None]:
         each = Frames(shown, True, lambda: _thread_values(runtime, thread.thread_id), begin)
@@ -160,8 +159,8 @@ async def _values(runtime: Runtime, run: RunRow) -> dict[str, Any] | None:
 
 
 async def _thread_values(runtime: Runtime, thread_id: str) -> dict[str, Any]:
-    if (live := runtime.event_log.latest_values(thread_id)) is not None:
-        return await asyncio.to_thread(values_json, live)
+    if (live := await runtime.event_log.live_values(thread_id)) is not None:
+        return live
     return await asyncio.to_thread(values_json, (await runtime.threads.states.snapshot(thread_id)).values)
 
 

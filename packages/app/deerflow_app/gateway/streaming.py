@@ -10,8 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from deerflow.events.log import RunEvent
-from deerflow.events.streams.langgraph_sse import Frames
-from deerflow.events.streams.sse import HEARTBEAT
+from deerflow.events.streams.langgraph_sse import HEARTBEAT, Frames
 
 HEARTBEAT_SECONDS = 5.0
 

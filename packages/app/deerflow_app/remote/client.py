@@ -151,7 +151,7 @@ class RemoteClient:
 
     async def athread_state(self, thread_id: str) -> dict[str, Any]:
         """``{values: {title, messages, todos, artifacts}, next, unfinished, running}`` after the last finished step."""
-        from deerflow_app.remote.messages import shown_values
+        from deerflow.events.streams.client_events import shown_values
 
         active = _active(await self._runs(thread_id))
         state = await self._if_there(f"/api/threads/{thread_id}/state", {"select": ["values", "next", "tasks"]})

@@ -8,11 +8,10 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from deerflow.events.record import RunEvent
-from deerflow.events.streams.client_events import StreamEvent, TurnEvents
+from deerflow.events.store import RunEvent
+from deerflow.events.streams.client_events import StreamEvent, TurnEvents, shown_values
 from deerflow_app.remote.connection import Connection
 from deerflow_app.remote.errors import RefusedError, UnreachableError
-from deerflow_app.remote.messages import shown_values
 from deerflow_app.remote.server_events import ServerEvent, server_events
 
 MODES = ("values", "updates", "messages-tuple", "custom")

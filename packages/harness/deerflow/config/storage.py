@@ -62,7 +62,7 @@ class RunEventsConfig(Section):
 
 
 class StreamBridgeConfig(Section):
-    """How live events reach clients."""
+    """Without effect: processes notify each other through PostgreSQL."""
 
     type: Literal["memory", "redis"] = "memory"
     redis_url: str | None = None

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.runnables.config import merge_configs
 
-from deerflow.events.first_token import FirstToken
 from deerflow.events.jsonable import HIDDEN_KEYS, chunk_json, message_json, plain, values_json
 
 if TYPE_CHECKING:
-    from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.runnables import RunnableConfig
 
     from deerflow.agents.factory import Agent
     from deerflow.context import RunContext
     from deerflow.events.log import EventWriter
-    from deerflow.events.usage_meter import Tally
+    from deerflow.events.usage_meter import UsageMeter
 
 ALWAYS = ("values", "updates", "messages", "custom")
 ON_REQUEST = ("tasks", "checkpoints", "debug", "events")
-"""Modes that cost too much to be recorded for nobody: only runs whose creator asked for them have them."""
+"""Modes that cost too much to be recorded without need: only runs whose creator asked for them have them."""
 
 LLM_RETRY = "llm_retry"
-"""Type of the custom event that says: the model is asked again, and what it had begun to say is void."""
+"""Type of the custom event which announces that the model is asked again: what it had streamed is void."""
 STOPPED = "stopped"
 """Key in an AI message's ``additional_kwargs``: the person stopped the answer here."""
 
+PAUSE = 0.001
+"""Seconds: long enough for a token to pass through the graph's queue, the log and the response."""
+THIRD = 3
+"""The first chunk often holds nothing but the role, and the second may not have been passed on yet."""
+
+
+class FirstToken(AsyncCallbackHandler):
+    """Yields to the readers of a stream once for each answer, so that its first token is sent before the rest is read.
+
+    A provider may send many tokens in one packet, and they are then worked through without a break.
+    """
+
+    run_inline = True
+    ignore_agent = ignore_chain = ignore_chat_model = ignore_custom_event = ignore_retriever = ignore_retry = True  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self._tokens: dict[UUID, int] = {}
+
+    async def on_llm_new_token(self, token: Any, *, run_id: UUID, **_: Any) -> None:
+        count = self._tokens[run_id] = self._tokens.get(run_id, 0) + 1
+        if count == THIRD:
+            await asyncio.sleep(PAUSE)
+
 
 class GraphStream:
-    """Plays a graph and appends what it says to the log.
+    """Plays a graph and appends its events to the log.
 
     Args:
         writer: of the run's log.
-        tally: counts what is used.
+        meter: counts what is used.
         asked: stream modes that the run's creator named.
         joined: called with the ids of all messages that join the thread, when their step has ended.
         answered: awaited when the model has answered and asks for no tools, before the graph goes on.
@@ -46,13 +69,13 @@ class GraphStream:
     def __init__(
         self,
         writer: EventWriter,
-        tally: Tally,
+        meter: UsageMeter,
         asked: Iterable[str],
         joined: Callable[[list[BaseMessage]], None],
         answered: Callable[[], Awaitable[None]],
     ) -> None:
         self._writer = writer
-        self._tally = tally
+        self._meter = meter
         self._modes = [*ALWAYS, *(mode for mode in ON_REQUEST if mode in asked)]
         self._joined = joined
         self._answered = answered
@@ -74,7 +97,7 @@ class GraphStream:
         """Run the graph to its end, its next interrupt, or an exception.
 
         Args:
-            unread: the first state is older than what has been told already, and is not told.
+            unread: the first state is older than what has been emitted already, and is not emitted.
             options: ``durability``, ``interrupt_before``, ``interrupt_after``.
         """
         self._unread = unread
@@ -120,7 +143,7 @@ class GraphStream:
             self._writer.append("custom", plain(payload), namespace)
             if isinstance(payload, dict) and payload.get("type") == LLM_RETRY and not namespace:
                 self._partial.clear()
-                if self._state is not None:  # whoever shows the half answer, drops it
+                if self._state is not None:  # clients that show the half answer drop it
                     self._writer.values(self._state)
         else:
             self._writer.append(mode, plain(payload), namespace)
@@ -155,12 +178,12 @@ class GraphStream:
         self._writer.append("updates", shown, namespace)
         for message in joined:
             self._partial.pop(message.id or "", None)
-            self._tally.add(message, "subagent" if namespace else "lead_agent")
+            self._meter.add(message, "subagent" if namespace else "lead_agent")
         if joined and not namespace:
             self._joined(joined)
 
 
-def _with(handler: BaseCallbackHandler, config: RunnableConfig) -> RunnableConfig:
+def _with(handler: AsyncCallbackHandler, config: RunnableConfig) -> RunnableConfig:
     return merge_configs(config, {"callbacks": [handler]})
 
 

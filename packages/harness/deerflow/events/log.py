@@ -1,26 +1,39 @@
-"""The event log: what runs say, kept in order for whoever reads it, live or later, in this process or another."""
+"""The event log: what happens in runs, kept in order for its readers, live or later, in this process or another."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from deerflow.events.flush import CHANNEL, Flusher
-from deerflow.events.reader import EventReader
-from deerflow.events.record import RunEvent
-from deerflow.events.ring import RUN_BYTES, TOTAL_BYTES, Ring, Topic
-from deerflow.events.store import LostRunError, delete_events, read_page
-from deerflow.events.writer import EventWriter
+from deerflow.events.jsonable import values_json
+from deerflow.events.store import (
+    EVENTS_PER_CLAIM,
+    LostRunError,
+    RunEvent,
+    decode_row,
+    delete_events,
+    read_page,
+)
+from deerflow.events.writer import CHANNEL, Buffer, EventWriter, Flusher
 
 if TYPE_CHECKING:
-    from deerflow.events.notify import Wake
+    from deerflow.events.notify import Notifier
     from deerflow.storage.database import Database
 
-__all__ = ["EventLog", "EventWriter", "LostRunError", "RunEvent"]
+__all__ = ["EVENTS_PER_CLAIM", "EventLog", "EventWriter", "LostRunError", "RunEvent"]
 
+RUN_BYTES = 8 * 2**20
+TOTAL_BYTES = 128 * 2**20
 KEEP_SECONDS = 60.0
-"""How long what an ended run said stays in memory."""
+"""How long the events of an ended run stay in memory for those who are reading them."""
+MANY_MESSAGES = 32
+"""So many are rendered in a thread of their own."""
+BEGIN_SECONDS = 0.1
+"""How long a silent reader waits for its run to begin here before it asks the database how the run stands."""
+
+ReadPage = Callable[[int, int | None], Awaitable[list[bytes]]]
 
 
 class EventLog:
@@ -28,32 +41,44 @@ class EventLog:
 
     Args:
         database: where events are kept.
-        wake: tells other processes that use the database, and us of them. None: there are none.
+        notifier: to and from other processes that use the database. None: there are none.
     """
 
-    def __init__(self, database: Database, wake: Wake | None = None) -> None:
+    def __init__(self, database: Database, notifier: Notifier | None = None) -> None:
         self._database = database
-        self._wake = wake
-        self._flusher = Flusher(database, wake, self._make_room)
+        self._notifier = notifier
+        self._flusher = Flusher(database, notifier)
         self._listening = False
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, _Topic] = {}
 
-    def writer(self, thread_id: str, run_id: str, epoch: int) -> EventWriter:
-        """For the run that has claimed the thread, with the epoch of its claim. Earlier writers of the thread have lost it."""
+    def writer(self, thread_id: str, run_id: str, fencing_token: int, *, first_attempt: bool = False) -> EventWriter:
+        """For the run that has claimed the thread. Earlier writers of the thread have lost it.
+
+        Args:
+            first_attempt: nothing has executed this run before: the log holds no event of it.
+        """
         topic = self._topic(thread_id)
-        ring = Ring(run_id, epoch)
-        topic.rings.append(ring)
-        for earlier in [earlier for earlier in topic.rings if earlier.live and earlier is not ring]:
-            self._drop(thread_id, topic, earlier)
-        topic.wake(others=self._wake is not None)
+        earlier = topic.buffer
+        topic.others += earlier is not None or self._notifier is not None
+        buffer = Buffer(run_id, fencing_token, first_attempt=first_attempt, others=topic.others)
+        topic.buffer = buffer
+        if earlier is not None:
+            earlier.live = False
+        topic.notify()
+
+        def closed(elsewhere: bool) -> None:
+            topic.notify(others=elsewhere)
+            self._forget(thread_id, topic)
+            asyncio.get_running_loop().call_later(KEEP_SECONDS, topic.drop, buffer)
+
         return EventWriter(
             self._flusher,
-            topic,
-            ring,
+            buffer,
             thread_id,
-            epoch,
-            closed=lambda: self._closed(thread_id, topic, ring),
-            dropped=lambda: self._drop(thread_id, topic, ring),
+            fencing_token,
+            appended=topic.notify,
+            wrote=lambda: buffer.shrink(min(RUN_BYTES, TOTAL_BYTES // max(len(self._topics), 1))),
+            closed=closed,
         )
 
     async def read(
@@ -64,20 +89,24 @@ class EventLog:
         after: int = 0,
         heartbeat: float = 5.0,
         ended: Callable[[], Awaitable[bool]] | None = None,
+        fresh: bool = False,
     ) -> AsyncGenerator[list[RunEvent], None]:
-        """Events after a position: first what there is, then what comes.
+        """Events after a position: first those that are there, then those that come.
 
         Args:
             thread_id: the thread. Whether the reader may see it is the caller's to check.
             run_id: only events of this run, up to its ``end``. None: all of the thread, until it is deleted.
             after: the position.
             heartbeat: seconds of silence after which an empty list is yielded.
-            ended: whether the run is over, for runs that ended without a word. Asked when there is nothing to yield.
+            ended: whether the run is over, for runs that end without an event. Asked when there is nothing to yield.
+            fresh: the run has just been made; if this process alone executes runs, the database holds nothing of it.
         """
         self._listen()
         topic = self._topic(thread_id)
         topic.readers += 1
-        reader = EventReader(topic, lambda *span: self._page(thread_id, run_id, *span), run_id, after)
+        reader = _Reader(topic, lambda *span: self._page(thread_id, run_id, *span), run_id, after)
+        if fresh and self._notifier is None:
+            reader.trust()
         clock = asyncio.get_running_loop().time
         until, over = clock() + heartbeat, False
         try:
@@ -88,12 +117,19 @@ class EventLog:
                     if run_id is not None and events[-1].method == "end":
                         return
                     until = clock() + heartbeat
-                elif topic.deleted or over:
+                    continue
+                if topic.deleted or over:
                     return
-                elif ended is not None and not topic.executes(run_id) and await ended():
-                    over = True
-                    reader.distrust()
-                elif topic.changes == seen and not await topic.wait(until):
+                if topic.changes != seen:
+                    continue
+                if ended is not None and not topic.executes(run_id):
+                    if await topic.wait(clock() + min(BEGIN_SECONDS, heartbeat)):
+                        continue
+                    if await ended():
+                        over = True
+                        reader.distrust()
+                        continue
+                if topic.changes == seen and not await topic.wait(until):
                     yield []
                     until = clock() + heartbeat
         finally:
@@ -101,74 +137,177 @@ class EventLog:
             self._forget(thread_id, topic)
 
     def latest_values(self, thread_id: str) -> dict[str, Any] | None:
-        """The graph's state, by reference, if a run of the thread executes in this process and has told it."""
+        """The graph's state, by reference, if a run of the thread executes in this process and has emitted it."""
         topic = self._topics.get(thread_id)
-        return next((ring.values for ring in topic.of(None) if ring.live), None) if topic else None
+        return topic.buffer.values if topic is not None and topic.buffer is not None else None
 
-    async def touch(self, thread_id: str) -> None:
-        """Let readers everywhere ask again whether their run is over: it has ended without a word."""
+    async def live_values(self, thread_id: str) -> dict[str, Any] | None:
+        """:meth:`latest_values` as JSON values for clients; do not change them."""
+        topic, state = self._topics.get(thread_id), self.latest_values(thread_id)
+        if topic is None or topic.buffer is None or state is None:
+            return None
+        rendered = topic.buffer.rendered
+        if len(state.get("messages") or ()) - len(rendered) > MANY_MESSAGES:
+            return await asyncio.to_thread(values_json, state, rendered)
+        return values_json(state, rendered)
+
+    async def notify(self, thread_id: str) -> None:
+        """Let readers everywhere ask again whether their run is over: it has ended without an event."""
         self._receive([thread_id])
-        if self._wake is not None:
-            await self._wake.send(CHANNEL, [thread_id])
+        if self._notifier is not None:
+            await self._notifier.send(CHANNEL, [thread_id])
 
     async def delete(self, thread_id: str, run_id: str | None = None) -> None:
         """Forget the events of a run, or of the whole thread, whose readers then come to their end."""
         await self._database.write(lambda connection: delete_events(connection, thread_id, run_id))
         if (topic := self._topics.get(thread_id)) is None:
             return
-        for ring in [*topic.of(run_id)]:
-            self._drop(thread_id, topic, ring)
+        if (buffer := topic.of(run_id)) is not None:
+            buffer.live = False
+            topic.buffer = None
         if run_id is None:
             topic.deleted = True
-            self._topics.pop(thread_id, None)
-        topic.wake(others=True)
+            del self._topics[thread_id]
+        topic.notify(others=True)
+        self._forget(thread_id, topic)
 
     async def aclose(self) -> None:
-        """Write what is not yet written. The database and the wake stay open: they are the caller's."""
+        """Write what is not yet written. The database and the notifier stay open: they are the caller's."""
         await self._flusher.aclose()
 
     def _listen(self) -> None:
-        if self._wake is not None and not self._listening:
+        if self._notifier is not None and not self._listening:
             self._listening = True
-            self._wake.listen(CHANNEL, self._receive)
+            self._notifier.listen(CHANNEL, self._receive)
 
     def _receive(self, thread_ids: list[str] | None) -> None:
-        topics = self._topics.values() if thread_ids is None else map(self._topics.get, thread_ids)
-        for topic in [topic for topic in topics if topic is not None]:
-            topic.wake(others=True)
+        for topic in self._topics.values() if thread_ids is None else map(self._topics.get, thread_ids):
+            if topic is not None:
+                topic.notify(others=True)
 
     async def _page(self, thread_id: str, run_id: str | None, after: int, until: int | None) -> list[bytes]:
         return await self._database.read(lambda connection: read_page(connection, thread_id, run_id, after, until))
 
-    def _topic(self, thread_id: str) -> Topic:
-        return self._topics.get(thread_id) or self._topics.setdefault(thread_id, Topic())
+    def _topic(self, thread_id: str) -> _Topic:
+        return self._topics.setdefault(thread_id, _Topic())
 
-    def _closed(self, thread_id: str, topic: Topic, ring: Ring) -> None:
-        topic.wake()
-        asyncio.get_running_loop().call_later(KEEP_SECONDS, self._drop, thread_id, topic, ring)
-
-    def _drop(self, thread_id: str, topic: Topic, ring: Ring) -> None:
-        ring.live = False
-        if ring in topic.rings:
-            topic.rings.remove(ring)
-            topic.wake(others=True)
-        self._forget(thread_id, topic)
-
-    def _forget(self, thread_id: str, topic: Topic) -> None:
-        if topic.idle and self._topics.get(thread_id) is topic:
+    def _forget(self, thread_id: str, topic: _Topic) -> None:
+        if not topic.readers and not topic.executes(None) and self._topics.get(thread_id) is topic:
             del self._topics[thread_id]
 
-    def _make_room(self) -> None:
-        """Keep the bounds, at the cost of what readers can also get from the database."""
-        rings = [(thread_id, topic, ring) for thread_id, topic in self._topics.items() for ring in topic.rings]
-        total = sum(ring.size for _, _, ring in rings)
-        for thread_id, topic, ring in sorted(rings, key=lambda item: item[2].live):
-            if total <= TOTAL_BYTES:
-                limit = RUN_BYTES
-            else:
-                limit = 0
-                total -= ring.size
-            if ring.live:
-                ring.shrink(limit)
-            elif limit == 0:
-                self._drop(thread_id, topic, ring)
+
+class _Topic:
+    """A thread in this process: the newest run's events, and who waits for more."""
+
+    def __init__(self) -> None:
+        self.buffer: Buffer | None = None
+        self.readers = 0
+        self.changes = 0
+        self.others = 0
+        """Grows when the database may hold what ``buffer`` does not."""
+        self.deleted = False
+        self._waiting: set[asyncio.Future[bool]] = set()
+
+    def notify(self, *, others: bool = False) -> None:
+        self.changes += 1
+        self.others += others
+        waiting, self._waiting = self._waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(True)
+
+    def drop(self, buffer: Buffer) -> None:
+        if self.buffer is buffer:
+            self.buffer = None
+            self.notify(others=True)
+
+    async def wait(self, until: float) -> bool:
+        """Until the next :meth:`notify`, or False at the loop's time ``until``."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        self._waiting.add(future)
+        timer = loop.call_at(until, lambda: None if future.done() else future.set_result(False))
+        try:
+            return await future
+        finally:
+            timer.cancel()
+            self._waiting.discard(future)
+
+    def of(self, run_id: str | None) -> Buffer | None:
+        return self.buffer if self.buffer is not None and run_id in (None, self.buffer.run_id) else None
+
+    def executes(self, run_id: str | None) -> bool:
+        return (buffer := self.of(run_id)) is not None and buffer.live
+
+
+class _Reader:
+    """One reader's position in the log of a thread, from this process's memory if that reaches back far enough, else from
+    the database. What it holds is bounded, however far behind it is.
+
+    The order matters: a position may only be left behind once the database, asked afterwards, has nothing between it and
+    the next one. What is not in the database when a buffer begins (a newer claim shut its writer out) will never be there.
+
+    Args:
+        topic: the thread.
+        read_page: reads rows that hold events after a position and begin by another; not all, but in order.
+        run_id: only events of this run.
+        after: the position to start behind.
+    """
+
+    def __init__(self, topic: _Topic, read_page: ReadPage, run_id: str | None, after: int) -> None:
+        self._topic = topic
+        self._read_page = read_page
+        self._run_id = run_id
+        self._cursor = after
+        self._rows: deque[bytes] = deque()
+        self._exhausted: int | None = None
+        """What ``topic.others`` was when the database had nothing (more) after the cursor."""
+
+    def trust(self) -> None:
+        """The database has nothing after the cursor."""
+        self._exhausted = self._topic.others
+
+    def distrust(self) -> None:
+        """Ask the database again before there is nothing."""
+        self._exhausted = None
+
+    async def more(self) -> list[RunEvent]:
+        """The next events; none if there are none yet."""
+        while True:
+            if events := self._decoded() or self._buffered():
+                self._cursor = events[-1].seq
+                return events
+            buffer, others = self._topic.of(self._run_id), self._topic.others
+            if buffer is not None and buffer.floor > self._cursor:
+                await self._catch_up(buffer, others)
+                continue
+            exhausted = self._exhausted
+            if exhausted is None and buffer is not None and buffer.live:
+                exhausted = buffer.others
+            if exhausted == others:
+                return []
+            self._rows.extend(await self._read_page(self._cursor, None))
+            if not self._rows:
+                self._exhausted = others
+
+    async def _catch_up(self, buffer: Buffer, others: int) -> None:
+        """Read what the buffer does not hold any more, or go on to it if there is nothing."""
+        is_first = buffer.first_attempt and self._run_id is not None
+        floor = buffer.floor
+        if buffer.base > self._cursor and (is_first or self._exhausted == others):
+            self._cursor = buffer.base
+            return
+        self._rows.extend(await self._read_page(self._cursor, floor))
+        if not self._rows:
+            self._cursor = max(self._cursor, floor)
+
+    def _decoded(self) -> list[RunEvent]:
+        while self._rows:
+            events = [event for event in decode_row(self._rows.popleft()) if event.seq > self._cursor]
+            if events:
+                return events
+        return []
+
+    def _buffered(self) -> list[RunEvent]:
+        buffer = self._topic.of(self._run_id)
+        return buffer.after(self._cursor) if buffer is not None and buffer.floor <= self._cursor else []

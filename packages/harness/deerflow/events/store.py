@@ -1,36 +1,87 @@
-"""The durable part of the event log: rows of several events each, compressed."""
+"""Events of runs and their durable form: rows of several events each, compressed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import zstandard
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, select
+from sqlalchemy.dialects import postgresql, sqlite
 
-from deerflow.events.record import RunEvent
+from deerflow.events.jsonable import encode
 from deerflow.storage.tables import run_events, threads
 
+EVENTS_PER_CLAIM = 100_000_000
+"""Positions that the log of a thread has for each claim; ``seq // EVENTS_PER_CLAIM`` is the claim's fencing token."""
 ROW_BYTES = 65_536
 PAGE_ROWS = 8
 
 
+class RunEvent:
+    """Something that happened in a run. Immutable; its data is encoded once, for the log and all its readers.
+
+    Args:
+        seq: position in the thread's log; strictly grows, with gaps.
+        run_id: the run.
+        method: metadata, messages, updates, values, custom, tasks, checkpoints, debug, events, input, error or end.
+        data: anything; see :func:`encode` for what becomes of what JSON does not know.
+        namespace: of the subgraph; () is the root.
+    """
+
+    __slots__ = ("json", "method", "namespace", "run_id", "seq")
+
+    json: bytes
+    """The data, as one line of UTF-8 JSON."""
+
+    def __init__(self, seq: int, run_id: str, method: str, data: Any, namespace: tuple[str, ...] = ()) -> None:
+        self.seq = seq
+        self.run_id = run_id
+        self.method = method
+        self.namespace = namespace
+        self.json = b"null" if data is None else encode(data)
+
+    @classmethod
+    def encoded(cls, seq: int, run_id: str, method: str, json: bytes, namespace: tuple[str, ...] = ()) -> RunEvent:
+        """An event whose data is JSON already."""
+        event = cls(seq, run_id, method, None, namespace)
+        event.json = json
+        return event
+
+    @property
+    def data(self) -> Any:
+        """Decoded at each call, so that a reader may change it."""
+        return orjson.loads(self.json)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunEvent) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash((self.run_id, self.seq))
+
+    def __repr__(self) -> str:
+        return f"RunEvent{self._fields()}"
+
+    def _fields(self) -> tuple[Any, ...]:
+        return self.seq, self.run_id, self.method, self.namespace, self.json
+
+
 class LostRunError(Exception):
-    """The thread has been claimed anew (or deleted) since this run was: whoever executes the run must stop."""
+    """Another process has claimed the thread (or it was deleted): whoever executes the run must stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a writer has to say."""
+    """What a writer wants to have written."""
 
     thread_id: str
-    epoch: int
+    fencing_token: int
     rows: list[dict[str, object]]
     last_seq: int
     replaces_after: int | None = None
-    """Rows of the thread that begin after this position go: ``rows`` say the same, and more."""
+    """Rows of the thread that begin after this position go: ``rows`` hold the same events, and more."""
 
 
 def encode_rows(thread_id: str, events: Sequence[RunEvent]) -> list[dict[str, object]]:
@@ -75,46 +126,43 @@ def decode_row(data: bytes) -> list[RunEvent]:
 # jobs ---------------------------------------------------------------------------------------------------------------
 
 
-def is_ours(connection: Connection, thread_id: str, epoch: int) -> bool:
-    """Whether nobody has claimed the thread since; it stays so until the transaction ends."""
-    query = select(threads.c.epoch).where(threads.c.thread_id == thread_id).with_for_update(key_share=True)
-    return connection.execute(query).scalar() == epoch
+def write_batches(
+    connection: Connection, batches: Sequence[Batch], *, skip_locked: bool = False
+) -> tuple[set[str], set[str]]:
+    """Write the batches of several threads, as far as the threads are still their writers'.
 
-
-def write_batch(connection: Connection, batch: Batch) -> None:
-    """Raises LostRunError, and the transaction must be rolled back, if the thread is no longer the writer's."""
-    if not is_ours(connection, batch.thread_id, batch.epoch):
-        raise LostRunError(f"Thread {batch.thread_id} has been claimed by another run.")
-    _insert(connection, [batch])
-
-
-def write_free_batches(connection: Connection, batches: Sequence[Batch]) -> tuple[set[str], set[str]]:
-    """Write the batches of several threads, waiting for nobody.
+    Args:
+        skip_locked: leave out threads whose row somebody else has locked, rather than wait.
 
     Returns:
-        The threads that are no longer their writer's, and those whose row somebody else has locked just now.
+        The threads that another claim has taken (or that were deleted), and those that were left out.
     """
-    wanted = {batch.thread_id: batch.epoch for batch in batches}
+    wanted = {batch.thread_id: batch.fencing_token for batch in batches}
     query = select(threads.c.thread_id, threads.c.epoch).where(threads.c.thread_id.in_(wanted))
-    free = _epochs(connection.execute(query.with_for_update(key_share=True, skip_locked=True)))
+
+    def tokens(statement: Any) -> dict[str, int]:
+        return {row.thread_id: row.epoch for row in connection.execute(statement)}
+
+    # The lock keeps the threads from being claimed before this transaction ends.
+    free = tokens(query.with_for_update(key_share=True, skip_locked=skip_locked))
     rest = wanted.keys() - free.keys()
-    locked = _epochs(connection.execute(query.where(threads.c.thread_id.in_(rest)))) if rest else {}
-    lost = {thread_id for thread_id, epoch in wanted.items() if (free | locked).get(thread_id) != epoch}
-    _insert(connection, [batch for batch in batches if batch.thread_id in free and batch.thread_id not in lost])
+    locked = tokens(query.where(threads.c.thread_id.in_(rest))) if rest and skip_locked else {}
+    lost = {thread_id for thread_id, token in wanted.items() if (free | locked).get(thread_id) != token}
+    ours = [batch for batch in batches if batch.thread_id in free and batch.thread_id not in lost]
+    for batch in ours:
+        if batch.replaces_after is not None:
+            same = (run_events.c.thread_id == batch.thread_id, run_events.c.first_seq > batch.replaces_after)
+            connection.execute(delete(run_events).where(*same))
+    if rows := [row for batch in ours for row in batch.rows]:
+        connection.execute(_upsert(connection), rows)
     return lost, locked.keys() - lost
 
 
-def _epochs(rows: Iterable[Any]) -> dict[str, int]:
-    return {row.thread_id: row.epoch for row in rows}
-
-
-def _insert(connection: Connection, batches: Sequence[Batch]) -> None:
-    for batch in batches:
-        if batch.replaces_after is not None:
-            ours = (run_events.c.thread_id == batch.thread_id, run_events.c.first_seq > batch.replaces_after)
-            connection.execute(delete(run_events).where(*ours))
-    if rows := [row for batch in batches for row in batch.rows]:
-        connection.execute(insert(run_events), rows)
+def _upsert(connection: Connection) -> Any:
+    """A commit whose answer was lost is written again: its rows begin where those of the first try did."""
+    made: Any = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(run_events)
+    changed = {name: made.excluded[name] for name in ("last_seq", "ends", "data")}
+    return made.on_conflict_do_update(index_elements=["thread_id", "first_seq"], set_=changed)
 
 
 def read_page(connection: Connection, thread_id: str, run_id: str | None, after: int, until: int | None) -> list[bytes]:
@@ -126,7 +174,7 @@ def read_page(connection: Connection, thread_id: str, run_id: str | None, after:
         query = query.where(run_events.c.run_id == run_id)
         if after <= 0:
             start = select(func.min(run_events.c.first_seq)).where(of_thread, run_events.c.run_id == run_id)
-    # Without it, the database would walk through all that the thread has ever said.
+    # Without it, the database would walk through all events of the thread.
     first = connection.execute(start).scalar() or 0
     if until is not None:
         query = query.where(run_events.c.first_seq <= until)

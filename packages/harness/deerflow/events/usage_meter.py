@@ -14,7 +14,7 @@ LAST_MESSAGE_CHARS = 2000
 
 
 @dataclass
-class Tally:
+class UsageMeter:
     """Every AI message once, by its id. ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``."""
 
     config: AppConfig | None = None
@@ -57,7 +57,7 @@ class Tally:
             self.cost = (self.cost or 0.0) + priced["amount"]
 
     def totals(self) -> dict[str, Any]:
-        """The columns of a run that a tally fills."""
+        """The columns of a run that a meter fills."""
         counted = [numbers for callers in self.usage.values() for numbers in callers.values()]
         return {
             "input_tokens": sum(numbers["input_tokens"] for numbers in counted),

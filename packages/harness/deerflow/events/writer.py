@@ -1,78 +1,161 @@
-"""How the run that holds a thread says what happens."""
+"""Writing the log: events reach readers of this process at once, and the database a little later and together."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection
 
-from deerflow.events.record import RunEvent
-from deerflow.events.store import Batch, LostRunError, encode_rows, write_batch
+from deerflow.events.jsonable import MessageCache
+from deerflow.events.store import EVENTS_PER_CLAIM, Batch, LostRunError, RunEvent, encode_rows, write_batches
 
 if TYPE_CHECKING:
-    from deerflow.events.flush import Flusher
-    from deerflow.events.ring import Ring, Topic
+    from deerflow.events.notify import Notifier
+    from deerflow.storage.database import Database
 
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+CHANNEL = "events"
+SECONDS_ALONE = 1.0
+"""How long an event may wait to be written when readers have it from memory. Each round is a transaction of its own; the
+next attempt at the run replays what a crash takes."""
+SECONDS_WITH_OTHERS = 0.02
+"""How long an event may wait to be written when other processes may have readers: they see it only then."""
+FLUSH_BYTES = 65_536
+RETRY_SECONDS = 1.0
 MERGE_ROWS = 4
 _INLINE_BYTES = 262_144
+_PAGE_EVENTS = 256
+_PAGE_BYTES = 262_144
+_EVENT_OVERHEAD = 200
+
+
+class Buffer:
+    """The events of one attempt at a run, in memory: everything after ``floor``. Only what is durable is dropped.
+
+    Args:
+        first_attempt: known to be the run's first one, so that its readers need not look for an earlier one.
+        others: the topic's ``others`` when the attempt began.
+    """
+
+    def __init__(self, run_id: str, fencing_token: int, *, first_attempt: bool, others: int) -> None:
+        self.run_id = run_id
+        self.base = self.floor = self.last = self.durable = fencing_token * EVENTS_PER_CLAIM
+        self.first_attempt = first_attempt
+        self.others = others
+        self.size = self.unwritten_bytes = 0
+        self.live = True
+        self.values: dict[str, Any] | None = None
+        self.rendered = MessageCache()
+        """Messages of ``values`` as clients get them."""
+        self._events: list[RunEvent] = []
+
+    def append(self, event: RunEvent) -> None:
+        self._events.append(event)
+        self.last = event.seq
+        self.size += len(event.json) + _EVENT_OVERHEAD
+        self.unwritten_bytes += len(event.json)
+
+    def after(self, cursor: int) -> list[RunEvent]:
+        """The next events; at least one if there is any, and no more than a reader should hold at once."""
+        start = cursor - self.floor
+        events = self._events[start : start + _PAGE_EVENTS]
+        size = 0
+        for index, event in enumerate(events):
+            size += len(event.json)
+            if size > _PAGE_BYTES:
+                return events[: index + 1]
+        return events
+
+    def unwritten(self) -> list[RunEvent]:
+        return self._events[self.durable - self.floor :]
+
+    def whole(self) -> list[RunEvent] | None:
+        """All events of the attempt, or None if some have been dropped."""
+        return list(self._events) if self.floor == self.base else None
+
+    def written(self, last: int) -> None:
+        self.durable = last
+        self.unwritten_bytes = sum(len(event.json) for event in self.unwritten())
+
+    def shrink(self, size: int) -> None:
+        """Drop the oldest events until no more than half of ``size`` bytes are left."""
+        if self.size <= size:
+            return
+        dropped = 0
+        while self.size > size // 2 and self.floor + dropped < self.durable:
+            self.size -= len(self._events[dropped].json) + _EVENT_OVERHEAD
+            dropped += 1
+        del self._events[:dropped]
+        self.floor += dropped
 
 
 class _RefusedError(Exception):
-    """What was to be done together with the end did not want to."""
+    """What goes with the end of a run returned False: the transaction is rolled back."""
 
 
 class EventWriter:
-    """Made by :meth:`EventLog.writer`. ``closed`` is called when nothing more will be said."""
+    """Emits the events of the run that holds a thread. Made by :meth:`EventLog.writer`.
+
+    Args:
+        appended: called with each event.
+        wrote: called when events have become durable.
+        closed: called when nothing more will be emitted; with True if the thread was lost to another claim, or may be
+            executed elsewhere from now on.
+    """
 
     def __init__(
         self,
         flusher: Flusher,
-        topic: Topic,
-        ring: Ring,
+        buffer: Buffer,
         thread_id: str,
-        epoch: int,
-        closed: Callable[[], None],
-        dropped: Callable[[], None],
+        fencing_token: int,
+        *,
+        appended: Callable[[], None],
+        wrote: Callable[[], None],
+        closed: Callable[[bool], None],
     ) -> None:
         self.thread_id = thread_id
-        self.unwritten_bytes = 0
-        self.in_doubt = False
-        """Whether a transaction failed in a way that may have left rows behind."""
         self.lock = asyncio.Lock()
-        """Held by whoever writes."""
+        """Held while events are written."""
         self._flusher = flusher
-        self._topic = topic
-        self._ring = ring
-        self._epoch = epoch
-        self._on_closed = closed
-        self._on_lost = dropped
+        self._buffer = buffer
+        self._fencing_token = fencing_token
+        self._on_append = appended
+        self._on_write = wrote
+        self._on_close = closed
         self._rows = 0
-        self._closed = False
         self._ending = False
 
+    @property
+    def unwritten_bytes(self) -> int:
+        return self._buffer.unwritten_bytes
+
     def append(self, method: str, data: Any, namespace: tuple[str, ...] = ()) -> int:
-        """Say something. Readers in this process get it at once, others when it is written, within a moment.
+        """Emit an event. Readers in this process get it at once, others when it is written, within a moment.
 
         Returns:
-            Its position. What is said by a run that has ended or been lost is not kept.
+            Its position. Events of a run that has ended or been lost are not kept.
         """
-        event = RunEvent(self._ring.last + 1, self._ring.run_id, method, data, namespace)
-        if self._ring.live and not self._ending:
-            self._ring.append(event)
-            self.unwritten_bytes += len(event.json)
-            self._flusher.mark(self)
-            self._topic.wake()
+        buffer = self._buffer
+        event = RunEvent(buffer.last + 1, buffer.run_id, method, data, namespace)
+        if buffer.live and not self._ending:
+            buffer.append(event)
+            self._flusher.schedule(self)
+            self._on_append()
         return event.seq
 
     def values(self, state: dict[str, Any]) -> int:
-        """Say that the state has changed. It is kept by reference for readers in this process, and stored nowhere."""
-        self._ring.values = state
+        """Emit that the state has changed. It is kept by reference for readers in this process, and stored nowhere."""
+        self._buffer.values = state
         return self.append("values", None)
 
     async def flush(self) -> None:
-        """Everything said so far is durable now.
+        """Everything emitted so far is durable now.
 
         Raises:
             LostRunError: the thread has been claimed by somebody else or deleted; the run must stop.
@@ -80,7 +163,7 @@ class EventWriter:
         await self._flusher.shielded(self._flush())
 
     async def end(self, data: Any, also: Callable[[Connection], bool]) -> bool:
-        """Say ``end`` and do ``also`` in one transaction. Nothing may be appended meanwhile; readers see it afterwards.
+        """Emit ``end`` and do ``also`` in one transaction. Nothing may be appended meanwhile; readers see it afterwards.
 
         Returns:
             False, and nothing has changed, if ``also`` returned False or the run is lost.
@@ -90,94 +173,182 @@ class EventWriter:
     async def aclose(self) -> None:
         """Write what is left, if we still may. Idempotent; the run can go on with another writer, anywhere."""
         try:
-            if self._ring.live:
+            if self._buffer.live:
                 await self.flush()
         except LostRunError:
-            pass
+            return
         finally:
-            self._close()
-
-    # for those who write ------------------------------------------------------------------------------------------------
+            self._close(elsewhere=True)
 
     async def batch(self) -> Batch:
         """What is not written yet. With the lock held."""
-        return await self._batch(self._ring.unwritten())
+        return await self._batch(self._buffer.unwritten())
 
     def wrote(self, batch: Batch) -> None:
-        if not batch.rows:
-            return
-        last = batch.last_seq
-        self._rows += len(batch.rows)
-        self._ring.durable = last
-        self.in_doubt = False
-        self.unwritten_bytes = sum(len(event.json) for event in self._ring.unwritten())
-        if self._ring.durable >= self._ring.last:  # the end is written before it is told
-            self._flusher.unmark(self)
+        if batch.rows:
+            self._rows += len(batch.rows)
+            self._buffer.written(batch.last_seq)
+            if self._buffer.durable >= self._buffer.last:  # the end is written before it is emitted
+                self._flusher.unschedule(self)
+            self._on_write()
 
     def lose(self) -> None:
         """The thread is no longer ours: what is not written never will be."""
-        self._ring.live = False
-        self._flusher.unmark(self)
-        self._on_lost()
+        self._flusher.unschedule(self)
+        self._close(elsewhere=True)
 
     async def _flush(self) -> None:
         async with self.lock:
-            if self._closed:
-                return
-            if not self._ring.live:
-                raise LostRunError(f"Run {self._ring.run_id} has lost its thread to another claim.")
-            await self._write(await self.batch(), lambda connection: True)
+            if self._buffer.live:
+                await self._flusher.write({self: await self.batch()})
+            if not self._buffer.live:
+                raise LostRunError(f"Run {self._buffer.run_id} has lost its thread to another claim.")
 
     async def _end(self, data: Any, also: Callable[[Connection], bool]) -> bool:
         async with self.lock:
-            if not self._ring.live:
+            if not self._buffer.live:
                 return False
             self._ending = True
             try:
-                event = RunEvent(self._ring.last + 1, self._ring.run_id, "end", data)
-                everything = self._ring.whole() if self._rows > MERGE_ROWS else None
-                batch = await self._batch([*(everything or self._ring.unwritten()), event], anew=everything is not None)
+                event = RunEvent(self._buffer.last + 1, self._buffer.run_id, "end", data)
+                whole = self._buffer.whole() if self._rows > MERGE_ROWS else None
+                replaces = None if whole is None else self._buffer.base
+                batch = await self._batch([*(whole or self._buffer.unwritten()), event], replaces)
                 try:
-                    await self._write(batch, also)
-                except (LostRunError, _RefusedError):
+                    await self._flusher.write({self: batch}, also=also)
+                except _RefusedError:
                     return False
-                self._ring.append(event)
-                self._ring.durable = event.seq
+                if not self._buffer.live:
+                    return False
+                self._buffer.append(event)
+                self._buffer.written(event.seq)
             finally:
                 self._ending = False
-            self._close()
+            self._close(elsewhere=False)
             return True
 
-    async def _batch(self, events: list[RunEvent], *, anew: bool = False) -> Batch:
+    async def _batch(self, events: list[RunEvent], replaces_after: int | None = None) -> Batch:
         if sum(len(event.json) for event in events) > _INLINE_BYTES:
             rows = await asyncio.to_thread(encode_rows, self.thread_id, events)
         else:
             rows = encode_rows(self.thread_id, events)
-        last = events[-1].seq if events else self._ring.durable
-        replaces_after = self._ring.base if anew else self._ring.durable if self.in_doubt else None
-        return Batch(self.thread_id, self._epoch, rows, last, replaces_after)
+        last = events[-1].seq if events else self._buffer.durable
+        return Batch(self.thread_id, self._fencing_token, rows, last, replaces_after)
 
-    async def _write(self, batch: Batch, also: Callable[[Connection], bool]) -> None:
-        def job(connection: Connection) -> None:
-            write_batch(connection, batch)
-            if not also(connection):
+    def _close(self, *, elsewhere: bool) -> None:
+        if self._buffer.live:
+            self._buffer.live = False
+            self._buffer.values = None
+            self._on_close(elsewhere)
+
+
+class Flusher:
+    """Writes the events of all writers of a log in rounds, one transaction each.
+
+    Args:
+        database: where to.
+        notifier: notifies the other processes; None if there are none.
+    """
+
+    def __init__(self, database: Database, notifier: Notifier | None) -> None:
+        self._database = database
+        self._notifier = notifier
+        self._interval = SECONDS_ALONE if notifier is None else SECONDS_WITH_OTHERS
+        self._writers: dict[EventWriter, None] = {}
+        self._timer: asyncio.Handle | None = None
+        self._due = 0.0  # uvloop's handles do not tell
+        self._round: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def schedule(self, writer: EventWriter) -> None:
+        """The writer has something to be written soon."""
+        if writer not in self._writers:
+            self._writers[writer] = None
+            self._write_in(self._interval)
+        if writer.unwritten_bytes >= FLUSH_BYTES:
+            self._write_in(0)
+
+    def unschedule(self, writer: EventWriter) -> None:
+        self._writers.pop(writer, None)
+
+    async def shielded(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish ``work`` even if the caller is cancelled: half a transaction would leave us in doubt."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def write(
+        self,
+        batches: Mapping[EventWriter, Batch],
+        *,
+        also: Callable[[Connection], bool] | None = None,
+        skip_locked: bool = False,
+    ) -> None:
+        """Write the batches and notify the other processes, in one transaction; with the writers' locks held.
+
+        Raises:
+            _RefusedError: ``also`` returned False. It is not called if a writer has lost its thread.
+        """
+
+        def job(connection: Connection) -> tuple[set[str], set[str]]:
+            lost, locked = write_batches(connection, list(batches.values()), skip_locked=skip_locked)
+            if also is not None and not lost and not also(connection):
                 raise _RefusedError
+            if self._notifier is not None:
+                self._notifier.within(connection, CHANNEL, [writer.thread_id for writer in batches])
+            return lost, locked
 
+        lost, locked = await self._database.write(job)
+        for writer, batch in batches.items():
+            if writer.thread_id in lost:
+                writer.lose()
+            elif writer.thread_id not in locked:
+                writer.wrote(batch)
+
+    async def aclose(self) -> None:
+        """Write what there is. What cannot be written raises."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._round is not None:
+            await asyncio.wait([self._round])
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._write_all()
+
+    def _write_in(self, seconds: float) -> None:
+        """Unless a round is on its way or planned for an earlier moment; a round that leaves something plans the next."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        if self._round is not None or (self._timer is not None and self._due <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        self._timer = loop.call_later(seconds, self._begin_round)
+
+    def _begin_round(self) -> None:
+        self._timer = None
+        self._round = asyncio.get_running_loop().create_task(self._write_all())
+        self._round.add_done_callback(self._end_round)
+
+    def _end_round(self, done: asyncio.Task[None]) -> None:
+        self._round = None
+        failed = not done.cancelled() and done.exception() is not None
+        if failed:
+            logger.error("Events could not be written; trying again.", exc_info=done.exception())
+        if self._writers and not done.cancelled():
+            self._write_in(RETRY_SECONDS if failed else self._interval)
+
+    async def _write_all(self) -> None:
+        """One transaction for all writers that are not writing by themselves just now."""
+        writers = [writer for writer in self._writers if not writer.lock.locked()]
+        if not writers:
+            return
+        for writer in writers:
+            await writer.lock.acquire()
         try:
-            await self._flusher.transact([self.thread_id], job)
-        except LostRunError:
-            self.lose()
-            raise
-        except _RefusedError:
-            raise
-        except BaseException:
-            self.in_doubt = True
-            raise
-        self.wrote(batch)
-
-    def _close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._ring.live = False
-            self._ring.values = None
-            self._on_closed()
+            await self.write({writer: await writer.batch() for writer in writers}, skip_locked=True)
+        finally:
+            for writer in writers:
+                writer.lock.release()

@@ -37,7 +37,6 @@ _PACKAGES = {
     "psycopg": "psycopg[binary]",
     "pymupdf4llm": "pymupdf4llm",
     "readabilipy": "readabilipy",
-    "redis": "redis",
     "slack_bolt": "slack-bolt",
     "slack_sdk": "slack-sdk",
     "tavily": "tavily-python",

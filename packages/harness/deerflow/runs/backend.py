@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 
 from deerflow.config import AppConfig, Paths
-from deerflow.events.notify import Wake
+from deerflow.events.notify import Notifier
 from deerflow.storage.database import Database
 from deerflow.storage.runs import RunStore
 from deerflow.storage.tables import utc_now
@@ -14,32 +15,33 @@ from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
 from deerflow.tasks.local import LocalQueue
 from deerflow.tasks.queue import RunQueue
 
+logger = logging.getLogger(__name__)
+
 FORGOTTEN = timedelta(seconds=15)
 """A run that nobody touched for so long should have a job; the sweep looks."""
 
 
 class Connections:
-    """Lock, queue and wake of an installation; which, follows from its database."""
+    """Lock, queue and notifier of an installation; which, follows from its database."""
 
     lock: ThreadLock
     queue: RunQueue
-    wake: Wake | None
+    notifier: Notifier | None
 
     def __init__(self, database: Database, config: AppConfig, paths: Paths) -> None:
         if not database.is_postgres:
             self.lock = FileThreadLock(lambda user_id, thread_id: paths.ensure_thread_dirs(thread_id, user_id))
             self.queue = LocalQueue()
-            self.wake = None
+            self.notifier = None
             return
-        from deerflow.events.postgres_notify import PostgresWake
-        from deerflow.events.redis_notify import RedisWake
         from deerflow.storage.postgres_thread_lock import PostgresThreadLock
         from deerflow.tasks.procrastinate import ProcrastinateQueue
 
         self.lock = PostgresThreadLock(database.location)
         self.queue = ProcrastinateQueue(database.location, lambda: forgotten(RunStore(database)))
-        redis_url = config.stream_bridge.redis_url if config.stream_bridge.type == "redis" else None
-        self.wake = RedisWake(redis_url) if redis_url else PostgresWake(database)
+        self.notifier = Notifier(database)
+        if config.stream_bridge.type == "redis":
+            logger.warning("stream_bridge is ignored: processes notify each other through PostgreSQL.")
 
 
 async def forgotten(runs: RunStore) -> Iterable[tuple[str, str]]:

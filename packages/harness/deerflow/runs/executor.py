@@ -19,9 +19,9 @@ from deerflow.errors import RequestError
 from deerflow.events.graph_stream import GraphStream
 from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
-from deerflow.events.record import EPOCH
-from deerflow.events.streams.client_events import messages_told
-from deerflow.events.usage_meter import Tally
+from deerflow.events.store import EVENTS_PER_CLAIM
+from deerflow.events.streams.client_events import messages_in
+from deerflow.events.usage_meter import UsageMeter
 from deerflow.identity import Principal
 from deerflow.runs.admission import Pace, Place
 from deerflow.runs.finalize import UNFINISHED, settle, to_its_end
@@ -65,7 +65,7 @@ class _Active:
     heard: set[str | None] = field(default_factory=set)
     """Ids of the messages that were handed to the model while the run was on its way."""
     joined: list[BaseMessage] = field(default_factory=list)
-    tally: Tally = field(default_factory=Tally)
+    meter: UsageMeter = field(default_factory=UsageMeter)
 
     @contextmanager
     def playing(self) -> Iterator[None]:
@@ -188,7 +188,7 @@ class Executor:
         assert task is not None
         active = self._active[run.run_id] = _Active(run, task, place)
         self.interrupt(run.run_id)  # who asked for its end while we claimed it found nobody to tell
-        writer = self._log.writer(run.thread_id, run.run_id, run.epoch)
+        writer = self._log.writer(run.thread_id, run.run_id, run.epoch, first_attempt=run.attempt == 1)
         writer.append("metadata", {"run_id": run.run_id, "thread_id": run.thread_id, "attempt": run.attempt})
         try:
             await self._until_ended(active, writer)
@@ -254,10 +254,10 @@ class Executor:
         if self._store is not None:
             agent = agent.copy(update={"store": self._store(principal)})
         active.agent = agent
-        if active.tally.config is None:
-            active.tally = Tally(context.config, options.model_name)
+        if active.meter.config is None:
+            active.meter = UsageMeter(context.config, options.model_name)
         again = active.stream is not None
-        active.stream = GraphStream(writer, active.tally, request.modes, active.joined.extend, active.place.take)
+        active.stream = GraphStream(writer, active.meter, request.modes, active.joined.extend, active.place.take)
         try:
             given = await self._input.prepare(active.run, request, agent, context, again=again)
             active.run = given.run
@@ -293,12 +293,12 @@ class Executor:
         async with aclosing(self._log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
             async for batch in batches:
                 updates = [event for event in batch if event.method == "updates"]
-                told |= {message["id"] for event in updates for message in messages_told(event.data)}
-                if not batch or any(event.seq > run.epoch * EPOCH for event in batch):
+                told |= {message["id"] for event in updates for message in messages_in(event.data)}
+                if not batch or any(event.seq > run.epoch * EVENTS_PER_CLAIM for event in batch):
                     break
         active.joined += earlier
         for message in earlier:
-            active.tally.add(message)
+            active.meter.add(message)
             node = {"ai": "model", "tool": "tools"}.get(message.type)
             if node is None or message.id in told:
                 continue
@@ -311,7 +311,7 @@ class Executor:
         snapshot = await _agent(active).aget_state(config_of(active.run.thread_id))
         if is_unfinished(snapshot):
             return await self._ending(active, RunStatus.INTERRUPTED, None, "interrupt")
-        last = active.tally.last_message
+        last = active.meter.last_message
         if last is not None and is_error(last):
             await to_its_end(self._keep_unsaid(active, writer))
             failure = last.additional_kwargs[ERROR]
@@ -329,7 +329,7 @@ class Executor:
             error=error,
             stop_reason=reason,
             checkpoint_after=head.config["configurable"]["checkpoint_id"] if head else None,
-            **active.tally.totals(),
+            **active.meter.totals(),
         )
 
     async def _end(self, active: _Active, writer: EventWriter, ending: Ending) -> bool:
@@ -359,7 +359,7 @@ class Executor:
         try:
             if active.agent is None and run.checkpoint_before is not None:
                 active.agent = await self._workshop.agent()
-                active.tally.config = self._workshop.harness.config
+                active.meter.config = self._workshop.harness.config
                 await self._retell(active, writer, await self._input.added(active.agent, run))
             if active.agent is None:
                 return
@@ -373,7 +373,7 @@ class Executor:
             return
         active.joined += joined
         for message in joined:
-            active.tally.add(message)
+            active.meter.add(message)
 
     async def _keep_unsaid(self, active: _Active, writer: EventWriter) -> None:
         """What the person said to a run that failed joins the thread, though it is not answered."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from deerflow.errors import InvalidRequestError, NotFoundError, RequestError
-from deerflow.events.streams.subscription import AnyOf, EventStreamRequest
+from deerflow.events.streams.agent_protocol import AnyOf, EventStreamRequest
 from deerflow.runs.protocol_commands import Command, error_answer, success
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from deerflow.errors import NotFoundError
-from deerflow.events.record import EPOCH
+from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.agent_protocol import (
     ENDINGS,
     Frame,
@@ -19,16 +19,16 @@ from deerflow.events.streams.agent_protocol import (
     log_position,
     protocol_position,
 )
-from deerflow.events.streams.chunks import begins_anew
+from deerflow.events.streams.langgraph_sse import voids_partial_answer
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import RunStatus
 from deerflow.storage.tables import utc_now
 
 if TYPE_CHECKING:
-    from deerflow.events.hub import Hub
     from deerflow.events.log import EventLog
-    from deerflow.events.record import RunEvent
-    from deerflow.events.streams.subscription import AnyOf, Subscription
+    from deerflow.events.notify import Hub
+    from deerflow.events.store import RunEvent
+    from deerflow.events.streams.agent_protocol import AnyOf, Subscription
     from deerflow.identity import Principal
     from deerflow.runs.service import RunService
     from deerflow.storage.runs import Run
@@ -191,7 +191,7 @@ class _Follower:
     def _start(self, recent: list[Run]) -> int:
         """From where in the log to read: always from the start of an epoch, for what is told depends on all of it."""
         if self._since:
-            return epoch_start(log_position(self._since) // EPOCH)
+            return epoch_start(log_position(self._since) // EVENTS_PER_CLAIM)
         newest = max((run.epoch for run in recent), default=0)
         told = [run for run in recent if self._replays(run, newest)]
         if any(not run.ended for run in recent):
@@ -212,9 +212,9 @@ class _Follower:
         frames: list[Frame] = []
         for event in batch:
             facts = await self._facts(event.run_id) if event.method == "metadata" else None
-            if begins_anew(event):
+            if voids_partial_answer(event):
                 self._shown = None
-            newest = bool(snapshots) and event.seq == snapshots[-1] and event.seq // EPOCH not in self._past
+            newest = bool(snapshots) and event.seq == snapshots[-1] and event.seq // EVENTS_PER_CLAIM not in self._past
             for frame in self._renderer.render(event, facts):
                 if frame.final:
                     self._over.add(frame.run_id)
@@ -245,9 +245,8 @@ class _Follower:
 
     async def _values(self, *, final: bool) -> dict[str, Any]:
         """The thread's values as they are now; while a run goes on, from itself if it is in this process."""
-        raw = None if final else self._log.latest_values(self._thread_id)
-        if raw is not None:
-            return await asyncio.to_thread(self._states.view.values, raw)
+        if not final and (live := await self._log.live_values(self._thread_id)) is not None:
+            return live
         return (await self._states.get(self._principal, self._thread_id))["values"]
 
     async def _checkpoint(self, frame: Frame) -> dict[str, str] | None:

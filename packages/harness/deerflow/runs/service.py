@@ -195,6 +195,7 @@ class RunService:
             after=after,
             heartbeat=heartbeat,
             ended=lambda: self._has_ended(run.run_id),
+            fresh=run.attempt == 0,
         )
 
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
@@ -220,8 +221,8 @@ class RunService:
 
     async def values(self, run: Run) -> dict[str, Any]:
         """The thread's values for clients: as an ended run left them, otherwise as they are now."""
-        if not run.ended and (live := self._log.latest_values(run.thread_id)) is not None:
-            return await asyncio.to_thread(values_json, live)
+        if not run.ended and (live := await self._log.live_values(run.thread_id)) is not None:
+            return live
         graph = await self._graph()
         snapshot = await graph.aget_state(config_of(run.thread_id, run.checkpoint_after))
         if snapshot.created_at is None and run.checkpoint_after is not None:  # compacted since
@@ -283,7 +284,7 @@ class RunService:
             await self._queue.cancel(run.run_id)
             if run.ended:
                 await self._database.write(lambda connection: afterwards(connection, run))  # noqa: B023
-                await self._log.touch(run.thread_id)
+                await self._log.notify(run.thread_id)
 
     async def _until_ended(self, run: Run) -> Run:
         async for _ in self.events(run):

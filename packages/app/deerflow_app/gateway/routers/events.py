@@ -10,8 +10,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
-from deerflow.events.encoding import encode
-from deerflow.events.streams.sse import HEARTBEAT
+from deerflow.events.jsonable import encode
+from deerflow.events.streams.langgraph_sse import HEARTBEAT
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.routers.protocol import SSE_HEADERS
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from starlette.websockets import WebSocketDisconnected
 
 from deerflow.errors import RequestError, UnauthenticatedError
-from deerflow.events.encoding import encode
-from deerflow.events.streams.sse import HEARTBEAT
-from deerflow.events.streams.subscription import EventStreamRequest
+from deerflow.events.jsonable import encode
+from deerflow.events.streams.agent_protocol import EventStreamRequest
+from deerflow.events.streams.langgraph_sse import HEARTBEAT
 from deerflow.runs.protocol_commands import Command, ProtocolCommands, error_answer
 from deerflow.runs.protocol_session import ProtocolSession
 from deerflow.runs.protocol_stream import ProtocolStreams

@@ -1,16 +1,17 @@
-"""What a turn says while it runs: the events of a run's log turned into those of the public streaming contract."""
+"""The events of a run as those of the public streaming contract: what ``DeerFlowClient.stream`` yields."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from deerflow.events.jsonable import MessageCache, message_json
 
 if TYPE_CHECKING:
-    from deerflow.events.record import RunEvent
+    from langchain_core.messages import AnyMessage
+
+    from deerflow.events.store import RunEvent
 
 _USAGE_KEYS = ("input_tokens", "output_tokens", "total_tokens")
 
@@ -31,41 +32,24 @@ class StreamEvent:
     data: dict[str, Any]
 
 
-class MessageDicts:
-    """Messages as dictionaries, each made once: snapshots of a long thread hold the same messages again and again."""
-
-    def __init__(self, size: int = 8192) -> None:
-        self._size = size
-        self._known: OrderedDict[int, tuple[AnyMessage, dict[str, Any]]] = OrderedDict()
-
-    def __call__(self, message: AnyMessage) -> dict[str, Any]:
-        known = self._known.get(id(message))
-        if known is None or known[0] is not message:
-            known = self._known[id(message)] = (message, message_dict(message))
-            if len(self._known) > self._size:
-                self._known.popitem(last=False)
-        return known[1]
-
-
 @dataclass
 class TurnEvents:
     """Turns the events of a run's log into those of the public streaming contract.
 
     Args:
         state: the thread's values as they are now, for the ``values`` event.
-        dicts: shared by the turns of a client.
     """
 
     state: Callable[[], Mapping[str, Any] | None]
-    dicts: MessageDicts = field(default_factory=MessageDicts)
+    _dicts: MessageCache = field(default_factory=lambda: MessageCache(message_dict))
     _streamed: set[str] = field(default_factory=set)
     _usage: dict[str, dict[str, int]] = field(default_factory=dict)
     _error: dict[str, Any] | None = None
     _whole: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """What the messages said that were told, by id: a run whose process died says again what may not have been heard."""
+    """Contents of the emitted messages, by id: a run whose process died replays what may have been lost."""
 
     def of(self, batch: Sequence[RunEvent]) -> Iterator[StreamEvent]:
-        """Of a batch only the last ``values`` is told: the values are those of now."""
+        """Of a batch only the last ``values`` is emitted: the values are those of now."""
         newest = max((index for index, event in enumerate(batch) if event.method == "values"), default=-1)
         for index, event in enumerate(batch):
             if event.namespace:
@@ -73,7 +57,7 @@ class TurnEvents:
             if event.method == "messages":
                 yield from self._delta(event.data[0])
             elif event.method == "updates":
-                for message in messages_told(event.data):
+                for message in messages_in(event.data):
                     yield from self._completed(message)
             elif event.method == "values" and index == newest:
                 yield from self._snapshot()
@@ -102,29 +86,19 @@ class TurnEvents:
         yield StreamEvent("messages-tuple", data)
 
     def _snapshot(self) -> Iterator[StreamEvent]:
-        values = self.state()
-        if values is not None:
-            yield StreamEvent(
-                "values",
-                {
-                    "title": values.get("title"),
-                    "messages": [self.dicts(message) for message in values.get("messages") or ()],
-                    "artifacts": list(values.get("artifacts") or []),
-                    "todos": values.get("todos") or [],
-                },
-            )
+        if (values := self.state()) is not None:
+            messages = [self._dicts(message) for message in values.get("messages") or ()]
+            yield StreamEvent("values", _shown(values, messages))
 
     def _completed(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
         calls = [(call["id"], call["name"], call["args"]) for call in message.get("tool_calls") or ()]
-        said = (text_of(message["content"]), calls, message.get("status"))
+        contents = (text_of(message["content"]), calls, message.get("status"))
         if message_id := message["id"]:
-            if self._whole.get(message_id) == said:
+            if self._whole.get(message_id) == contents:
                 return
-            self._whole[message_id] = said
+            self._whole[message_id] = contents
         if message["type"] == "tool":
-            keys = ("name", "tool_call_id", "id", "status")
-            told = {key: message.get(key) for key in keys}
-            yield StreamEvent("messages-tuple", {"type": "tool", "content": text_of(message["content"]), **told})
+            yield StreamEvent("messages-tuple", shown_message(message))
         elif message["type"] == "ai":
             yield from self._answer(message)
 
@@ -135,12 +109,10 @@ class TurnEvents:
         text = text_of(message["content"])
         if text and (message["id"] or "") not in self._streamed:
             events.append({**head, "content": text} | ({"error": error} if error else {}))
-        if calls := message.get("tool_calls"):
-            events.append(
-                {**head, "tool_calls": [{key: call[key] for key in ("name", "args", "id")} for call in calls]}
-            )
-        if counted := message.get("usage_metadata"):
-            usage = {key: int(counted.get(key) or 0) for key in _USAGE_KEYS}
+        shown = shown_message(message)
+        if calls := shown.get("tool_calls"):
+            events.append({**head, "tool_calls": calls})
+        if usage := shown.get("usage_metadata"):
             self._usage[message["id"] or str(len(self._usage))] = usage
             if events and "tool_calls" in events[-1]:
                 events[-1]["usage_metadata"] = usage
@@ -158,7 +130,7 @@ def text_of(content: Any) -> str:
     return "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text")
 
 
-def messages_told(update: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def messages_in(update: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The whole messages in the data of an ``updates`` event."""
     for writes in update.values():
         for write in writes if isinstance(writes, list) else [writes]:
@@ -169,36 +141,35 @@ def messages_told(update: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def message_dict(message: AnyMessage) -> dict[str, Any]:
     """A message as the public streaming contract shows it."""
-    if isinstance(message, AIMessage):
-        data: dict[str, Any] = {"type": "ai", "content": message.text, "id": message.id}
-        if message.tool_calls:
-            data["tool_calls"] = [
-                {"name": call["name"], "args": call["args"], "id": call["id"]} for call in message.tool_calls
-            ]
-        if usage := _usage(message):
-            data["usage_metadata"] = usage
-        for key in ("reasoning_content", "error"):
-            if value := message.additional_kwargs.get(key):
-                data[key] = value
-        return data
-    if isinstance(message, ToolMessage):
-        return {
-            "type": "tool",
-            "content": message.text,
-            "name": message.name,
-            "tool_call_id": message.tool_call_id,
-            "id": message.id,
-            "status": message.status,
-        }
-    if isinstance(message, (HumanMessage, SystemMessage)):
-        data = {"type": message.type, "content": message.text, "id": message.id}
-        if files := message.additional_kwargs.get("files"):
-            data["files"] = files
-        return data
-    return {"type": "unknown", "content": str(message.content), "id": message.id}
+    return shown_message(message_json(message))
 
 
-def _usage(message: AIMessage) -> dict[str, int]:
-    if not message.usage_metadata:
-        return {}
-    return {key: int(message.usage_metadata.get(key) or 0) for key in _USAGE_KEYS}
+def shown_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of LangChain's JSON form as the public streaming contract shows it."""
+    kind, more = message.get("type"), message.get("additional_kwargs") or {}
+    data: dict[str, Any] = {"type": kind, "content": text_of(message.get("content")), "id": message.get("id")}
+    if kind == "ai":
+        if calls := message.get("tool_calls"):
+            data["tool_calls"] = [{key: call.get(key) for key in ("name", "args", "id")} for call in calls]
+        if usage := message.get("usage_metadata"):
+            data["usage_metadata"] = {key: int(usage.get(key) or 0) for key in _USAGE_KEYS}
+        data |= {key: more[key] for key in ("reasoning_content", "error") if more.get(key)}
+    elif kind == "tool":
+        data |= {key: message.get(key) for key in ("name", "tool_call_id", "status")}
+    elif files := more.get("files"):
+        data["files"] = files
+    return data
+
+
+def shown_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A thread's values of LangChain's JSON form, with messages as :func:`shown_message`."""
+    return _shown(values, [shown_message(message) for message in values.get("messages") or ()])
+
+
+def _shown(values: Mapping[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "title": values.get("title"),
+        "messages": messages,
+        "artifacts": list(values.get("artifacts") or ()),
+        "todos": values.get("todos") or [],
+    }

@@ -6,20 +6,18 @@ from typing import Any
 
 import pytest
 
-from deerflow.config import (
-    AppConfig,
+from deerflow.config import AppConfig, ModelConfig, ToolConfig
+from deerflow.config.schema import (
     CheckpointerConfig,
     CustomSubagentConfig,
     GuardrailProviderConfig,
     McpOAuthConfig,
     McpServerConfig,
-    ModelConfig,
     MountConfig,
     PricingConfig,
     SubagentOverride,
-    ToolConfig,
 )
-from deerflow.config.frozen import thawed
+from deerflow.config.section import thawed
 
 ROOT = {
     "config_version": 0,

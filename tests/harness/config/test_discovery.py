@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from deerflow.config import discover_models, load_config
-from deerflow.config.discovery import http_probe
-from deerflow.config.providers import LOCAL_SERVERS, PROVIDERS
+from deerflow.config.discovery import LOCAL_SERVERS, PROVIDERS, http_probe
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 

@@ -10,13 +10,13 @@ import pytest
 from deerflow.config import (
     AppConfig,
     ConfigError,
-    export_environ,
     get_app_config,
     get_extensions_config,
     get_memory_config,
     get_paths,
     load_config,
     load_environ,
+    require,
 )
 
 NO_SERVERS = lambda *_: ()  # noqa: E731
@@ -104,11 +104,8 @@ def test_the_environment_of_a_snapshot_is_passed_on(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("MY_KEY=k\n")
     (tmp_path / "config.yaml").write_text("models: [{name: m, use: 'a:B', model: x, api_key: $MY_KEY}]\n")
     config = load(tmp_path)
-    assert config.model_settings()["api_key"] == "k"
-    target = {"OTHER": "o"}
-    export_environ(config.origin.environ, target)
-    assert target["MY_KEY"] == "k"
-    assert target["OTHER"] == "o"
+    assert config.models[0].settings()["api_key"] == "k"
+    assert config.origin.environ["MY_KEY"] == "k"
     assert "MY_KEY" not in repr(config.origin)
 
 
@@ -136,7 +133,7 @@ def test_variables_in_json_lists_are_resolved_and_missing_ones_wait(tmp_path: Pa
     assert list(extensions.enabled_mcp_servers) == ["a"]
     assert extensions.model_extra == {"mine": 1}
     with pytest.raises(ConfigError, match=r"mcpServers\.b\.headers\.Authorization.*NOPE"):
-        extensions.mcp_servers["b"].require()
+        require(extensions.mcp_servers["b"])
 
 
 def test_skills_are_on_unless_the_file_says_otherwise(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ FOLDER = Path(deerflow.config.__file__).parent
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    code = "import sys, deerflow.config; print([m for m in ('pydantic', 'yaml', 'ruamel.yaml', 'httpx', 'langchain_core') if m in sys.modules])"
+    code = "import sys, deerflow.config; print([m for m in ('ruamel.yaml', 'httpx', 'langchain_core') if m in sys.modules])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
@@ -27,17 +27,6 @@ def test_reading_a_configuration_imports_no_provider() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
-
-
-def test_every_name_resolves_and_type_checkers_see_the_same_names() -> None:
-    stub = ast.parse((FOLDER / "__init__.pyi").read_text())
-    typed = {
-        alias.name: str(node.module) for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    homes = vars(deerflow.config)["_HOME_OF"]
-    assert typed == {name: f"deerflow.config.{home}" for name, home in homes.items()}
-    for name in typed:
-        assert getattr(deerflow.config, name) is not None
 
 
 @pytest.mark.parametrize(
@@ -61,11 +50,6 @@ def test_every_name_resolves_and_type_checkers_see_the_same_names() -> None:
 )
 def test_names_that_embedders_use_are_there(name: str) -> None:
     assert hasattr(deerflow.config, name)
-
-
-def test_unknown_names_are_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="nope"):
-        getattr(deerflow.config, "nope")  # noqa: B009
 
 
 def test_the_floor_imports_no_higher_one() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from deerflow.config import AppConfig, ConfigError, MissingEnv, ModelConfig, ToolConfig, require
+from deerflow.config import AppConfig, ConfigError, MissingEnv, ModelConfig, require
 from deerflow.config.env import resolve_tree
 from deerflow.config.section import Section
 
@@ -121,7 +121,7 @@ def test_a_bare_word_is_a_network_mode(written: Any, mode: str) -> None:
 
 def test_one_summarization_trigger_needs_no_list() -> None:
     config = made(summarization={"trigger": {"type": "tokens", "value": 15564}})
-    assert [trigger.pair() for trigger in config.summarization.trigger or ()] == [("tokens", 15564)]
+    assert [(trigger.type, trigger.value) for trigger in config.summarization.trigger or ()] == [("tokens", 15564)]
     assert isinstance(config.summarization.keep.value, int)
 
 
@@ -143,10 +143,10 @@ def test_a_missing_variable_is_no_matter_until_it_is_used() -> None:
         sandbox={"port": "$NOT_SET"},
         memory={"max_facts": "${NOT_SET}"},
     )
-    assert config.model_settings("m") == {"model": "x"}
+    assert config.get_model("m").settings() == {"model": "x"}
     assert config.memory.enabled
     for use, key in (
-        (lambda: config.model_settings("other"), "models[1].api_key"),
+        (lambda: config.get_model("other").settings(), "models[1].api_key"),
         (lambda: config.models[1].api_key, "models[1].api_key"),
         (lambda: require(config.channels["slack"]), "channels.slack.bot_token"),
         (lambda: require(config.acp_agents["a"].env), "acp_agents.a.env.K"),
@@ -187,7 +187,7 @@ def test_missing_values_survive_copying_and_pickling() -> None:
         with pytest.raises(ConfigError, match=r"sandbox\.port"):
             _ = twin.sandbox.port
         with pytest.raises(ConfigError, match="NOT_SET"):
-            twin.model_settings()
+            twin.get_model().settings()
 
 
 # identity ----------------------------------------------------------------------------------------------------------------
@@ -242,11 +242,6 @@ def test_asking_for_an_unknown_model_names_the_known_ones() -> None:
         made(models=[MODEL]).get_model("x")
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         AppConfig().get_model()
-
-
-def test_tools_are_found_by_name() -> None:
-    assert isinstance(AppConfig().get_tool("bash"), ToolConfig)
-    assert AppConfig().get_tool("nope") is None
 
 
 @pytest.mark.parametrize(

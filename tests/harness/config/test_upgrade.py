@@ -129,4 +129,4 @@ def test_the_shipped_example_brings_a_file_to_the_current_version(file: Path) ->
     config = load_config(file, environ={"KEY": "k"}, cwd=file.parent)
     assert config.config_version == CONFIG_VERSION
     assert config.origin.warnings == ()
-    assert config.model_settings()["api_key"] == "k"
+    assert config.models[0].settings()["api_key"] == "k"

@@ -8,7 +8,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
 from deerflow.config import AppConfig, ConfigError, discover_models
-from deerflow.config.providers import PROVIDERS
+from deerflow.config.discovery import PROVIDERS
 from deerflow.models import ModelCache, create_chat_model, model_info
 
 HERE = "tests.support.recorder_models:"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -93,10 +92,9 @@ def write_example(target: Path) -> None:
 
 def config_file(settings: Settings) -> Path | None:
     """The config file in use, whether it can be read or not. Raises FileNotFoundError when a named one is missing."""
-    from deerflow.config import find_files, load_environ
+    from deerflow.config import ConfigSource
 
-    here = Path.cwd()
-    return find_files(settings.config, None, load_environ(os.environ, here), here).config
+    return ConfigSource(settings.config).find()
 
 
 def upgrade(file: Path | None, console: Console, *, dry_run: bool) -> None:

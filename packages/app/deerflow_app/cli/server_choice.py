@@ -80,11 +80,10 @@ def _address(server: RunningServer) -> Address:
 
 def _own_config(settings: Settings, environ: Mapping[str, str]) -> Path | None:
     """The configuration file that this process would use; one that is not there is told when it is opened."""
-    from deerflow.config.environment import load_environ
-    from deerflow.config.locate import find_files
+    from deerflow.config import ConfigSource
 
     try:
-        return find_files(settings.config, None, load_environ(environ), Path.cwd()).config
+        return ConfigSource(settings.config, environ=environ).find()
     except FileNotFoundError:
         return settings.config or Path()
 

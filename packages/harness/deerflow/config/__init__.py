@@ -1,49 +1,79 @@
-"""Configuration: the sections of ``config.yaml`` and ``extensions_config.json``, where they are found and how they are read.
-
-Names are imported when first used, so that importing this package costs nothing; ``__init__.pyi`` tells type checkers.
-"""
+"""Configuration: the sections of ``config.yaml`` and ``extensions_config.json``, where they are found and how they are read."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from deerflow.config.discovery import DEMO_MODEL, discover_models
+from deerflow.config.document import ConfigError, ConfigProblem
+from deerflow.config.edit import DELETE, edit_json, edit_yaml, upgrade_config
+from deerflow.config.env import (
+    MASK,
+    MissingEnv,
+    get_enabled_tracing_providers,
+    get_explicitly_enabled_tracing_providers,
+    get_tracing_config,
+    is_secret_key,
+    is_tracing_enabled,
+    mask_secrets,
+    validate_enabled_tracing_providers,
+)
+from deerflow.config.paths import Paths, example_file, get_paths, join_host_path, project_root
+from deerflow.config.schema import (
+    CONFIG_VERSION,
+    AppConfig,
+    ExtensionsConfig,
+    MemoryConfig,
+    ModelConfig,
+    SkillEvolutionConfig,
+    SkillsConfig,
+    ToolConfig,
+)
+from deerflow.config.section import missing_in, require
+from deerflow.config.source import (
+    ConfigSource,
+    get_app_config,
+    get_extensions_config,
+    get_memory_config,
+    load_config,
+    load_environ,
+)
 
-_HOMES = {
-    "access": "get_app_config get_extensions_config get_memory_config get_paths",
-    "agents": "AcpAgentConfig AgentsApiConfig ContextSize CustomSubagentConfig MemoryConfig SkillEvolutionConfig SkillsConfig "
-    "SubagentOverride SubagentsConfig SummarizationConfig TitleConfig",
-    "app": "AppConfig CONFIG_VERSION",
-    "discovery": "discover_models",
-    "edit": "DELETE edit_json edit_yaml",
-    "env": "MissingEnv missing_in require",
-    "environment": "export_environ load_environ",
-    "errors": "ConfigError ConfigProblem",
-    "extensions": "ExtensionsConfig McpOAuthConfig McpServerConfig SkillStateConfig",
-    "load": "load_config load_extensions",
-    "locate": "ConfigFiles example_file find_files project_root",
-    "models": "ModelConfig PricingConfig",
-    "origin": "Origin",
-    "paths": "Paths join_host_path",
-    "safety": "CircuitBreakerConfig GuardrailProviderConfig GuardrailsConfig TokenUsageConfig",
-    "sandbox": "LimitsConfig MountConfig NetworkConfig SandboxConfig ToolImageConfig",
-    "secrets": "MASK is_secret_key mask_secrets",
-    "source": "ConfigSource",
-    "storage": "CheckpointerConfig DatabaseConfig RunEventsConfig StreamBridgeConfig",
-    "tools": "ToolConfig ToolGroupConfig ToolSearchConfig UploadsConfig",
-    "tracing": "get_enabled_tracing_providers get_explicitly_enabled_tracing_providers get_tracing_config is_tracing_enabled "
+__all__ = [
+    "CONFIG_VERSION",
+    "DELETE",
+    "DEMO_MODEL",
+    "MASK",
+    "AppConfig",
+    "ConfigError",
+    "ConfigProblem",
+    "ConfigSource",
+    "ExtensionsConfig",
+    "MemoryConfig",
+    "MissingEnv",
+    "ModelConfig",
+    "Paths",
+    "SkillEvolutionConfig",
+    "SkillsConfig",
+    "ToolConfig",
+    "discover_models",
+    "edit_json",
+    "edit_yaml",
+    "example_file",
+    "get_app_config",
+    "get_enabled_tracing_providers",
+    "get_explicitly_enabled_tracing_providers",
+    "get_extensions_config",
+    "get_memory_config",
+    "get_paths",
+    "get_tracing_config",
+    "is_secret_key",
+    "is_tracing_enabled",
+    "join_host_path",
+    "load_config",
+    "load_environ",
+    "mask_secrets",
+    "missing_in",
+    "project_root",
+    "require",
+    "upgrade_config",
     "validate_enabled_tracing_providers",
-    "upgrade": "UpgradeReport upgrade_config",
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+]

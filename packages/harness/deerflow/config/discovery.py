@@ -1,4 +1,8 @@
-"""Finding models when no file names any: keys in the environment, then servers on this machine, then the demo model."""
+"""Finding models when no file names any: keys in the environment, then servers on this machine, then the demo model.
+
+A provider's model and address can be set without a file: ``<PREFIX>_MODEL`` and ``<PREFIX>_BASE_URL``. The models are those
+of November 2026.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
-from deerflow.config.models import ModelConfig
-from deerflow.config.providers import (
-    LOCAL_SERVERS,
-    NOT_FOR_CHAT,
-    OPENAI,
-    PATCHED_OPENAI,
-    PROVIDERS,
-    LocalServer,
-    Preset,
-    Provider,
-)
+from deerflow.config.schema import ModelConfig
 
 Probe = Callable[[str, str | None, float], Sequence[str]]
 """``probe(base_url, api_key, timeout in seconds)`` gives the ids that ``{base_url}/models`` lists; empty when nothing answers."""
@@ -28,6 +23,200 @@ Probe = Callable[[str, str | None, float], Sequence[str]]
 LOCAL_TIMEOUT, REMOTE_TIMEOUT = 0.3, 1.0
 MAX_LISTED, MAX_ANSWER = 20, 1 << 20
 DEMO_MODEL = "demo"
+
+CHAT_OPENAI = "langchain_openai:ChatOpenAI"
+PATCHED_OPENAI = "deerflow.models.patched_openai:PatchedChatOpenAI"
+
+# Claude 5 decides by itself how much to think and refuses to be told not to, hence the empty mapping.
+_ADAPTIVE = {
+    "when_thinking_enabled": {"thinking": {"type": "adaptive", "display": "summarized"}},
+    "when_thinking_disabled": {},
+}
+_SWITCHED = {
+    "when_thinking_enabled": {"extra_body": {"thinking": {"type": "enabled"}}},
+    "when_thinking_disabled": {"extra_body": {"thinking": {"type": "disabled"}}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A model that a provider offers. ``context_window`` is in tokens."""
+
+    model: str
+    display_name: str = ""
+    context_window: int | None = None
+    thinking: bool = True
+    effort: bool = False
+    vision: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider with a key of its own. The first of ``keys`` that is set is sent to ``base_url`` and nowhere else."""
+
+    title: str
+    keys: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    use: str = PATCHED_OPENAI
+    presets: tuple[Preset, ...] = ()
+    base_url: str | None = None
+    """None: the client's own default."""
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+OPENAI = Provider(
+    "OpenAI",
+    ("OPENAI_API_KEY",),
+    ("OPENAI",),
+    CHAT_OPENAI,
+    (
+        Preset("gpt-6.1-terra", "GPT-6.1 Terra", 1_050_000, effort=True),
+        Preset("gpt-6.1-sol", "GPT-6.1 Sol", 1_050_000, effort=True),
+        Preset("gpt-6-luna", "GPT-6 Luna", 1_050_000, effort=True),
+    ),
+    settings={"use_responses_api": True, "output_version": "responses/v1"},
+)
+
+PROVIDERS = (
+    Provider(
+        "Anthropic",
+        ("ANTHROPIC_API_KEY",),
+        ("ANTHROPIC",),
+        "deerflow.models.claude_provider:ClaudeChatModel",
+        (
+            Preset("claude-sonnet-5-5", "Claude Sonnet 5.5", 1_000_000, effort=True),
+            Preset("claude-opus-5-5", "Claude Opus 5.5", 1_000_000, effort=True),
+            Preset("claude-haiku-5-5", "Claude Haiku 5.5", 1_000_000, effort=True),
+        ),
+        settings={"max_tokens": 32_000, **_ADAPTIVE},
+    ),
+    OPENAI,
+    Provider(
+        "DeepSeek",
+        ("DEEPSEEK_API_KEY",),
+        ("DEEPSEEK",),
+        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
+        (
+            Preset("deepseek-flash", "DeepSeek V4.1 Flash", 1_000_000),
+            Preset("deepseek-v4-pro", "DeepSeek V4 Pro", 1_000_000, vision=False),
+        ),
+        settings=_SWITCHED,
+    ),
+    Provider(
+        "Google",
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        ("GOOGLE", "GEMINI"),
+        PATCHED_OPENAI,
+        (Preset("gemini-3.8-flash", "Gemini 3.8 Flash", 1_048_576, effort=True),),
+        "https://generativelanguage.googleapis.com/v1beta/openai/",
+    ),
+    Provider(
+        "OpenRouter",
+        ("OPENROUTER_API_KEY",),
+        ("OPENROUTER",),
+        PATCHED_OPENAI,
+        (
+            Preset("anthropic/claude-sonnet-5", "Claude Sonnet 5 (OpenRouter)", 1_000_000),
+            Preset("openrouter/auto", "OpenRouter Auto"),
+        ),
+        "https://openrouter.ai/api/v1",
+    ),
+    Provider(
+        "Mistral",
+        ("MISTRAL_API_KEY",),
+        ("MISTRAL",),
+        PATCHED_OPENAI,
+        (
+            Preset("mistral-medium-latest", "Mistral Medium", 131_072, thinking=False),
+            Preset("mistral-large-latest", "Mistral Large", 262_144, thinking=False),
+        ),
+        "https://api.mistral.ai/v1",
+    ),
+    Provider(
+        "Groq",
+        ("GROQ_API_KEY",),
+        ("GROQ",),
+        PATCHED_OPENAI,
+        (Preset("openai/gpt-oss-120b", "GPT-OSS 120B (Groq)", 131_072, effort=True, vision=False),),
+        "https://api.groq.com/openai/v1",
+    ),
+    Provider(
+        "xAI",
+        ("XAI_API_KEY",),
+        ("XAI",),
+        PATCHED_OPENAI,
+        (Preset("grok-4.5", "Grok 4.5", 500_000, effort=True),),
+        "https://api.x.ai/v1",
+    ),
+    Provider(
+        "Moonshot",
+        ("MOONSHOT_API_KEY", "KIMI_API_KEY"),
+        ("MOONSHOT", "KIMI"),
+        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
+        (Preset("kimi-k3", "Kimi K3", 262_144),),
+        "https://api.moonshot.ai/v1",
+    ),
+    Provider(
+        "Alibaba Qwen",
+        ("DASHSCOPE_API_KEY",),
+        ("DASHSCOPE",),
+        PATCHED_OPENAI,
+        (
+            Preset("qwen3.7-plus", "Qwen3.7 Plus", 1_000_000),
+            Preset("qwen3.8-max", "Qwen3.8 Max", 262_144, vision=False),
+        ),
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        {
+            "when_thinking_enabled": {"extra_body": {"enable_thinking": True}},
+            "when_thinking_disabled": {"extra_body": {"enable_thinking": False}},
+        },
+    ),
+    Provider(
+        "Zhipu",
+        ("ZHIPUAI_API_KEY", "ZHIPU_API_KEY"),
+        ("ZHIPUAI", "ZHIPU"),
+        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
+        (Preset("glm-5.2", "GLM-5.2", 1_000_000, vision=False),),
+        "https://open.bigmodel.cn/api/paas/v4",
+        _SWITCHED,
+    ),
+    Provider(
+        "Z.ai",
+        ("ZAI_API_KEY",),
+        ("ZAI",),
+        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
+        (Preset("glm-5.2", "GLM-5.2", 1_000_000, vision=False),),
+        "https://api.z.ai/api/paas/v4",
+        _SWITCHED,
+    ),
+    Provider(
+        "MiniMax",
+        ("MINIMAX_API_KEY",),
+        ("MINIMAX",),
+        "deerflow.models.patched_minimax:PatchedChatMiniMax",
+        (Preset("MiniMax-M3", "MiniMax M3", 1_000_000),),
+        "https://api.minimax.io/v1",
+    ),
+    Provider(
+        "SiliconFlow",
+        ("SILICONFLOW_API_KEY",),
+        ("SILICONFLOW",),
+        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
+        (Preset("deepseek-ai/DeepSeek-V4-Flash", "DeepSeek V4 Flash (SiliconFlow)", thinking=False, vision=False),),
+        "https://api.siliconflow.cn/v1",
+    ),
+)
+
+LOCAL_SERVERS = (
+    Provider("Ollama", base_url="http://127.0.0.1:11434/v1"),
+    Provider("vLLM", base_url="http://127.0.0.1:8000/v1", use="deerflow.models.vllm_provider:VllmChatModel"),
+    Provider("LM Studio", base_url="http://127.0.0.1:1234/v1"),
+)
+"""Model servers on their usual ports of this machine. They have no keys."""
+
+_NOT_FOR_CHAT = re.compile(
+    "embed|rerank|whisper|tts|moderation|dall-e|image|audio|realtime|transcribe|sora|clip|bge-", re.IGNORECASE
+)
 
 
 def discover_models(environ: Mapping[str, str], probe: Probe) -> tuple[ModelConfig, ...]:
@@ -38,7 +227,7 @@ def discover_models(environ: Mapping[str, str], probe: Probe) -> tuple[ModelConf
     """
     models = [model for provider in PROVIDERS for model in _of_provider(provider, environ, probe)]
     if not models:
-        models = _of_local_servers(LOCAL_SERVERS, probe)
+        models = _of_local_servers(probe)
     return tuple({model.name: model for model in reversed(models or [_demo()])}.values())[::-1]
 
 
@@ -62,11 +251,8 @@ def http_probe(base_url: str, api_key: str | None, timeout: float) -> Sequence[s
         listed = json.loads(body).get("data")
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError):
         return ()
-    return (
-        [entry["id"] for entry in listed or () if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
-        if isinstance(listed, list)
-        else ()
-    )
+    entries = listed if isinstance(listed, list) else ()
+    return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
 def _of_provider(provider: Provider, environ: Mapping[str, str], probe: Probe) -> Iterator[ModelConfig]:
@@ -80,7 +266,7 @@ def _of_provider(provider: Provider, environ: Mapping[str, str], probe: Probe) -
     elif key:
         for preset in _presets(provider, model):
             yield _model(
-                preset.entry(),
+                preset,
                 provider.use,
                 key,
                 base_url or provider.base_url,
@@ -96,17 +282,15 @@ def _of_compatible_server(
     listed = [model] if model else _for_chat(probe(base_url, key, REMOTE_TIMEOUT))
     for name in listed or [OPENAI.presets[0].model]:
         # Some model names would make LangChain ask the Responses API, which few but OpenAI have.
-        yield _model(
-            _plain(name).entry(), PATCHED_OPENAI, key or "none", base_url, reason, {"use_responses_api": False}
-        )
+        yield _model(_plain(name), PATCHED_OPENAI, key or "none", base_url, reason, {"use_responses_api": False})
 
 
-def _of_local_servers(servers: Sequence[LocalServer], probe: Probe) -> list[ModelConfig]:
-    with ThreadPoolExecutor(len(servers)) as pool:
-        answers = list(pool.map(lambda server: probe(server.base_url, None, LOCAL_TIMEOUT), servers))
+def _of_local_servers(probe: Probe) -> list[ModelConfig]:
+    with ThreadPoolExecutor(len(LOCAL_SERVERS)) as pool:
+        answers = list(pool.map(lambda server: probe(str(server.base_url), None, LOCAL_TIMEOUT), LOCAL_SERVERS))
     return [
-        _model(_plain(name).entry(), server.use, "none", server.base_url, f"{server.title} at {server.base_url}", {})
-        for server, listed in zip(servers, answers, strict=True)
+        _model(_plain(name), server.use, "none", server.base_url, f"{server.title} at {server.base_url}", {})
+        for server, listed in zip(LOCAL_SERVERS, answers, strict=True)
         for name in _for_chat(listed)
     ]
 
@@ -123,10 +307,22 @@ def _plain(model: str) -> Preset:
 
 
 def _model(
-    entry: dict[str, Any], use: str, key: str, base_url: str | None, reason: str, settings: Mapping[str, Any]
+    preset: Preset, use: str, key: str, base_url: str | None, reason: str, settings: Mapping[str, Any]
 ) -> ModelConfig:
-    extras = {**settings, **({"base_url": base_url} if base_url else {})}
-    return ModelConfig.model_validate({**entry, "use": use, "api_key": key, "discovered_from": reason, **extras})
+    entry = {
+        "name": preset.model,
+        "display_name": preset.display_name or preset.model,
+        "use": use,
+        "model": preset.model,
+        "api_key": key,
+        "context_window": preset.context_window,
+        "supports_thinking": preset.thinking,
+        "supports_reasoning_effort": preset.effort,
+        "supports_vision": preset.vision,
+        "discovered_from": reason,
+        **settings,
+    }
+    return ModelConfig.model_validate({**entry, "base_url": base_url} if base_url else entry)
 
 
 def _demo() -> ModelConfig:
@@ -141,7 +337,7 @@ def _demo() -> ModelConfig:
 
 
 def _for_chat(models: Sequence[str]) -> list[str]:
-    return [name for name in models if not any(part in name.lower() for part in NOT_FOR_CHAT)][:MAX_LISTED]
+    return [name for name in models if not _NOT_FOR_CHAT.search(name)][:MAX_LISTED]
 
 
 def _set(environ: Mapping[str, str], prefixes: Sequence[str], *suffixes: str) -> str | None:

@@ -1,17 +1,15 @@
-"""Reading the files: plain data together with the line on which each key stands."""
+"""A configuration file as plain data, and what is wrong with it in words for the person who can put it right."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Never
 
 import yaml
-from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
-
-from deerflow.config.errors import ConfigError, ConfigProblem, key_path
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 KeyPath = tuple[str | int, ...]
 
@@ -23,19 +21,57 @@ _MERGE, _TIMESTAMP = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One thing to put right. ``line`` is 1-based; ``key`` looks like ``models[0].name``."""
+
+    message: str
+    file: Path | None = None
+    line: int | None = None
+    key: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.file and self.line else str(self.file or "")
+        text = ": ".join(filter(None, (place, self.key, self.message)))
+        return f"{text} {self.remedy}".strip()
+
+
+class ConfigError(Exception):
+    """The configuration, or the part of it that is needed now, cannot be used. ``str()`` says where, why and what to do."""
+
+    def __init__(self, *problems: ConfigProblem) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.problems))
+
+
+def key_path(parts: Sequence[str | int]) -> str:
+    """``("models", 0, "name")`` as people write it: ``models[0].name``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
+
+
 @dataclass(frozen=True)
 class Document:
     """One file as data, before environment variables are resolved."""
 
     file: Path
     data: dict[str, Any] = field(default_factory=dict)
-    lines: Mapping[KeyPath, int] = field(default_factory=dict)
+    root: Node | None = None
+    """The YAML that the data was read from."""
 
     def line(self, key: KeyPath) -> int | None:
         """The line of a key, or of the nearest key above that the file holds."""
-        while key and key not in self.lines:
-            key = key[:-1]
-        return self.lines.get(key)
+        node, line = self.root, None
+        for part in key:
+            children = _children(node)
+            if part not in children:
+                break
+            node, line = children[part]
+        return line
 
     def value(self, key: KeyPath) -> Any:
         """What the file says there, or None."""
@@ -48,6 +84,15 @@ class Document:
         return found
 
 
+def _children(node: Node | None) -> dict[str | int, tuple[Node, int]]:
+    """What a mapping or a list holds, each with its line."""
+    if isinstance(node, MappingNode):
+        return {str(key.value): (value, key.start_mark.line + 1) for key, value in node.value}
+    if isinstance(node, SequenceNode):
+        return {index: (item, item.start_mark.line + 1) for index, item in enumerate(node.value)}
+    return {}
+
+
 def read_text(file: Path) -> str:
     """The file as text. Raises ConfigError if it cannot be read or is not UTF-8; FileNotFoundError passes."""
     try:
@@ -55,15 +100,10 @@ def read_text(file: Path) -> str:
     except FileNotFoundError:
         raise
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            ConfigProblem(f"not UTF-8 text ({error.reason} at byte {error.start}).", file, remedy="Save it as UTF-8.")
-        ) from None
+        message, remedy = f"not UTF-8 text ({error.reason} at byte {error.start}).", "Save it as UTF-8."
     except OSError as error:
-        raise ConfigError(
-            ConfigProblem(
-                f"cannot be read: {error.strerror}.", file, remedy="Check that it is a file and that you may read it."
-            )
-        ) from None
+        message, remedy = f"cannot be read: {error.strerror}.", "Check that it is a file and that you may read it."
+    raise ConfigError(ConfigProblem(message, file, remedy=remedy))
 
 
 def parse_yaml(text: str, file: Path) -> Document:
@@ -71,25 +111,15 @@ def parse_yaml(text: str, file: Path) -> Document:
     try:
         _check_depth(text, file)
         root = yaml.compose(text, Loader=_Loader)
-        reader = _Reader(file)
-        data = {} if root is None else reader.convert(root, ())
+        data = None if root is None else _Reader(file).value(root, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(part for part in (error.context, error.problem) if part)
-        raise ConfigError(
-            ConfigProblem(f"not valid YAML: {what}.", file, mark.line + 1 if mark else None, remedy=_yaml_remedy(what))
-        ) from None
+        line = mark.line + 1 if mark else None
+        raise ConfigError(ConfigProblem(f"not valid YAML: {what}.", file, line, remedy=_yaml_remedy(what))) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(ConfigProblem(f"not valid YAML: {str(error).splitlines()[0]}.", file)) from None
-    if data is None:
-        data = {}
-    if not isinstance(data, dict):
-        raise ConfigError(
-            ConfigProblem(
-                f"should hold keys and values, but holds {_kind(data)}.", file, 1, remedy="See config.example.yaml."
-            )
-        )
-    return Document(file, data, reader.lines if root is not None else {})
+    return Document(file, _mapping({} if data is None else data, file, "keys and values", "config.example.yaml"), root)
 
 
 def parse_json(text: str, file: Path) -> Document:
@@ -97,83 +127,66 @@ def parse_json(text: str, file: Path) -> Document:
     try:
         data = json.loads(text) if text.strip() else {}
     except json.JSONDecodeError as error:
-        raise ConfigError(
-            ConfigProblem(f"not valid JSON: {error.msg} (column {error.colno}).", file, error.lineno)
-        ) from None
+        message = f"not valid JSON: {error.msg} (column {error.colno})."
+        raise ConfigError(ConfigProblem(message, file, error.lineno)) from None
     except (ValueError, RecursionError):
         raise ConfigError(ConfigProblem("not valid JSON: nested too deeply or a number is too long.", file)) from None
-    if not isinstance(data, dict):
-        raise ConfigError(
-            ConfigProblem(
-                f"should hold an object, but holds {_kind(data)}.",
-                file,
-                1,
-                remedy="See extensions_config.example.json.",
-            )
-        )
-    return Document(file, data)
+    return Document(file, _mapping(data, file, "an object", "extensions_config.example.json"))
+
+
+def _mapping(data: Any, file: Path, wanted: str, example: str) -> dict[str, Any]:
+    if isinstance(data, dict):
+        return data
+    kind = {list: "a list", str: "text"}.get(type(data), f"a {type(data).__name__}")
+    raise ConfigError(ConfigProblem(f"should hold {wanted}, but holds {kind}.", file, 1, remedy=f"See {example}."))
 
 
 class _Reader:
     """Turns YAML nodes into data. Dates stay text, keys become text, doubled keys are errors."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file
-        self.lines: dict[KeyPath, int] = {}
+        self._file = file
         self._scalars = yaml.constructor.SafeConstructor()
         self._open: set[int] = set()
         self._count = 0
 
-    def convert(self, node: Node, at: KeyPath) -> Any:
+    def value(self, node: Node, at: KeyPath) -> Any:
         self._count += 1
         if self._count > MAX_NODES:
             self._fail(node, at, f"holds more than {MAX_NODES} values; aliases (*name) multiply what they stand for")
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, at)
         if id(node) in self._open:
             self._fail(node, at, "an alias (*name) contains itself")
+        if node.tag not in _COLLECTIONS:
+            self._fail(node, at, f"{node.tag} is not supported")
         self._open.add(id(node))
-        try:
-            if isinstance(node, CollectionNode) and node.tag not in _COLLECTIONS:
-                self._fail(node, at, f"{node.tag} is not supported")
-            if isinstance(node, MappingNode):
-                return self._mapping(node, at)
-            if isinstance(node, SequenceNode):
-                return [self._item(item, (*at, index)) for index, item in enumerate(node.value)]
-            return self._scalar(node, at)
-        finally:
-            self._open.discard(id(node))
+        if isinstance(node, MappingNode):
+            data = self._pairs(node, at)
+        else:
+            data = [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
+        self._open.remove(id(node))
+        return data
 
-    def _item(self, node: Node, at: KeyPath) -> Any:
-        self.lines.setdefault(at, node.start_mark.line + 1)
-        return self.convert(node, at)
-
-    def _mapping(self, node: MappingNode, at: KeyPath) -> dict[str, Any]:
+    def _pairs(self, node: MappingNode, at: KeyPath) -> dict[str, Any]:
         data: dict[str, Any] = {}
-        seen: dict[str, int] = {}
         merged: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if key_node.tag == _MERGE:
-                for source in self._merge_sources(value_node):
-                    merged = {**self.convert(source, at), **merged}
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                for source in value.value if isinstance(value, SequenceNode) else [value]:
+                    if not isinstance(source, MappingNode):
+                        self._fail(value, (), "'<<' needs a mapping to merge")
+                    merged = {**self.value(source, at), **merged}
                 continue
-            key, line = self._key(key_node, at), key_node.start_mark.line + 1
-            if key in seen:
-                self._fail(key_node, (*at, key), f"is there twice, first on line {seen[key]}", "Keep one of them.")
-            seen[key] = self.lines[(*at, key)] = line
-            data[key] = self.convert(value_node, (*at, key))
+            if not isinstance(key, ScalarNode):
+                self._fail(key, at, "a key must be text")
+            if key.value in data:
+                first = next(other.start_mark.line + 1 for other, _ in node.value if other.value == key.value)
+                self._fail(key, (*at, key.value), f"is there twice, first on line {first}", "Keep one of them.")
+            data[key.value] = self.value(value, (*at, key.value))
         return {**merged, **data}
 
-    def _merge_sources(self, node: Node) -> Iterator[Node]:
-        for source in node.value if isinstance(node, SequenceNode) else [node]:
-            if not isinstance(source, MappingNode):
-                self._fail(node, (), "'<<' needs a mapping to merge")
-            yield source
-
-    def _key(self, node: Node, at: KeyPath) -> str:
-        if not isinstance(node, ScalarNode):
-            self._fail(node, at, "a key must be text")
-        return node.value
-
-    def _scalar(self, node: Node, at: KeyPath) -> Any:
+    def _scalar(self, node: ScalarNode, at: KeyPath) -> Any:
         if node.tag == _TIMESTAMP:
             return node.value
         try:
@@ -186,21 +199,17 @@ class _Reader:
         return value
 
     def _fail(self, node: Node, at: KeyPath, message: str, remedy: str = "") -> Never:
-        raise ConfigError(ConfigProblem(message + ".", self.file, node.start_mark.line + 1, key_path(at), remedy))
+        raise ConfigError(ConfigProblem(message + ".", self._file, node.start_mark.line + 1, key_path(at), remedy))
 
 
 def _check_depth(text: str, file: Path) -> None:
     # The C composer recurses without a limit and takes the process down with it.
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ConfigError(
-                    ConfigProblem(f"is nested more than {MAX_DEPTH} levels deep.", file, event.start_mark.line + 1)
-                )
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            message = f"is nested more than {MAX_DEPTH} levels deep."
+            raise ConfigError(ConfigProblem(message, file, event.start_mark.line + 1))
 
 
 def _yaml_remedy(what: str) -> str:
@@ -209,7 +218,3 @@ def _yaml_remedy(what: str) -> str:
     if "mapping values are not allowed" in what:
         return "Put text that holds ': ' in quotes, and check the indentation."
     return "Check the indentation and quotes there." if what else ""
-
-
-def _kind(data: object) -> str:
-    return "a list" if isinstance(data, list) else "text" if isinstance(data, str) else f"a {type(data).__name__}"

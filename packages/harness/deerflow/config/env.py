@@ -1,4 +1,4 @@
-"""References to environment variables in configuration values, and values whose variable is missing.
+"""What the environment gives to a configuration: ``.env`` files, references in values, secrets, and tracing services.
 
 ``$NAME`` (the whole string), ``${NAME}`` and ``${NAME:-default}`` (anywhere in a string) are replaced; ``$$`` is one ``$``.
 Anything else, a lone ``$`` or ``Bearer $NAME`` among it, is text. What an environment variable holds is never expanded again.
@@ -6,81 +6,90 @@ Anything else, a lone ``$`` or ``Bearer $NAME`` among it, is text. What an envir
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from deerflow.config.errors import ConfigError, ConfigProblem, key_path
-from deerflow.config.frozen import thawed
+from deerflow.config.document import ConfigError, ConfigProblem, KeyPath, key_path, read_text
+
+MASK = "********"
 
 _WHOLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _PART = re.compile(r"\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_IN_DOTENV = re.compile(r"\$\{([^}:]+)(?::-([^}]*))?\}")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SECRET = re.compile(
+    r"(_|^api|^access|^auth)keys?$|secret|(^|_)token$|passw(or)?d|credential|authorization|(^|_)cookie$|(^|_)dsn$|connection_string$|(postgres|redis|database)_url$"
+)
+_URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
+
+
+def read_dotenv(environ: Mapping[str, str], files: Iterable[Path]) -> dict[str, str]:
+    """A copy of ``environ`` with what ``.env`` files add; the first that sets a variable wins. Raises ConfigError."""
+    from dotenv import dotenv_values
+
+    merged = dict(environ)
+    for file in filter(Path.is_file, files):
+        # python-dotenv would look references up in the process's environment, whatever ``environ`` is.
+        for name, value in dotenv_values(stream=StringIO(read_text(file)), interpolate=False).items():
+            if value is not None:
+                merged.setdefault(name, _IN_DOTENV.sub(lambda match: merged.get(match[1]) or match[2] or "", value))
+    return merged
+
+
+# references ---------------------------------------------------------------------------------------------------------
 
 
 class MissingEnv(str):
     """A value that cannot be known because an environment variable is not set. As a string it is the reference itself."""
 
-    variables: tuple[str, ...]
+    variables: Sequence[str]
     key: str
     file: Path | None
 
     def __new__(
-        cls, reference: str, variables: tuple[str, ...] = (), key: str = "", file: Path | None = None
+        cls, reference: str, variables: Sequence[str] = (), key: str = "", file: Path | None = None
     ) -> MissingEnv:
         self = super().__new__(cls, reference)
         self.variables, self.key, self.file = variables, key, file
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MissingEnv, (str(self), self.variables, self.key, self.file)
-
     def problem(self) -> ConfigProblem:
         """What to tell the person who uses a part that needs this value."""
         names = " and ".join(self.variables)
-        one = len(self.variables) == 1
-        message = f"the environment variable{'' if one else 's'} {names} {'is' if one else 'are'} not set, but this setting needs {'it' if one else 'them'}."
-        remedy = f"Set {names} in the environment or in .env, or write ${{{self.variables[0]}:-default}}."
-        return ConfigProblem(message, self.file, None, self.key, remedy)
+        lacking = f"variables {names} are" if len(self.variables) > 1 else f"variable {names} is"
+        return ConfigProblem(
+            f"the environment {lacking} not set, but this setting needs {'them' if len(self.variables) > 1 else 'it'}.",
+            self.file,
+            key=self.key,
+            remedy=f"Set {names} in the environment or in .env, or write ${{{self.variables[0]}:-default}}.",
+        )
 
 
 def resolve(value: str, environ: Mapping[str, str], *, key: str = "", file: Path | None = None) -> str:
     """``value`` with its references replaced, or a :class:`MissingEnv` if a variable without default is not set."""
-    if "$" not in value:
-        return value
     if whole := _WHOLE.fullmatch(value):
         name = whole[1]
         return environ[name] if name in environ else MissingEnv(value, (name,), key, file)
-    missing: list[str] = []
+    missing: dict[str, None] = {}
 
     def replacement(match: re.Match[str]) -> str:
         name, default = match[1], match[2]
         if name is None:
             return "$"
-        found = environ.get(name)
-        if default is not None:
-            return found or default
-        if found is None:
-            missing.append(name)
-        return found or ""
+        if name not in environ and default is None:
+            missing[name] = None
+        return environ.get(name) or default or ""
 
     resolved = _PART.sub(replacement, value)
-    return MissingEnv(value, tuple(dict.fromkeys(missing)), key, file) if missing else resolved
+    return MissingEnv(value, tuple(missing), key, file) if missing else resolved
 
 
-def escape(text: str) -> str:
-    """``text`` written so that :func:`resolve` gives it back."""
-    return text.replace("$", "$$")
-
-
-def has_reference(value: object) -> bool:
-    """Whether ``value`` is a string that refers to an environment variable."""
-    return isinstance(value, str) and bool(_WHOLE.fullmatch(value) or any(match[1] for match in _PART.finditer(value)))
-
-
-def resolve_tree(
-    value: Any, environ: Mapping[str, str], *, file: Path | None = None, at: tuple[str | int, ...] = ()
-) -> Any:
+def resolve_tree(value: Any, environ: Mapping[str, str], *, file: Path | None = None, at: KeyPath = ()) -> Any:
     """A copy of a document of mappings, lists and scalars with every string resolved."""
     if isinstance(value, str):
         return resolve(value, environ, key=key_path(at), file=file)
@@ -91,25 +100,133 @@ def resolve_tree(
     return value
 
 
-def missing_in(value: object) -> Iterator[MissingEnv]:
-    """Every value below ``value`` whose environment variable is missing."""
-    if isinstance(value, MissingEnv):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from missing_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from missing_in(item)
+def has_reference(value: object) -> bool:
+    """Whether ``value`` is a string that refers to an environment variable."""
+    return isinstance(value, str) and bool(_WHOLE.fullmatch(value) or any(match[1] for match in _PART.finditer(value)))
 
 
-def require(value: Any) -> Any:
-    """A private, mutable copy of a settings value (dicts, lists, scalars), to be called by whoever is about to use it.
+# secrets ------------------------------------------------------------------------------------------------------------
 
-    Raises:
-        ConfigError: an environment variable that it refers to is not set; names variable and key.
+
+def is_secret_key(name: str) -> bool:
+    """Whether a setting with this name usually holds a secret, e.g. ``api_key``, ``SLACK_BOT_TOKEN`` or ``Authorization``."""
+    plain = _CAMEL.sub("_", name).lower().replace("-", "_")
+    return bool(_SECRET.search(plain)) and not plain.endswith("public_key")
+
+
+def mask_secrets(value: Any, *, name: str = "") -> Any:
+    """A copy of ``value`` with secrets replaced by :data:`MASK`, passwords in URLs among them.
+
+    References such as ``$API_KEY`` are no secrets and stay as they are.
     """
-    problems = [missing.problem() for missing in missing_in(value)]
+    if isinstance(value, Mapping):
+        return {key: mask_secrets(item, name=str(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [mask_secrets(item, name=name) for item in value]
+    if value in (None, "") or isinstance(value, bool) or has_reference(value):
+        return value
+    if is_secret_key(name):
+        return MASK
+    return _URL_PASSWORD.sub(rf"\1:{MASK}@", value) if isinstance(value, str) else value
+
+
+# tracing ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LangSmithConfig:
+    """LangSmith, as its SDK reads it from ``LANGSMITH_*`` or the older ``LANGCHAIN_*``."""
+
+    enabled: bool
+    api_key: str | None = field(repr=False)
+    project: str
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class LangfuseConfig:
+    """Langfuse, from ``LANGFUSE_*``."""
+
+    enabled: bool
+    public_key: str | None
+    secret_key: str | None = field(repr=False)
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracingConfig:
+    """All tracing services. They are configured by their vendors' variables alone."""
+
+    langsmith: LangSmithConfig
+    langfuse: LangfuseConfig
+
+    def missing(self) -> dict[str, list[str]]:
+        """The services that are switched on, each with the variables that it lacks."""
+        smith, fuse = self.langsmith, self.langfuse
+        needed = {
+            "langsmith": (smith, {"LANGSMITH_API_KEY": smith.api_key}),
+            "langfuse": (fuse, {"LANGFUSE_PUBLIC_KEY": fuse.public_key, "LANGFUSE_SECRET_KEY": fuse.secret_key}),
+        }
+        return {
+            name: [variable for variable, value in variables.items() if not value]
+            for name, (service, variables) in needed.items()
+            if service.enabled
+        }
+
+
+def get_tracing_config(environ: Mapping[str, str] | None = None) -> TracingConfig:
+    """What the environment (default: the process's) says about tracing.
+
+    The first switch that is set decides, so ``LANGSMITH_TRACING=false`` beats ``LANGCHAIN_TRACING_V2=true``.
+    """
+    environ = os.environ if environ is None else environ
+
+    def first(*names: str) -> str:
+        return next((environ[name].strip() for name in names if environ.get(name, "").strip()), "")
+
+    def on(*names: str) -> bool:
+        return first(*names).lower() in ("1", "true", "yes", "on")
+
+    return TracingConfig(
+        LangSmithConfig(
+            enabled=on("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING"),
+            api_key=first("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY") or None,
+            project=first("LANGSMITH_PROJECT", "LANGCHAIN_PROJECT") or "deer-flow",
+            endpoint=first("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT") or "https://api.smith.langchain.com",
+        ),
+        LangfuseConfig(
+            enabled=on("LANGFUSE_TRACING"),
+            public_key=first("LANGFUSE_PUBLIC_KEY") or None,
+            secret_key=first("LANGFUSE_SECRET_KEY") or None,
+            host=first("LANGFUSE_BASE_URL", "LANGFUSE_HOST") or "https://cloud.langfuse.com",
+        ),
+    )
+
+
+def get_explicitly_enabled_tracing_providers(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Names of services that are switched on."""
+    return list(get_tracing_config(environ).missing())
+
+
+def get_enabled_tracing_providers(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Names of services that are switched on and completely configured."""
+    return [name for name, missing in get_tracing_config(environ).missing().items() if not missing]
+
+
+def is_tracing_enabled(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether any service is switched on and completely configured."""
+    return bool(get_enabled_tracing_providers(environ))
+
+
+def validate_enabled_tracing_providers(environ: Mapping[str, str] | None = None) -> None:
+    """Raises ConfigError if a service is switched on, but lacks a variable."""
+    problems = [
+        ConfigProblem(
+            f"{name} tracing is on, but {' and '.join(missing)} is not set.",
+            remedy="Set it, or switch tracing off.",
+        )
+        for name, missing in get_tracing_config(environ).missing().items()
+        if missing
+    ]
     if problems:
-        raise ConfigError(problems)
-    return thawed(value)
+        raise ConfigError(*problems)

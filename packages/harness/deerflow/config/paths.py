@@ -1,4 +1,4 @@
-"""Where things are kept on the host, and how virtual paths map to it.
+"""Where things are kept on the host.
 
 ::
 
@@ -19,9 +19,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 
-from deerflow.config.locate import project_root
 from deerflow.identity import check_agent_name, check_id
 
+EXAMPLE_NAME = "config.example.yaml"
 HOME_VAR, HOST_BASE_VAR = "DEER_FLOW_HOME", "DEER_FLOW_HOST_BASE_DIR"
 VIRTUAL_ROOT = "/mnt/user-data"
 
@@ -175,50 +175,34 @@ class Paths:
         except FileNotFoundError:
             return
 
-    # virtual paths --------------------------------------------------------------------------------------------------
-
-    def resolve_virtual_path(self, thread_id: str, virtual_path: str, user_id: str | None = None) -> Path:
-        """The host path of ``/mnt/user-data/...``; leading slashes do not matter.
-
-        The result is free of links and inside of the thread's data. Whoever opens it must not rely on that for long: a
-        sandbox that runs meanwhile can put a link there.
-
-        Raises:
-            ValueError: the path does not start with ``/mnt/user-data``, or leads out of it.
-        """
-        relative = virtual_path.lstrip("/")
-        prefix = VIRTUAL_ROOT.lstrip("/")
-        if relative != prefix and not relative.startswith(prefix + "/"):
-            raise ValueError(f"Path must start with {VIRTUAL_ROOT}, got {virtual_path!r}.")
-        root = self.user_data(thread_id, user_id).resolve()
-        try:
-            resolved = (root / relative[len(prefix) :].lstrip("/")).resolve()
-        except (OSError, RuntimeError, ValueError) as error:
-            raise ValueError(f"Path {virtual_path!r} cannot be resolved: {error}.") from None
-        if not resolved.is_relative_to(root):
-            raise ValueError(f"Path {virtual_path!r} leads out of {VIRTUAL_ROOT} (path traversal).")
-        return resolved
-
     # the host of our container --------------------------------------------------------------------------------------
 
     def host_path(self, path: Path) -> str:
         """A path below the base directory as the host of our container sees it, for bind mounts (``DEER_FLOW_HOST_BASE_DIR``)."""
         return join_host_path(self.host_base_dir, *path.relative_to(self.base_dir).parts)
 
-    def host_thread_dir(self, thread_id: str, user_id: str | None = None) -> str:
-        return self.host_path(self.thread_dir(thread_id, user_id))
 
-    def host_workspace(self, thread_id: str, user_id: str | None = None) -> str:
-        return self.host_path(self.workspace(thread_id, user_id))
+def get_paths(base_dir: str | Path | None = None) -> Paths:
+    """The directories of this installation."""
+    return Paths(base_dir)
 
-    def host_uploads(self, thread_id: str, user_id: str | None = None) -> str:
-        return self.host_path(self.uploads(thread_id, user_id))
 
-    def host_outputs(self, thread_id: str, user_id: str | None = None) -> str:
-        return self.host_path(self.outputs(thread_id, user_id))
+def project_root(cwd: Path | None = None) -> Path:
+    """The source checkout that this package is imported from, or the current directory when the package is installed."""
+    return _checkout() or (cwd or Path.cwd()).absolute()
 
-    def host_acp(self, thread_id: str, user_id: str | None = None) -> str:
-        return self.host_path(self.acp(thread_id, user_id))
+
+def example_file() -> Path:
+    """``config.example.yaml``: the checkout's, or the copy that is installed with the package."""
+    root = _checkout()
+    return root / EXAMPLE_NAME if root else Path(__file__).with_name(EXAMPLE_NAME)
+
+
+def _checkout() -> Path | None:
+    for parent in Path(__file__).resolve().parents:
+        if (parent / EXAMPLE_NAME).is_file() and (parent / "packages" / "harness").is_dir():
+            return parent
+    return None
 
 
 def join_host_path(base: str, *parts: str) -> str:

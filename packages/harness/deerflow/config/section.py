@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,10 +19,68 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from deerflow.config.env import MissingEnv, missing_in
-from deerflow.config.errors import ConfigError
-from deerflow.config.frozen import FrozenDict, frozen
-from deerflow.config.secrets import MASK, is_secret_key
+from deerflow.config.document import ConfigError
+from deerflow.config.env import MASK, MissingEnv, is_secret_key
+
+# read-only containers -----------------------------------------------------------------------------------------------
+
+
+class FrozenDict(dict[Any, Any]):
+    """A dict that refuses to change, yet passes for a dict wherever one is read (``json``, ``**kwargs``, pydantic)."""
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("Configuration is read-only: copy it with dict(...) first, or edit the file.")
+
+    if not TYPE_CHECKING:
+        __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+
+EMPTY = FrozenDict()
+
+
+def frozen(value: Any) -> Any:
+    """``value`` with every mapping and list in it made read-only."""
+    if isinstance(value, Mapping):
+        return FrozenDict({key: frozen(item) for key, item in value.items()})
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def thawed(value: Any) -> Any:
+    """A private copy of a frozen value in plain dicts and lists."""
+    if isinstance(value, Mapping):
+        return {key: thawed(item) for key, item in value.items()}
+    return [thawed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+# missing variables --------------------------------------------------------------------------------------------------
+
+
+def missing_in(value: object) -> Iterator[MissingEnv]:
+    """Every value in a section, mapping or list whose environment variable is missing."""
+    if isinstance(value, MissingEnv):
+        yield value
+        return
+    if isinstance(value, Section):
+        value = [*value._missing.values(), *value.__dict__.values(), *(value.model_extra or {}).values()]
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
+        yield from missing_in(item)
+
+
+def require(value: Any) -> Any:
+    """A private, mutable copy of a settings value (dicts, lists, scalars), to be called by whoever is about to use it.
+
+    Raises:
+        ConfigError: an environment variable that it refers to is not set; names variable and key.
+    """
+    if problems := [missing.problem() for missing in missing_in(value)]:
+        raise ConfigError(*problems)
+    return thawed(value)
 
 
 def _unless_missing(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
@@ -41,7 +98,7 @@ EnvText = Annotated[str, BeforeValidator(_scalar_text), WrapValidator(_unless_mi
 
 TextMapping = Annotated[Mapping[str, EnvText], AfterValidator(frozen)]
 Settings = Annotated[Mapping[str, Any], AfterValidator(frozen)]
-"""A free mapping: read-only all the way down, possibly with :class:`MissingEnv` in it; use it through ``require``."""
+"""A free mapping: read-only all the way down, possibly with :class:`MissingEnv` in it; use it through :func:`require`."""
 
 
 class Section(BaseModel):
@@ -62,8 +119,13 @@ class Section(BaseModel):
     def _null_means_default(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        strict = _fields_without_null(cls)
-        return {key: value for key, value in data.items() if value is not None or key not in strict}
+        without_null = {
+            key
+            for name, field in cls.model_fields.items()
+            if type(None) not in get_args(field.annotation)
+            for key in field_names(name, field)
+        }
+        return {key: value for key, value in data.items() if value is not None or key not in without_null}
 
     @field_validator("*", mode="wrap")
     @classmethod
@@ -73,8 +135,8 @@ class Section(BaseModel):
     def model_post_init(self, context: Any, /) -> None:
         for name in [name for name, value in self.__dict__.items() if isinstance(value, MissingEnv)]:
             self._missing[name] = vars(self).pop(name)
-        for name, value in (self.__pydantic_extra__ or {}).items():
-            (self.__pydantic_extra__ or {})[name] = frozen(value)
+        extra = self.__pydantic_extra__ or {}
+        extra.update({name: frozen(value) for name, value in extra.items()})
 
     if not TYPE_CHECKING:
         # Only called for what ordinary lookup does not find, so reading settings costs nothing.
@@ -85,21 +147,8 @@ class Section(BaseModel):
                 raise ConfigError(value.problem())
             return value
 
-    def missing(self) -> Iterator[MissingEnv]:
-        """Every value in this section whose environment variable is not set."""
-        yield from self._missing.values()
-        for value in (*self.__dict__.values(), *(self.model_extra or {}).values()):
-            yield from _missing_below(value)
-
-    def require(self) -> None:
-        """Check that the section can be used. Raises ConfigError naming every missing variable and its key."""
-        if problems := [missing.problem() for missing in self.missing()]:
-            raise ConfigError(problems)
-
     def options(self) -> dict[str, Any]:
         """The keys that are not ours but the provider's, as a private copy. Raises ConfigError if a variable is missing."""
-        from deerflow.config.env import require
-
         return {key: value for key, value in require(self.model_extra or {}).items() if value is not None}
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
@@ -113,36 +162,7 @@ class OpenSection(Section):
     model_config = ConfigDict(extra="allow")
 
 
-def _missing_below(value: object) -> Iterator[MissingEnv]:
-    if isinstance(value, Section):
-        yield from value.missing()
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _missing_below(item)
-    elif isinstance(value, FrozenDict):
-        for item in value.values():
-            yield from _missing_below(item)
-    else:
-        yield from missing_in(value)
-
-
-@cache
-def _fields_without_null(section: type[Section]) -> frozenset[str]:
-    names: set[str] = set()
-    for name, field in section.model_fields.items():
-        if not _allows_null(field.annotation):
-            names.update(field_names(name, field))
-    return frozenset(names)
-
-
-def _allows_null(annotation: Any) -> bool:
-    if annotation is Any or annotation is type(None):
-        return True
-    return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
-
-
 def field_names(name: str, field: FieldInfo) -> set[str]:
     """Every key under which the file may hold this field."""
     alias = field.validation_alias
-    choices = getattr(alias, "choices", None) or ([alias] if alias else [])
-    return {name, *(choice for choice in choices if isinstance(choice, str))}
+    return {name, *map(str, alias.choices)} if isinstance(alias, AliasChoices) else {name}

@@ -1,36 +1,92 @@
-"""The configuration as it is now: one snapshot, made anew when a file changes."""
+"""Where the configuration is found, how it is read, and the snapshot of it that is in force."""
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from deerflow.config.app import AppConfig
-from deerflow.config.discovery import Probe, http_probe
-from deerflow.config.environment import env_files, load_environ
-from deerflow.config.errors import ConfigError
-from deerflow.config.frozen import EMPTY
-from deerflow.config.load import load_files
-from deerflow.config.locate import ConfigFiles, searches
+from pydantic import BaseModel, ValidationError
+
+from deerflow.config.discovery import Probe, discover_models, http_probe
+from deerflow.config.document import (
+    ConfigError,
+    ConfigProblem,
+    Document,
+    KeyPath,
+    key_path,
+    parse_json,
+    parse_yaml,
+    read_text,
+)
+from deerflow.config.env import has_reference, mask_secrets, read_dotenv, resolve_tree
+from deerflow.config.paths import project_root
+from deerflow.config.schema import CONFIG_VERSION, AppConfig, ExtensionsConfig, MemoryConfig, Origin, version_number
+from deerflow.config.section import EMPTY, FrozenDict, OpenSection, Section, field_names
+
+CONFIG_VAR, EXTENSIONS_VAR = "DEER_FLOW_CONFIG_PATH", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"
+EXTENSIONS_NAMES = ("extensions_config.json", "mcp_config.json")
+
+Model = TypeVar("Model", bound=Section)
+Fingerprint = tuple[tuple[int, int, int] | None, ...]
 
 logger = logging.getLogger(__name__)
 
-Fingerprint = tuple[tuple[int, int, int] | None, ...]
+_SHOWN = 80
+_PLAIN_WORDS = {
+    "missing": "is required, but missing.",
+    "string_type": "should be text.",
+    "bool_parsing": "should be true or false.",
+    "bool_type": "should be true or false.",
+    "int_parsing": "should be a whole number.",
+    "int_type": "should be a whole number.",
+    "int_from_float": "should be a whole number.",
+    "float_parsing": "should be a number.",
+    "float_type": "should be a number.",
+    "tuple_type": "should be a list.",
+    "mapping_type": "should hold keys and values.",
+    "model_type": "should hold keys and values.",
+    "model_attributes_type": "should hold keys and values.",
+    "dict_type": "should hold keys and values.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Places of one file, the best first. ``named_by`` says who named it; such a file must exist."""
+
+    places: tuple[Path, ...]
+    named_by: str = ""
+
+    def find(self) -> Path | None:
+        found = next((place for place in self.places if place.is_file()), None)
+        if found is None and self.named_by:
+            what = "does not exist. Create it or correct the path."
+            if self.places[0].is_dir():
+                what = "is a directory. Name a file in it."
+            raise FileNotFoundError(f"The configuration file {self.places[0]} ({self.named_by}) {what}")
+        return found
 
 
 class ConfigSource:
-    """Watches the places where configuration files are or may appear. Safe to share between threads.
+    """The configuration as it is now. Watches the places where its files are or may appear. Safe to share between threads.
 
-    A change that cannot be used leaves the last good snapshot in force and is described by :attr:`problem`.
+    Each file is taken from the argument, else from its environment variable, else from ``cwd``, else from the project
+    root. A change that cannot be used leaves the last good snapshot in force and is described by :attr:`problem`.
 
     Args:
-        path, extensions_path, environ, cwd, probe: see :func:`load_config`. ``environ`` is read again at each reload.
-        overrides: settings from code, merged deeply over the main file.
+        path: of ``config.yaml``; without one everything has its default.
+        extensions_path: of ``extensions_config.json``, which may have its old name ``mcp_config.json``.
+        environ: default the process's environment; ``.env`` completes a copy of it at each reload.
+        cwd: default the current directory.
+        probe: how discovery asks servers for their models.
+        overrides: settings from code, merged over the main file: mappings key by key, anything else as a whole.
     """
 
     def __init__(
@@ -64,20 +120,18 @@ class ConfigSource:
         Raises:
             FileNotFoundError, ConfigError: there is no good snapshot yet.
         """
-        snapshot = self._snapshot
-        if snapshot is not None and not self._changed():
-            return snapshot
-        with self._lock:
-            if self._snapshot is not None and not self._changed():
-                return self._snapshot
-            return self._reload()
+        if self._snapshot is None or self._changed():
+            with self._lock:
+                if self._snapshot is None or self._changed():
+                    return self._reload()
+        return self._snapshot
 
     async def acurrent(self) -> AppConfig:
         """As :meth:`current`, without blocking the event loop."""
         return await asyncio.to_thread(self.current)
 
     def reload(self) -> AppConfig:
-        """Read everything anew, even if no file has changed, e.g. after a variable was set or a model server started.
+        """Read everything again, even if no file has changed, e.g. after a variable was set or a model server started.
 
         Raises:
             FileNotFoundError, ConfigError: there is no good snapshot yet.
@@ -85,13 +139,37 @@ class ConfigSource:
         with self._lock:
             return self._reload()
 
+    def read(self) -> AppConfig:
+        """A snapshot of the files as they are now.
+
+        Raises:
+            FileNotFoundError: a file named by an argument or a variable does not exist.
+            ConfigError: a file is not usable; every problem is named with file, line and key.
+        """
+        # Fingerprints are taken before reading: an edit in between is seen next time.
+        self._watch(self._watched[0])
+        env_files = tuple(map(str, _env_files(self._cwd)))
+        env_fingerprint = _fingerprint(env_files)
+        environ = load_environ(self._environ, self._cwd)
+        config, extensions = self._searches(environ)
+        places = tuple(map(str, (*config.places, *extensions.places)))
+        self._watched = env_files + places, env_fingerprint + _fingerprint(places)
+        return self._load(config.find(), extensions.find(), environ)
+
+    def find(self) -> Path | None:
+        """The ``config.yaml`` in use, whether it can be read or not. Raises as :meth:`read`."""
+        return self._searches(load_environ(self._environ, self._cwd))[0].find()
+
     def _changed(self) -> bool:
         places, fingerprint = self._watched
         return _fingerprint(places) != fingerprint
 
+    def _watch(self, places: tuple[str, ...]) -> None:
+        self._watched = places, _fingerprint(places)
+
     def _reload(self) -> AppConfig:
         try:
-            snapshot = self._read()
+            snapshot = self.read()
         except (ConfigError, FileNotFoundError) as error:
             if self._snapshot is None:
                 raise
@@ -110,19 +188,81 @@ class ConfigSource:
         self._snapshot, self.problem = snapshot, None
         return snapshot
 
-    def _read(self) -> AppConfig:
-        # Fingerprints are taken before reading: an edit in between is seen next time.
-        places = self._watched[0]
-        self._watched = places, _fingerprint(places)
-        env_places = tuple(map(str, env_files(self._cwd)))
-        env_fingerprint = _fingerprint(env_places)
-        environ = load_environ(self._environ, self._cwd)
-        config, extensions = searches(self._path, self._extensions_path, environ, self._cwd)
-        places = tuple(map(str, (*config.places, *extensions.places)))
-        self._watched = env_places + places, env_fingerprint + _fingerprint(places)
-        return load_files(
-            ConfigFiles(config.find(), extensions.find()), environ, self._cwd, self._probe, self._overrides
+    def _searches(self, environ: Mapping[str, str]) -> tuple[_Search, _Search]:
+        def search(given: str | Path | None, variable: str, names: tuple[str, ...]) -> _Search:
+            if named := given or environ.get(variable):
+                place = self._cwd / Path(named).expanduser()
+                return _Search((place,), "given as argument" if given else f"named by {variable}")
+            folders = dict.fromkeys((self._cwd, project_root(self._cwd)))
+            return _Search(tuple(folder / name for name in names for folder in folders))
+
+        return (
+            search(self._path, CONFIG_VAR, ("config.yaml",)),
+            search(self._extensions_path, EXTENSIONS_VAR, EXTENSIONS_NAMES),
         )
+
+    def _load(self, config: Path | None, extensions: Path | None, environ: Mapping[str, str]) -> AppConfig:
+        main = parse_yaml(read_text(config), config) if config else Document(self._cwd / "config.yaml")
+        more = parse_json(read_text(extensions), extensions) if extensions else Document(self._cwd)
+        data = resolve_tree({**main.data, "extensions": None}, environ, file=config)
+        data = _with_default_backend(_merged(data, self._overrides))
+        data["extensions"] = _validated(ExtensionsConfig, resolve_tree(more.data, environ, file=extensions), more)
+        snapshot = _validated(AppConfig, data, main)
+        if not snapshot.models:
+            snapshot = snapshot.model_copy(update={"models": discover_models(environ, self._probe)})
+        warnings = tuple(_warnings(main)) if config else ()
+        return snapshot.with_origin(Origin(config, extensions, project_root(self._cwd), FrozenDict(environ), warnings))
+
+
+def load_config(
+    path: str | Path | None = None,
+    *,
+    extensions_path: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    probe: Probe = http_probe,
+) -> AppConfig:
+    """Read the configuration that applies here, once; see :class:`ConfigSource` for the arguments.
+
+    Without models, in a file or for want of one, those that the environment offers are used, see :func:`discover_models`.
+
+    Raises:
+        FileNotFoundError, ConfigError: see :meth:`ConfigSource.read`.
+    """
+    return ConfigSource(path, extensions_path=extensions_path, environ=environ, cwd=cwd, probe=probe).read()
+
+
+def load_environ(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> dict[str, str]:
+    """A copy of ``environ`` (default: the process's) with what ``.env`` adds. Variables that are set already stay.
+
+    Raises:
+        ConfigError: a ``.env`` file cannot be read.
+    """
+    files = _env_files((cwd or Path.cwd()).absolute())
+    return read_dotenv(os.environ if environ is None else environ, files)
+
+
+def get_app_config(source: ConfigSource | None = None) -> AppConfig:
+    """The configuration in force. Keep a :class:`ConfigSource` instead of calling this often: without one every file is read.
+
+    Raises:
+        FileNotFoundError, ConfigError: see :func:`load_config`.
+    """
+    return source.current() if source else load_config()
+
+
+def get_extensions_config() -> ExtensionsConfig:
+    """MCP servers and skill states in force."""
+    return get_app_config().extensions
+
+
+def get_memory_config() -> MemoryConfig:
+    """The memory section in force."""
+    return get_app_config().memory
+
+
+def _env_files(cwd: Path) -> tuple[Path, ...]:
+    return tuple(folder / ".env" for folder in dict.fromkeys((cwd, project_root(cwd))))
 
 
 def _fingerprint(places: tuple[str, ...]) -> Fingerprint:
@@ -135,3 +275,79 @@ def _state(place: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _merged(base: Any, over: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base) if isinstance(base, Mapping) else {}
+    for key, value in over.items():
+        result[key] = _merged(result.get(key), value) if isinstance(value, Mapping) else value
+    return result
+
+
+def _with_default_backend(data: dict[str, Any]) -> dict[str, Any]:
+    # A file that says nothing about its database must not lose what users do; only code that builds AppConfig() gets memory.
+    database = {} if data.get("database") is None else data["database"]
+    if isinstance(database, Mapping) and database.get("backend") is None:
+        database = {**database, "backend": "sqlite"}
+    return {**data, "database": database}
+
+
+# problems -----------------------------------------------------------------------------------------------------------
+
+
+def _validated(model: type[Model], data: Any, document: Document) -> Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(*(_problem(dict(entry), document) for entry in error.errors(include_url=False))) from None
+
+
+def _problem(error: dict[str, Any], document: Document) -> ConfigProblem:
+    key: KeyPath = tuple(error["loc"])
+    message = error["msg"].removeprefix("Value error, ").replace("Input should", "should").removesuffix(".") + "."
+    message = str(_PLAIN_WORDS.get(error["type"], message))
+    written = document.value(key)
+    remedy = f"Add '{key[-1]}' there." if error["type"] == "missing" and key else ""
+    if error["type"] != "missing" and written is not None:
+        shown = repr(mask_secrets(written, name=str(key[-1]) if key else ""))
+        held = f" (resolved from {written})" if has_reference(written) else ""
+        message = f"{message[:-1]}, not {shown[:_SHOWN]}{held}."
+    return ConfigProblem(message, document.file, document.line(key), key_path(key), remedy)
+
+
+def _warnings(document: Document) -> Iterator[str]:
+    """What works but deserves a look: an old version, doubled names, unknown keys."""
+    version = version_number(document.data.get("config_version"))
+    if version < CONFIG_VERSION:
+        yield (
+            f"{document.file}: config_version is {version}, the current one is {CONFIG_VERSION}. "
+            "Run 'deerflow config upgrade' to add what is new; the old file is kept as config.yaml.bak."
+        )
+    if "extensions" in document.data:
+        yield f"{document.file}: 'extensions' is ignored; MCP servers and skills are set in extensions_config.json."
+    for section in ("models", "tools", "tool_groups"):
+        seen: set[str] = set()
+        entries = document.data.get(section)
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            name = str(entry.get("name")) if isinstance(entry, Mapping) else ""
+            if name in seen:
+                place = f"{document.file}:{document.line((section, index))}: {section}[{index}]"
+                yield f"{place}: there is a {name!r} above already; this one is not used."
+            seen.add(name)
+    for key, hint in _unknown(AppConfig, document.data):
+        yield f"{document.file}:{document.line(key) or 1}: {key_path(key)}: this key is unknown{hint}"
+
+
+def _unknown(section: type[BaseModel], data: Mapping[str, Any], at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Keys of closed sections that mean nothing, and keys of open ones that look like a slip of the pen."""
+    known = {alias: field for name, field in section.model_fields.items() for alias in field_names(name, field)}
+    ignored = "" if issubclass(section, OpenSection) else " and ignored"
+    for key, value in data.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.85)
+            if near or ignored:
+                yield (*at, key), f"{ignored}; did you mean '{near[0]}'?" if near else f"{ignored}."
+            continue
+        nested = known[key].annotation
+        if isinstance(nested, type) and issubclass(nested, BaseModel) and isinstance(value, Mapping):
+            yield from _unknown(nested, value, (*at, key))

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import ValidationError
 
-from deerflow.config import AppConfig, ConfigError, ConfigProblem, ModelConfig, require
+from deerflow.config import AppConfig, ConfigError, ConfigProblem, ModelConfig, missing_in, require
 from deerflow.reflection import resolve_class
 
 Overrides = Mapping[str, Any]
@@ -67,7 +67,7 @@ def create_chat_model(
     try:
         return cls(**{**_class_defaults(cls), **({} if provider_retries else _no_retries(cls, given)), **given})
     except ValidationError as error:
-        raise ConfigError(_refused(error, app_config, model)) from None
+        raise ConfigError(*_refused(error, app_config, model)) from None
 
 
 def _refused(error: ValidationError, app_config: AppConfig, model: ModelConfig) -> list[ConfigProblem]:
@@ -182,7 +182,7 @@ def _name(model: ModelConfig) -> str:
 
 
 def _info(model: ModelConfig, *, is_default: bool) -> ModelInfo:
-    problems = [missing.problem() for missing in model.missing()]
+    problems = [missing.problem() for missing in missing_in(model)]
     known = model.__dict__
     return ModelInfo(
         name=_name(model),

@@ -1,0 +1,711 @@
+"""The sections of ``config.yaml`` and ``extensions_config.json``, and the whole configuration as one immutable snapshot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, AliasChoices, Field, PrivateAttr, field_validator, model_validator
+
+from deerflow.config.document import ConfigError, ConfigProblem
+from deerflow.config.env import MissingEnv
+from deerflow.config.section import (
+    EMPTY,
+    EnvText,
+    OpenSection,
+    Section,
+    Settings,
+    TextMapping,
+    frozen,
+    missing_in,
+    require,
+    thawed,
+)
+
+# models --------------------------------------------------------------------------------------------------------------
+
+
+class PricingConfig(Section):
+    """What a model costs, in money per million tokens."""
+
+    input: float = Field(default=0, ge=0)
+    output: float = Field(default=0, ge=0)
+    cache_read: float | None = Field(default=None, ge=0)
+    """None: cached input costs as much as other input."""
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
+    """ISO 4217."""
+
+
+class ModelConfig(OpenSection):
+    """One model. Keys that are not listed here are passed to the constructor of ``use``."""
+
+    name: str = Field(min_length=1)
+    """The id by which agents, users and the API ask for it."""
+    display_name: str | None = None
+    description: str | None = None
+    use: str
+    """Class path ``package.module:Class`` of a LangChain chat model."""
+    model: str
+    """The provider's id of the model."""
+    use_responses_api: bool | None = None
+    output_version: str | None = None
+    supports_thinking: bool = False
+    supports_reasoning_effort: bool = False
+    supports_vision: bool = False
+    when_thinking_enabled: Settings | None = None
+    when_thinking_disabled: Settings | None = None
+    thinking: Settings | None = None
+    """Short for ``when_thinking_enabled.thinking``."""
+    pricing: PricingConfig | None = None
+    context_window: int | None = Field(default=None, ge=1)
+    """Tokens."""
+    fallbacks: tuple[str, ...] = ()
+    """Names of models to try, in order, when this one fails."""
+    discovered_from: str | None = None
+    """Why a model that no file names is here, e.g. ``OPENAI_API_KEY in the environment``."""
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether this is the scripted demo model."""
+        return self.use.startswith("deerflow.models.demo")
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor arguments without nulls and without the keys that are ours, as a private copy.
+
+        Raises:
+            ConfigError: the entry refers to an environment variable that is not set.
+        """
+        forwarded = {"model", "use_responses_api", "output_version", *(self.model_extra or {})}
+        return thawed(require(self).model_dump(include=forwarded, exclude_none=True))
+
+
+# tools ---------------------------------------------------------------------------------------------------------------
+
+
+class ToolGroupConfig(OpenSection):
+    """A label under which agents may be given tools."""
+
+    name: str
+
+
+class ToolConfig(OpenSection):
+    """One tool. Keys that are not listed here are options of the tool."""
+
+    name: str
+    group: str
+    use: str
+    """Path ``package.module:attribute`` of a LangChain tool."""
+    max_results: int | None = None
+    api_key: str | None = None
+    timeout: float | None = None
+    """Seconds."""
+    search_type: str | None = None
+    contents_max_characters: int | None = None
+    search_time_range: int | None = None
+    fetch_time: int | None = None
+    navigation_timeout: int | None = None
+    image_search_time_range: int | None = None
+    image_size: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Everything that configures the tool itself, without nulls. Raises ConfigError if a variable is missing."""
+        return thawed(require(self).model_dump(exclude={"name", "group", "use"}, exclude_none=True))
+
+
+class ToolSearchConfig(Section):
+    """Whether MCP tools are hidden behind ``tool_search`` until the model asks for them."""
+
+    enabled: bool = False
+
+
+class UploadsConfig(OpenSection):
+    """What happens to uploaded files."""
+
+    auto_convert_documents: bool = False
+    pdf_converter: str = "auto"
+    """``auto``, ``pymupdf4llm`` or ``markitdown``."""
+
+    @field_validator("pdf_converter", mode="after")
+    @classmethod
+    def _known_converter(cls, value: str) -> str:
+        name = value.strip().lower()
+        if name not in ("auto", "pymupdf4llm", "markitdown"):
+            raise ValueError("should be 'auto', 'pymupdf4llm' or 'markitdown'")
+        return name
+
+
+DEFAULT_TOOLS = tuple(
+    ToolConfig(name=name, group=group, use=f"deerflow.sandbox.tools:{name}_tool")
+    for name, group in (
+        ("ls", "file:read"),
+        ("read_file", "file:read"),
+        ("glob", "file:read"),
+        ("grep", "file:read"),
+        ("write_file", "file:write"),
+        ("str_replace", "file:write"),
+        ("bash", "bash"),
+    )
+)
+DEFAULT_TOOL_GROUPS = tuple(ToolGroupConfig(name=name) for name in ("web", "file:read", "file:write", "bash"))
+
+
+# sandbox -------------------------------------------------------------------------------------------------------------
+
+
+AIO_IMAGE = "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest"
+
+
+class NetworkConfig(Section):
+    """Which addresses a sandbox may reach. A bare string is a mode."""
+
+    mode: Literal["none", "allowlist", "internet", "host"] = "none"
+    allow: tuple[EnvText, ...] = ()
+    """Host names, ``*.example.org`` for all below."""
+    deny: tuple[EnvText, ...] = ()
+    ports: tuple[int, ...] = (80, 443)
+    allow_nets: tuple[EnvText, ...] = ()
+    """CIDRs of private networks that may be reached nevertheless."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_alone(cls, data: Any) -> Any:
+        # YAML reads a bare `none` as text but `~` and an empty value as null, and `no`/`off` as false.
+        return {"mode": "none"} if data is False else {"mode": data} if isinstance(data, str) else data
+
+
+class LimitsConfig(Section):
+    """Resource limits of one sandbox. 0 means no limit."""
+
+    processes: int = Field(default=512, ge=0)
+    memory_mb: int = Field(default=4096, ge=0)
+    file_size_mb: int = Field(default=2048, ge=0)
+    disk_mb: int = Field(default=10240, ge=0)
+    min_free_disk_mb: int = Field(default=512, ge=0)
+    open_files: int = Field(default=1024, ge=0)
+    cpu_seconds: int = Field(default=3600, ge=0)
+
+
+class ToolImageConfig(Section):
+    """The Python environment that sandboxes see read-only."""
+
+    enabled: bool = True
+    requirements: str | None = None
+    """A requirements file instead of the one that ships."""
+
+
+class MountConfig(Section):
+    """A host directory that appears in every sandbox."""
+
+    host_path: str
+    container_path: str
+    read_only: bool = False
+
+
+class SandboxConfig(OpenSection):
+    """The sandbox provider and its settings."""
+
+    use: str = "auto"
+    """``auto`` (the best isolation this machine offers) or a class path ``package.module:Class``."""
+    allow_host_bash: bool = False
+    """Local provider only: lets the model run commands without isolation."""
+    allow_unsandboxed: bool = False
+    """``auto`` only: fall back to no isolation at all rather than to no shell."""
+    network: NetworkConfig = NetworkConfig()
+    limits: LimitsConfig = LimitsConfig()
+    command_timeout: float = Field(default=600, gt=0)
+    """Seconds that one command may take."""
+    idle_timeout: float = Field(default=900, ge=0)
+    """Seconds after which an idle sandbox is ended; 0 keeps it."""
+    max_sessions: int = Field(default=40, ge=1)
+    etc_extra: tuple[str, ...] = ()
+    """Files of the host's /etc that sandboxes see besides the usual ones."""
+    tool_image: ToolImageConfig = ToolImageConfig()
+    mounts: tuple[MountConfig, ...] = ()
+    environment: TextMapping = EMPTY
+    bash_output_max_chars: int = Field(default=20000, ge=0)
+    """0 turns the cut off; likewise below."""
+    read_file_output_max_chars: int = Field(default=50000, ge=0)
+    ls_output_max_chars: int = Field(default=20000, ge=0)
+    image: str = AIO_IMAGE
+    """Container providers only, likewise below."""
+    port: int = Field(default=8080, ge=1, le=65535)
+    replicas: int = Field(default=3, ge=1)
+    container_prefix: str = "deer-flow-sandbox"
+    provisioner_url: str = ""
+
+
+# agents --------------------------------------------------------------------------------------------------------------
+
+
+NOT_FOR_SUBAGENTS = ("task", "ask_clarification", "present_files")
+TITLE_PROMPT = """\
+Name this conversation in at most {max_words} words, in the language of the user. Answer with the name alone: no quotes, no full stop.
+
+User: {user_msg}
+
+Assistant: {assistant_msg}"""
+
+
+class SubagentOverride(Section):
+    """Settings of one subagent, built-in or custom; null leaves them as they are."""
+
+    timeout_seconds: int | None = Field(default=None, ge=1)
+    max_turns: int | None = Field(default=None, ge=1)
+    model: str | None = Field(default=None, min_length=1)
+    skills: tuple[str, ...] | None = None
+
+
+class CustomSubagentConfig(Section):
+    """A subagent of the user's own. A built-in one of the same name wins."""
+
+    description: str
+    system_prompt: str
+    tools: tuple[str, ...] | None = None
+    """None: the parent's."""
+    disallowed_tools: tuple[str, ...] = NOT_FOR_SUBAGENTS
+    skills: tuple[str, ...] | None = None
+    """None: all; empty: none."""
+    model: str = Field(default="inherit", min_length=1)
+    max_turns: int = Field(default=50, ge=1)
+    timeout_seconds: int = Field(default=900, ge=1)
+
+
+class SubagentsConfig(Section):
+    """``timeout_seconds`` and ``max_turns`` are for built-in subagents; custom ones have their own."""
+
+    timeout_seconds: int = Field(default=900, ge=1)
+    max_turns: int | None = Field(default=None, ge=1)
+    agents: Annotated[Mapping[str, SubagentOverride], AfterValidator(frozen)] = EMPTY
+    custom_agents: Annotated[Mapping[str, CustomSubagentConfig], AfterValidator(frozen)] = EMPTY
+
+    @field_validator("agents", mode="before")
+    @classmethod
+    def _null_entries(cls, value: Any) -> Any:
+        return {name: entry or {} for name, entry in value.items()} if isinstance(value, Mapping) else value
+
+
+class AcpAgentConfig(Section):
+    """An external agent that speaks the Agent Client Protocol over stdio."""
+
+    command: EnvText
+    description: str
+    args: tuple[EnvText, ...] = ()
+    env: TextMapping = EMPTY
+    model: str | None = None
+    auto_approve_permissions: bool = False
+
+
+class SkillsConfig(Section):
+    """Where skills live, and where the model sees them."""
+
+    path: str | None = None
+    """None: ``skills`` in the project root. A relative path starts there, too."""
+    container_path: str = "/mnt/skills"
+
+    def directory(self, project_root: Path) -> Path:
+        """The skills directory on the host."""
+        return (project_root / Path(self.path or "skills").expanduser()).absolute()
+
+
+class SkillEvolutionConfig(Section):
+    """Whether agents may write skills, and the model that checks what is written or installed (null: the default model)."""
+
+    enabled: bool = False
+    moderation_model_name: str | None = None
+
+
+class TitleConfig(Section):
+    """Titles of threads."""
+
+    enabled: bool = True
+    max_words: int = Field(default=6, ge=1, le=20)
+    max_chars: int = Field(default=60, ge=10, le=200)
+    model_name: str | None = None
+    prompt_template: str = TITLE_PROMPT
+
+    @field_validator("prompt_template", mode="after")
+    @classmethod
+    def _placeholders(cls, value: str) -> str:
+        if absent := [name for name in ("{max_words}", "{user_msg}", "{assistant_msg}") if name not in value]:
+            raise ValueError(f"must contain {' and '.join(absent)}")
+        return value
+
+
+class ContextSize(Section):
+    """An amount of conversation: a fraction of the model's context, a number of tokens or of messages."""
+
+    type: Literal["fraction", "tokens", "messages"]
+    value: Annotated[float, AfterValidator(lambda value: int(value) if value.is_integer() else value)] = Field(gt=0)
+
+
+class SummarizationConfig(Section):
+    """When older messages are summarised in the request to the model. The transcript itself is never cut."""
+
+    enabled: bool = False
+    model_name: str | None = None
+    trigger: tuple[ContextSize, ...] | None = None
+    """Any of them triggers. In the file one mapping or a list."""
+    keep: ContextSize = ContextSize(type="messages", value=20)
+    trim_tokens_to_summarize: int | None = Field(default=4000, ge=1)
+    """None: no trimming of what the summarising model reads."""
+    summary_prompt: str | None = None
+    preserve_recent_skill_count: int = Field(default=5, ge=0)
+    preserve_recent_skill_tokens: int = Field(default=25000, ge=0)
+    preserve_recent_skill_tokens_per_skill: int = Field(default=5000, ge=0)
+    skill_file_read_tool_names: tuple[str, ...] = ("read_file", "read", "view", "cat")
+
+    @field_validator("trigger", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, Mapping | ContextSize) else value
+
+
+class MemoryConfig(Section):
+    """What is remembered of a user between threads."""
+
+    enabled: bool = True
+    storage_path: str = ""
+    """An absolute path is one file shared by all users; a relative one is only used without users, below the base directory."""
+    storage_class: str = "deerflow.agents.memory.storage.FileMemoryStorage"
+    """Dotted path, unlike elsewhere; ``package.module:Class`` is understood as well."""
+    debounce_seconds: int = Field(default=30, ge=1, le=300)
+    model_name: str | None = None
+    max_facts: int = Field(default=100, ge=10, le=500)
+    fact_confidence_threshold: float = Field(default=0.7, ge=0, le=1)
+    injection_enabled: bool = True
+    max_injection_tokens: int = Field(default=2000, ge=100, le=8000)
+
+
+class AgentsApiConfig(Section):
+    """Whether custom agents and USER.md can be edited over HTTP."""
+
+    enabled: bool = False
+
+
+# storage -------------------------------------------------------------------------------------------------------------
+
+
+DEFAULT_SQLITE_DIR = ".deer-flow/data"
+
+
+class CheckpointerConfig(Section):
+    """Deprecated, use ``database``. Takes precedence over it for LangGraph's state alone."""
+
+    type: Literal["memory", "sqlite", "postgres"]
+    connection_string: str | None = None
+
+
+class DatabaseConfig(Section):
+    """The one database. In code the default is memory; a configuration that is loaded has sqlite unless its file says otherwise."""
+
+    backend: Literal["memory", "sqlite", "postgres"] = "memory"
+    sqlite_dir: str = DEFAULT_SQLITE_DIR
+    postgres_url: str = ""
+    echo_sql: bool = False
+    pool_size: int = Field(default=5, ge=1)
+
+    def sqlite_directory(self, data_dir: Path, project_root: Path) -> Path:
+        """The directory of the SQLite files: ``data_dir`` (see :class:`Paths`) unless the file names another one.
+
+        It never depends on the directory in which a process happens to start.
+        """
+        if self.sqlite_dir.rstrip("/") == DEFAULT_SQLITE_DIR:
+            return data_dir
+        return (project_root / Path(self.sqlite_dir).expanduser()).absolute()
+
+    def location(self, data_dir: Path, project_root: Path) -> Path | str:
+        """What ``Database`` opens: a URL, ``:memory:``, or the path of the SQLite file.
+
+        Raises:
+            ValueError: the backend is postgres and no URL is given.
+        """
+        if self.backend == "postgres":
+            if not self.postgres_url:
+                raise ValueError("database.backend is postgres: set database.postgres_url, too.")
+            return self.postgres_url
+        if self.backend == "memory":
+            return ":memory:"
+        return self.sqlite_directory(data_dir, project_root) / "deerflow.db"
+
+
+class RunEventsConfig(Section):
+    """The log of what happens in runs."""
+
+    backend: Literal["memory", "db", "jsonl"] = "memory"
+    max_trace_content: int = Field(default=10240, ge=0)
+    """Bytes."""
+    track_token_usage: bool = True
+
+
+class StreamBridgeConfig(Section):
+    """Without effect: processes notify each other through PostgreSQL."""
+
+    type: Literal["memory", "redis"] = "memory"
+    redis_url: str | None = None
+    queue_maxsize: int = Field(default=256, ge=1)
+
+
+# runs ----------------------------------------------------------------------------------------------------------------
+
+
+class RunsConfig(Section):
+    """Execution of runs by the gateway and its workers."""
+
+    max_concurrent: int = Field(default=500, ge=1)
+    """Runs that one process executes at a time; others wait."""
+    timeout_seconds: float = Field(default=6 * 3600.0, gt=0)
+    """A run that takes longer is ended with the status timeout."""
+    drain_seconds: float = Field(default=20.0, ge=0)
+    """How long a process that is told to stop lets its runs go on. What is not finished then goes on in another one."""
+    webhook_allow_nets: tuple[str, ...] = ()
+    """Networks (CIDR) that webhooks may call though they are not public."""
+
+
+class RetentionConfig(Section):
+    """Days after which things are removed once a day; null: never."""
+
+    threads_days: float | None = Field(default=None, gt=0)
+    """Threads that nobody used, with their files."""
+    events_days: float | None = Field(default=30, gt=0)
+    """What was streamed while runs were on their way. What was said stays with the thread."""
+    checkpoints_days: float | None = Field(default=30, gt=0)
+    """The way back to earlier turns of threads that nobody used. The thread as it is now stays."""
+
+
+# safety --------------------------------------------------------------------------------------------------------------
+
+
+class GuardrailProviderConfig(Section):
+    """The class that judges tool calls, and its constructor arguments."""
+
+    use: str
+    config: Settings = EMPTY
+
+
+class GuardrailsConfig(Section):
+    """Whether tool calls are judged before they run."""
+
+    enabled: bool = False
+    fail_closed: bool = True
+    """A provider that fails denies the call."""
+    passport: str | None = None
+    """Sent to the provider as ``agent_id``."""
+    provider: GuardrailProviderConfig | None = None
+
+
+class CircuitBreakerConfig(Section):
+    """When calls to a failing model provider are stopped, and for how long."""
+
+    failure_threshold: int = Field(default=5, ge=1)
+    recovery_timeout_sec: int = Field(default=60, ge=0)
+
+
+class TokenUsageConfig(Section):
+    """Whether tokens are counted, logged and shown."""
+
+    enabled: bool = False
+
+
+# extensions_config.json ----------------------------------------------------------------------------------------------
+
+
+class McpOAuthConfig(OpenSection):
+    """How a token for an HTTP server is had."""
+
+    enabled: bool = True
+    token_url: str
+    grant_type: Literal["client_credentials", "refresh_token"] = "client_credentials"
+    client_id: str | None = None
+    client_secret: str | None = None
+    refresh_token: str | None = None
+    scope: str | None = None
+    audience: str | None = None
+    token_field: str = "access_token"
+    token_type_field: str = "token_type"
+    expires_in_field: str = "expires_in"
+    default_token_type: str = "Bearer"
+    refresh_skew_seconds: int = Field(default=60, ge=0)
+    extra_token_params: TextMapping = EMPTY
+
+
+class McpServerConfig(OpenSection):
+    """One MCP server. ``command``, ``args`` and ``env`` are for stdio, ``url``, ``headers`` and ``oauth`` for sse and http."""
+
+    enabled: bool = True
+    type: str = "stdio"
+    command: str | None = None
+    args: tuple[EnvText, ...] = ()
+    env: TextMapping = EMPTY
+    url: str | None = None
+    headers: TextMapping = EMPTY
+    oauth: McpOAuthConfig | None = None
+    description: str = ""
+
+
+class SkillStateConfig(Section):
+    """Whether a skill is on."""
+
+    enabled: bool = True
+
+
+class ExtensionsConfig(OpenSection):
+    """The whole file. Without a file nothing is configured and every skill is on."""
+
+    mcp_servers: Annotated[Mapping[str, McpServerConfig], AfterValidator(frozen)] = Field(
+        default=EMPTY, validation_alias=AliasChoices("mcpServers", "mcp_servers")
+    )
+    skills: Annotated[Mapping[str, SkillStateConfig], AfterValidator(frozen)] = EMPTY
+    mcp_interceptors: tuple[EnvText, ...] = Field(
+        default=(), validation_alias=AliasChoices("mcpInterceptors", "mcp_interceptors")
+    )
+    """Paths ``package.module:builder``."""
+
+    @field_validator("mcp_interceptors", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @property
+    def enabled_mcp_servers(self) -> dict[str, McpServerConfig]:
+        """Servers that are on, in file order."""
+        return {name: server for name, server in self.mcp_servers.items() if server.enabled}
+
+    def is_skill_enabled(self, name: str, category: str = "public") -> bool:
+        """What the file says, else on for the categories public and custom."""
+        state = self.skills.get(name)
+        return state.enabled if state else category in ("public", "custom")
+
+
+# the whole -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The files, the environment and the directory that a snapshot was built from."""
+
+    config_file: Path | None = None
+    extensions_file: Path | None = None
+    project_root: Path = field(default_factory=Path.cwd)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The process's environment with ``.env`` added."""
+    warnings: tuple[str, ...] = ()
+    """What works but deserves a look: old version, doubled names, unknown keys."""
+
+
+CONFIG_VERSION = 9
+"""Of ``config.example.yaml``. 9 added ``sandbox.network``, ``sandbox.limits``, ``models[].pricing`` and other optional keys."""
+
+Named = TypeVar("Named", ModelConfig, ToolConfig, ToolGroupConfig)
+
+
+class AppConfig(OpenSection):
+    """Every setting, immutable. ``AppConfig()`` is valid: all defaults, no models, nothing on disk.
+
+    Of two models or tools with one name the first counts. Unknown keys are kept in ``model_extra``.
+    """
+
+    config_version: int = 0
+    log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
+    token_usage: TokenUsageConfig = TokenUsageConfig()
+    models: tuple[ModelConfig, ...] = ()
+    """The first one is the default."""
+    tools: tuple[ToolConfig, ...] = DEFAULT_TOOLS
+    tool_groups: tuple[ToolGroupConfig, ...] = DEFAULT_TOOL_GROUPS
+    tool_search: ToolSearchConfig = ToolSearchConfig()
+    uploads: UploadsConfig = UploadsConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    subagents: SubagentsConfig = SubagentsConfig()
+    acp_agents: Annotated[Mapping[str, AcpAgentConfig], AfterValidator(frozen)] = EMPTY
+    skills: SkillsConfig = SkillsConfig()
+    title: TitleConfig = TitleConfig()
+    summarization: SummarizationConfig = SummarizationConfig()
+    memory: MemoryConfig = MemoryConfig()
+    agents_api: AgentsApiConfig = AgentsApiConfig()
+    skill_evolution: SkillEvolutionConfig = SkillEvolutionConfig()
+    checkpointer: CheckpointerConfig | None = None
+    database: DatabaseConfig = DatabaseConfig()
+    run_events: RunEventsConfig = RunEventsConfig()
+    stream_bridge: StreamBridgeConfig = StreamBridgeConfig()
+    runs: RunsConfig = RunsConfig()
+    retention: RetentionConfig = RetentionConfig()
+    guardrails: GuardrailsConfig = GuardrailsConfig()
+    circuit_breaker: CircuitBreakerConfig = CircuitBreakerConfig()
+    channels: Settings = EMPTY
+    """Free; each channel takes its part through ``require``."""
+    extensions: ExtensionsConfig = ExtensionsConfig()
+
+    _origin: Origin | None = PrivateAttr(default=None)
+
+    @field_validator("config_version", mode="before")
+    @classmethod
+    def _version_number(cls, value: Any) -> int:
+        return version_number(value)
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _lower(cls, value: Any) -> Any:
+        return {"warn": "warning"}.get(value.lower(), value.lower()) if isinstance(value, str) else value
+
+    @field_validator("models", "tools", "tool_groups", mode="after")
+    @classmethod
+    def _first_of_a_name(cls, value: tuple[Named, ...]) -> tuple[Named, ...]:
+        if isinstance(value, MissingEnv):
+            return value
+        kept: dict[str, Named] = {}
+        for index, entry in enumerate(value):
+            # A name whose variable is missing cannot collide.
+            kept.setdefault(entry.__dict__.get("name", f"\0{index}"), entry)
+        return tuple(kept.values())
+
+    @property
+    def origin(self) -> Origin:
+        """Where the snapshot came from; of one made in code: nowhere, with an empty environment."""
+        return self._origin or Origin()
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of all settings: equal settings, equal id. Caches of what is built from a snapshot are keyed by it."""
+        missing = [(value.key, value) for value in missing_in(self)]
+        canonical = json.dumps([self.model_dump(), missing], sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def get_model(self, name: str | None = None) -> ModelConfig:
+        """The model of that name, or the default model.
+
+        Raises:
+            ConfigError: there is none; the message lists those that exist.
+        """
+        known = {model.__dict__.get("name", "?"): model for model in self.models}
+        if name in known or (name is None and known):
+            return known[name] if name else self.models[0]
+        message, remedy = "no model is configured.", "Set OPENAI_API_KEY or add a model to config.yaml."
+        if known:
+            message, remedy = f"there is no model {name!r}.", f"Known models: {', '.join(known)}."
+        raise ConfigError(ConfigProblem(message, self.origin.config_file, key="models", remedy=remedy))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> AppConfig:
+        """As in pydantic; the copy computes its own ``id``."""
+        copy = super().model_copy(update=update, deep=deep)
+        vars(copy).pop("id", None)
+        return copy
+
+    def with_origin(self, origin: Origin) -> AppConfig:
+        """The same settings, remembering where they came from."""
+        copy = self.model_copy()
+        copy._origin = origin
+        return copy
+
+
+def version_number(value: object) -> int:
+    """``config_version`` as written, a number or text; anything else is 0."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(value, 0)
+    return int(value) if isinstance(value, str) and value.strip().isdecimal() else 0

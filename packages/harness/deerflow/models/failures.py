@@ -127,6 +127,7 @@ _CLASSES = (
         },
     ),
     (ErrorKind.NETWORK, {"APIConnectionError"}),
+    (ErrorKind.TRANSIENT, {"ModelConnectionError", "ModelTimeoutError"}),
 )  # fmt: skip
 """Names of exception classes, in the order in which they decide: SDKs wrap the transport's errors."""
 

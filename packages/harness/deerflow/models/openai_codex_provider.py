@@ -5,36 +5,60 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import httpx
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream, generate_from_stream
+from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
-from deerflow.models.codex_errors import (
-    CodexAuthenticationError,
-    CodexStreamCutError,
-    raise_transport_error,
-    status_error,
+from deerflow.models.codex_responses import (
+    ResponseReader,
+    input_items,
+    instructions_of,
+    model_error,
+    tool_choice_item,
+    tool_item,
 )
-from deerflow.models.codex_request import input_items, instructions_of, tool_choice_item, tool_items
-from deerflow.models.codex_stream import ResponseReader, event_of
 from deerflow.models.credentials import load_codex_credential
-from deerflow.models.resilience import aretry_stream, retry_policy, retry_stream
+from deerflow.models.resilience import aretry_stream, retry_policy
 
 CODEX_BASE_URL = "https://chatgpt.com/backend-api/codex"
 EFFORTS = ("low", "medium", "high", "xhigh")
 NO_CREDENTIAL = "No Codex sign-in was found. Run `codex login`, or set CODEX_AUTH_PATH to its auth.json."
+
+ERRORS_BY_STATUS: Mapping[int, type[ModelError]] = {
+    400: ModelInvalidRequestError,
+    401: ModelAuthenticationError,
+    403: ModelPermissionDeniedError,
+    404: ModelNotFoundError,
+    422: ModelInvalidRequestError,
+    429: ModelRateLimitError,
+}
+
+
+class CodexStreamCutError(ModelConnectionError, RuntimeError):
+    """The stream ended without saying that the response is complete."""
 
 
 class CodexChatModel(BaseChatModel):
@@ -106,7 +130,9 @@ class CodexChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         choice = tool_choice_item(tool_choice)
-        return self.bind(tools=tool_items(tools), **({"tool_choice": choice} if choice else {}), **kwargs)
+        return self.bind(
+            tools=[tool_item(tool) for tool in tools], **({"tool_choice": choice} if choice else {}), **kwargs
+        )
 
     def _generate(
         self,
@@ -115,7 +141,15 @@ class CodexChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _with_llm_output(generate_from_stream(self._stream(messages, stop, None, **kwargs)))
+        async def call() -> ChatResult:
+            try:
+                return await self._agenerate(messages, stop, None, **kwargs)
+            finally:
+                await self._async_client().aclose()
+
+        # A thread of its own, since the caller's may have a running event loop.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, call()).result()
 
     async def _agenerate(
         self,
@@ -125,28 +159,6 @@ class CodexChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         return _with_llm_output(await agenerate_from_stream(self._astream(messages, stop, None, **kwargs)))
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        body = self._body(messages, kwargs)
-
-        def attempt() -> Generator[ChatGenerationChunk]:
-            try:
-                yield from self._post(body)
-            except CodexAuthenticationError:
-                if not self._reload_sign_in():
-                    raise
-                yield from self._post(body)
-
-        for chunk in retry_stream(attempt, self._retry_policy(), _is_empty):
-            if run_manager:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
 
     async def _astream(
         self,
@@ -159,49 +171,39 @@ class CodexChatModel(BaseChatModel):
 
         async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
             try:
-                async for chunk in self._apost(body):
+                async for chunk in self._post(body):
                     yield chunk
-            except CodexAuthenticationError:
+            except ModelAuthenticationError:
                 if not await asyncio.to_thread(self._reload_sign_in):
                     raise
-                async for chunk in self._apost(body):
+                async for chunk in self._post(body):
                     yield chunk
 
-        async for chunk in aretry_stream(attempt, self._retry_policy(), _is_empty):
+        policy = retry_policy(self.retry_max_attempts, self.retry_base_delay)
+        async for chunk in aretry_stream(attempt, policy, _is_empty):
             if run_manager:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
 
-    def _post(self, body: dict[str, Any]) -> Iterator[ChatGenerationChunk]:
-        reader = ResponseReader(self.model)
+    async def _post(self, body: dict[str, Any]) -> AsyncIterator[ChatGenerationChunk]:
+        reader, url = ResponseReader(self.model), self.base_url.rstrip("/") + "/responses"
         try:
-            with self._client.stream("POST", self._url, json=body, headers=self._headers()) as response:
-                if response.status_code >= 400:
-                    response.read()
-                    raise status_error(response)
-                for line in response.iter_lines():
-                    yield from _chunks(reader, line)
-        except httpx.TransportError as error:
-            raise_transport_error(error)
-        _require_complete(reader)
-
-    async def _apost(self, body: dict[str, Any]) -> AsyncIterator[ChatGenerationChunk]:
-        reader = ResponseReader(self.model)
-        try:
-            async with self._async_client().stream("POST", self._url, json=body, headers=self._headers()) as response:
-                if response.status_code >= 400:
+            async with self._async_client().stream("POST", url, json=body, headers=self._headers()) as response:
+                if (status := response.status_code) >= 400:
                     await response.aread()
-                    raise status_error(response)
-                async for line in response.aiter_lines():
-                    for chunk in _chunks(reader, line):
+                    text = f"The Codex endpoint answered HTTP {status}: {response.text[:500]}"
+                    raise model_error(ERRORS_BY_STATUS.get(status, ModelAPIError), text, response=response)
+                async for received in response.aiter_bytes():
+                    for chunk in reader.feed(received):
                         yield chunk
+        except httpx.TimeoutException as error:
+            raise ModelTimeoutError(f"The Codex endpoint did not answer in time ({type(error).__name__}).") from error
         except httpx.TransportError as error:
-            raise_transport_error(error)
-        _require_complete(reader)
-
-    @cached_property
-    def _client(self) -> httpx.Client:
-        return httpx.Client(timeout=self.timeout, verify=self._tls)
+            raise ModelConnectionError(f"The connection to the Codex endpoint failed: {error}") from error
+        if not reader.is_complete:
+            raise CodexStreamCutError(
+                "The Codex endpoint ended its stream before the response was complete. Try again."
+            )
 
     def _async_client(self) -> httpx.AsyncClient:
         # One per event loop: a pooled connection belongs to the loop that opened it.
@@ -210,10 +212,6 @@ class CodexChatModel(BaseChatModel):
         if client is None:
             client = self._async_clients[loop] = httpx.AsyncClient(timeout=self.timeout, verify=self._tls)
         return client
-
-    @property
-    def _url(self) -> str:
-        return self.base_url.rstrip("/") + "/responses"
 
     def _headers(self) -> dict[str, str]:
         headers = {
@@ -246,39 +244,20 @@ class CodexChatModel(BaseChatModel):
         self.account_id = credential.account_id
         return True
 
-    def _retry_policy(self) -> dict[str, Any]:
-        return retry_policy(self.retry_max_attempts, self.retry_base_delay)
-
-
-def _chunks(reader: ResponseReader, line: str) -> Iterator[ChatGenerationChunk]:
-    if (event := event_of(line)) is not None:
-        for message in reader.read(event):
-            yield ChatGenerationChunk(message=message)
-
-
-def _require_complete(reader: ResponseReader) -> None:
-    if not reader.completed:
-        raise CodexStreamCutError("The Codex endpoint ended its stream before the response was complete. Try again.")
-
 
 def _is_empty(chunk: ChatGenerationChunk) -> bool:
     message = chunk.message
-    if not isinstance(message, AIMessageChunk):
-        return False
+    assert isinstance(message, AIMessageChunk)
     return not (message.content or message.tool_call_chunks or message.additional_kwargs or message.chunk_position)
 
 
 def _with_llm_output(result: ChatResult) -> ChatResult:
     message = result.generations[0].message
-    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    assert isinstance(message, AIMessage)
+    names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
+    usage = message.usage_metadata or {}
     result.llm_output = {
         "model_name": message.response_metadata.get("model_name"),
-        "token_usage": {
-            "prompt_tokens": usage["input_tokens"],
-            "completion_tokens": usage["output_tokens"],
-            "total_tokens": usage["total_tokens"],
-        }
-        if usage
-        else {},
+        "token_usage": {name: usage[kept] for name, kept in names.items() if kept in usage},
     }
     return result

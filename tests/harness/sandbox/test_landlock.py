@@ -14,7 +14,8 @@ from tests.contracts.sandbox.exhaustion import appeared, survivors
 from tests.harness.sandbox.conftest import Sandboxes
 
 from deerflow.sandbox.interface import SandboxRuntimeError
-from deerflow.sandbox.isolation.landlock import LandlockSandbox, LandlockSandboxProvider
+from deerflow.sandbox.isolation.host_paths import HostPathsSandbox
+from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
 from deerflow.sandbox.isolation.probe import describe
 
 pytestmark = pytest.mark.sandbox
@@ -67,7 +68,7 @@ async def test_what_a_killed_supervisor_leaves_behind_is_killed(landlocked: Sand
 
 async def test_a_forgotten_sandbox_leaves_no_directory(landlocked: Sandboxes) -> None:
     sandbox = await landlocked.acquire()
-    assert isinstance(sandbox, LandlockSandbox)
+    assert isinstance(sandbox, HostPathsSandbox)
     aliases = sandbox._aliases
     assert await asyncio.to_thread(aliases.is_dir)
     landlocked.provider._sandboxes.clear()

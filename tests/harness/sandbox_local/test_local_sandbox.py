@@ -22,6 +22,7 @@ from deerflow.sandbox.interface import (
     SandboxNotFoundError,
     SandboxUnavailableError,
 )
+from deerflow.sandbox.isolation.plan import BASE_ENVIRONMENT
 from deerflow.sandbox.local import LocalSandboxProvider
 
 from .conftest import Local, policy_over
@@ -92,10 +93,7 @@ async def test_the_servers_environment_is_not_inherited(local: Local, monkeypatc
     result = await local.sandbox.exec("env; cat /proc/$$/environ | tr '\\0' '\\n'")
     names = {line.split("=")[0] for line in result.output.splitlines() if "=" in line}
     assert "sk-server" not in result.output
-    assert names <= {
-        *("PATH", "HOME", "LANG", "TMPDIR", "TERM", "MPLBACKEND", "PAGER", "PYTHONUNBUFFERED"),
-        *("PWD", "OLDPWD", "SHLVL", "_", "DEERFLOW_COMMAND"),
-    }
+    assert names <= {*BASE_ENVIRONMENT, "PATH", "PWD", "OLDPWD", "SHLVL", "_", "SBX_CWD"}
 
 
 async def test_the_policys_environment_is_there_and_a_per_call_one_does_not_stay(tmp_path: Path) -> None:
@@ -120,7 +118,7 @@ async def test_a_dangerous_variable_is_refused(local: Local, name: str) -> None:
 async def test_a_nul_byte_and_a_missing_directory_are_refused(local: Local) -> None:
     with pytest.raises(SandboxCommandError):
         await local.sandbox.exec("echo a\0b")
-    with pytest.raises(SandboxCommandError, match=f"no directory {WORKSPACE}/missing"):
+    with pytest.raises(SandboxCommandError, match=f"no such directory: {WORKSPACE}/missing"):
         await local.sandbox.exec("true", cwd=f"{WORKSPACE}/missing")
 
 
@@ -191,7 +189,7 @@ async def test_huge_output_keeps_head_and_tail(local: Local) -> None:
     )
     assert result.truncated and result.total_bytes == 5_000_012
     assert result.output.startswith("first\n") and result.output.endswith("x\nlast\n") and len(result.output) < 10_100
-    assert sum(map(len, heard)) <= 10_000
+    assert sum(map(len, heard)) < 10_100
 
 
 async def test_endless_output_is_stopped(local: Local) -> None:

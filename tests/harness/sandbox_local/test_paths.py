@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deerflow.sandbox.interface import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, Mount
-from deerflow.sandbox.local.output import LiveText
-from deerflow.sandbox.local.paths import HostPaths
+from deerflow.sandbox.isolation.host_paths import HostPaths
 
 ROOT = "/tmp/deerflow-x"
 HOST = "/srv/data dir/threads/t1"
@@ -96,28 +95,6 @@ def test_only_the_body_of_a_here_document_is_data() -> None:
 )
 def test_output_shows_virtual_paths(output: str, expected: str) -> None:
     assert PATHS.to_virtual(output) == expected
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            [f"{HOST}/workspace", f"{ROOT}{SKILLS}", "/opt/skills", ROOT, "/srv", "x", "2", ".", "-", "/a", "\n", " "]
-        ),
-        max_size=8,
-    ),
-    st.lists(st.integers(1, 12), max_size=40),
-)
-def test_a_stream_cut_anywhere_reads_as_the_whole(parts: list[str], cuts: list[int]) -> None:
-    text = "".join(parts)
-    heard: list[str] = []
-    live = LiveText(PATHS, 1 << 20, heard.append)
-    rest = text.encode()
-    for cut in cuts:
-        live.add(rest[:cut])
-        rest = rest[cut:]
-    live.add(rest)
-    live.finish()
-    assert "".join(heard) == PATHS.to_virtual(text)
 
 
 @given(st.text(alphabet="abc/.-_ \n'\"$:=<E", max_size=60))

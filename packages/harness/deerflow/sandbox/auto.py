@@ -11,8 +11,8 @@ from pathlib import Path
 from deerflow.sandbox.interface import Policy, ProbeReport, Problem, Sandbox, SandboxProvider
 from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+from deerflow.sandbox.isolation.none import LocalSandboxProvider
 from deerflow.sandbox.isolation.plan import Launcher
-from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.provider import IsolatingProvider
 
 UNSANDBOXED = (
@@ -107,7 +107,7 @@ class AutoSandboxProvider(SandboxProvider):
             return self._decide(weaker)
         if self._allow_unsandboxed:
             log.warning(UNSANDBOXED)
-            return LocalSandboxProvider(allow_host_bash=True)
+            return LocalSandboxProvider(self._data_dir, allow_host_bash=True)
         explained = tuple(problems.values())
         log.warning("No sandbox for commands on this machine: %s", "; ".join(problem.sentence for problem in explained))
         return UnavailableSandboxProvider(self._data_dir, explained)

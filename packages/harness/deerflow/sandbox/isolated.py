@@ -29,7 +29,7 @@ from deerflow.sandbox.interface import (
     SandboxUnavailableError,
 )
 from deerflow.sandbox.isolation.plan import thread_mounts
-from deerflow.sandbox.session import Session, SessionDiedError, Shell
+from deerflow.sandbox.session import Session, SessionDiedError, Shell, bash_code
 from deerflow.sandbox.spawner import Spawner
 
 P = ParamSpec("P")
@@ -250,12 +250,12 @@ class IsolatedSandbox(HostFilesSandbox):
         for name, command in list(self._session.processes.items()):
             report = await self._session.peek_process(name)
             if report.known:
-                listed.append(Process(name, command, report.running, report.exit_code))
+                listed.append(Process(name, command, report.running, bash_code(report.exit_code)))
         return listed
 
     def _process(self, name: str, command: str, report: protocol.ProcessReport) -> Process:
         output = self._shown(report.data.decode("utf-8", "replace"))
-        return Process(name, command, report.running, report.exit_code, output, report.dropped)
+        return Process(name, command, report.running, bash_code(report.exit_code), output, report.dropped)
 
     async def _reset(self) -> None:
         async with self._starting:

@@ -1,4 +1,4 @@
-"""Processes by descent, as the host's /proc shows them."""
+"""Processes by descent, as the host's /proc shows them, or where there is none, ``ps``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import signal
 import time
 from pathlib import Path
+
+from deerflow.sandbox.supervisor import ProcessTable
 
 KILL_ROUNDS = 100
 
@@ -46,6 +48,8 @@ def _processes_of(uid: int) -> set[int]:
 
 
 def _children(pid: int) -> list[int]:
+    if not Path("/proc/self").exists():
+        return ProcessTable().children.get(pid, [])
     children: list[int] = []
     try:
         for file in Path(f"/proc/{pid}/task").glob("*/children"):

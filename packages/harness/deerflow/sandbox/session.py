@@ -22,6 +22,7 @@ from deerflow.sandbox import protocol
 from deerflow.sandbox.interface import ExecResult, SandboxCommandError, SandboxError, SandboxRuntimeError
 from deerflow.sandbox.process_tree import kill_tree, process_tree
 from deerflow.sandbox.spawner import Spawner
+from deerflow.sandbox.supervisor import memory_file
 
 START_TIMEOUT = 20.0
 REPLY_TIMEOUT = 10.0
@@ -142,7 +143,7 @@ class Session:
         Raises:
             SessionDiedError: it could not be started; ``details`` hold what it said.
         """
-        stderr = os.memfd_create("sandbox-stderr", os.MFD_CLOEXEC)
+        stderr = memory_file()
         try:
             process = await _spawn(launch, spawner, stderr)
             reader, writer = await asyncio.open_unix_connection(sock=launch.host_control, limit=protocol.MAX_FRAME)
@@ -378,6 +379,11 @@ async def _spawn(launch: Launch, spawner: Spawner, stderr: int) -> subprocess.Po
         launch.close()
 
 
+def bash_code(code: int | None) -> int | None:
+    """An exit code in bash's own convention: 128 + its number for a signal."""
+    return 128 - code if code is not None and code < 0 else code
+
+
 def _result(end: protocol.End, running: _Command) -> ExecResult:
     output = running.finish(end)
     reason: KillReason | None = "flood" if end.stopped == "flood" else None
@@ -387,8 +393,7 @@ def _result(end: protocol.End, running: _Command) -> ExecResult:
         reason = "cancelled"
     code = end.exit_code if reason is None else None
     return ExecResult(
-        # bash's own convention for a signal.
-        exit_code=128 - code if code is not None and code < 0 else code,
+        exit_code=bash_code(code),
         output=output,
         timed_out=end.stopped == "timeout",
         killed_for=reason,

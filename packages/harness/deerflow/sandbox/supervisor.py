@@ -1,5 +1,5 @@
 # Descriptors and system calls, not path objects: it runs where the file system cannot be trusted yet.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH112, PTH115, PTH118, PTH123, PTH208, PTH211
+# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH112, PTH115, PTH118, PTH123, PTH208, PTH211
 """Runs inside the sandbox as pid 1: starts commands, carries the shell's state over, kills what must die.
 
 Standard library only, Python 3.9 or newer; the host hands this file over by descriptor and talks to it over a socket
@@ -56,10 +56,32 @@ SHELL = "; ".join(
 )
 
 libc = ctypes.CDLL(None, use_errno=True)
+LINUX = sys.platform == "linux"
+"""Elsewhere we run without isolation only: there is no /proc, and orphans are not given to us."""
+
+
+def pipe() -> tuple[int, int]:
+    """Neither end is inherited nor blocks."""
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    return ends
+
+
+def adopt_orphans() -> None:
+    if LINUX:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def memory_file(data: bytes = b"") -> int:
-    fd = os.memfd_create("sbx", os.MFD_CLOEXEC)
+    """A file without a name; in memory, where the system has that."""
+    if not LINUX:
+        import tempfile
+
+        fd, path = tempfile.mkstemp()
+        os.unlink(path)
+    else:
+        fd = os.memfd_create("sbx", os.MFD_CLOEXEC)
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -114,10 +136,22 @@ class ProcessTable:
         self.children: dict[int, list[int]] = {}
         self.inner: dict[int, int] = {}
         self.dead: set[int] = set()
+        if not LINUX:
+            self._ask_ps()
+            return
         for name in os.listdir("/proc"):
             if name.isdigit():
                 self._add(int(name))
         self.me = int(os.readlink("/proc/self"))
+
+    def _ask_ps(self) -> None:
+        self.me = os.getpid()
+        for line in os.popen("ps -axo pid=,ppid=,stat="):
+            pid, parent, state = line.split(None, 2)
+            self.inner[int(pid)] = int(pid)
+            self.children.setdefault(int(parent), []).append(int(pid))
+            if state.startswith("Z"):
+                self.dead.add(int(pid))
 
     def _add(self, outer: int) -> None:
         try:
@@ -286,24 +320,26 @@ class Supervisor:
         self.state = b""
         self.environment: dict[str, str] = {}
         self.limits: dict[str, int] = {}
+        self.bash = "/bin/bash"
 
     # start-up ---------------------------------------------------------------------------------------------------
 
     def run(self) -> NoReturn:
         # Whatever else a launcher left open is nobody's business inside.
-        for name in os.listdir("/proc/self/fd"):
+        for name in os.listdir("/proc/self/fd" if LINUX else "/dev/fd"):
             if int(name) > 2:
                 with contextlib.suppress(OSError):
                     os.set_inheritable(int(name), False)
         start = self._first_message()
         self.environment = start["environment"]
         self.limits = start["limits"]
+        self.bash = start.get("bash", "/bin/bash")
         self.home = start["home"]
         self.cwd = start["cwd"] or self.home
         self.state = to_bytes(start["state"])
         self._settle(start)
         self._listen(start.get("proxy"))
-        wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        wake, waker = pipe()
         # A handler other than SIGCHLD's would make pid 1 killable from inside.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -331,15 +367,19 @@ class Supervisor:
                 return messages[0]
 
     def _settle(self, start: dict[str, Any]) -> None:
+        # Ctrl-C in the server's terminal is not for us, where no launcher has begun a session.
+        with contextlib.suppress(OSError):
+            os.setsid()
         os.umask(0o022)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("800")
         with contextlib.suppress(OSError):
             os.nice(10)
         # Commands run under our uid: without this they could read /proc/1/{mem,fd,environ}.
-        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        if LINUX:
+            libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         if os.getpid() != 1:
-            libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            adopt_orphans()
         if start.get("venv"):
             with contextlib.suppress(OSError, KeyError, ValueError, IndexError):
                 make_environment(**start["venv"])
@@ -448,8 +488,8 @@ class Supervisor:
         script = memory_file(to_bytes(request["command"]) + b"\n")
         state_in = memory_file(b"" if stateless else self.state)
         state_out = memory_file()
-        output, output_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        status, status_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        output, output_end = pipe()
+        status, status_end = pipe()
         os.set_blocking(output_end, True)
         try:
             runner = os.fork()
@@ -484,14 +524,14 @@ class Supervisor:
     ) -> NoReturn:
         """The runner: reaps every descendant of one command, so that none escapes to pid 1."""
         try:
-            libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            adopt_orphans()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for name, value in self.limits.items():
                 limit(getattr(resource, "RLIMIT_" + name), value)
             arguments = ["bash", "--norc", "--noprofile", "-c", SHELL]
             try:
-                bash = os.posix_spawn("/bin/bash", arguments, environment, file_actions=actions, setsid=True)
+                bash = os.posix_spawn(self.bash, arguments, environment, file_actions=actions, setsid=True)
             except OSError as error:
                 os.write(output, f"sandbox: cannot start bash: {error.strerror}\n".encode())
                 os.write(status, struct.pack("i", 126))

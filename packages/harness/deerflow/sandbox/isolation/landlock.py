@@ -6,37 +6,30 @@ namespace, a network of one's own. So commands see host paths, which are replace
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
-import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deerflow.sandbox.interface import ExecResult, Isolation, Policy, ProbeReport, Problem, SandboxRuntimeError
-from deerflow.sandbox.isolated import IsolatedSandbox, SessionSource
+from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, SandboxRuntimeError
 from deerflow.sandbox.isolation.etc_tree import PATTERNS
+from deerflow.sandbox.isolation.host_paths import HostPathsSandbox, host_start_message
 from deerflow.sandbox.isolation.plan import (
     Launcher,
     LaunchRequest,
     ensure_directories,
     memory_descriptor,
-    start_message,
-    thread_mounts,
     writable_directories,
 )
 from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, TRIAL_TIMEOUT, classify, trial_policy
-from deerflow.sandbox.isolation.recipe import HOME, SYSTEM_DIRECTORIES
+from deerflow.sandbox.isolation.recipe import SYSTEM_DIRECTORIES
 from deerflow.sandbox.isolation.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
-from deerflow.sandbox.local.paths import HostPaths
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
 
@@ -122,14 +115,10 @@ class LandlockLauncher:
         return [*python, str(HERE / "root_launcher.py"), root_config, "--", config], [descriptor]
 
     def _start(self, request: LaunchRequest) -> dict[str, Any]:
-        paths = {mount.path: str(mount.host) for mount in thread_mounts(request.policy)}
-        own = {"HOME": paths.get(HOME), "TMPDIR": paths.get("/tmp")}
-        places = {name: path for name, path in own.items() if path}
-        start = start_message(request, home=str(writable_directories(request.policy)[0]), overrides=places)
-        start["environment"]["PATH"] = start["environment"]["PATH"].replace(HOME, places.get("HOME", HOME))
+        start = host_start_message(request)
         if not self.own_uid:
             # Counted over all processes of the user, sandboxed or not.
-            del start["limits"]["NPROC"]
+            start["limits"].pop("NPROC", None)
         return start
 
     def _readable(self, policy: Policy) -> list[str]:
@@ -140,49 +129,11 @@ class LandlockLauncher:
         return [*system, *etc, *self.etc_extra, *mounts, *tools]
 
 
-class LandlockSandbox(IsolatedSandbox):
-    """A sandbox whose commands live with host paths."""
-
-    def __init__(
-        self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource
-    ) -> None:
-        super().__init__(sandbox_id, policy, isolation, uid, source)
-        self._aliases = _alias_directory()
-        # Also when nobody ends the sandbox: it is forgotten, or the interpreter ends.
-        self._remove_aliases = weakref.finalize(self, shutil.rmtree, self._aliases, ignore_errors=True)
-        self._paths = self._map(policy)
-
-    def adapt(self, policy: Policy, isolation: Isolation) -> None:
-        self._paths = self._map(policy)
-        super().adapt(policy, isolation)
-
-    async def end(self) -> None:
-        await super().end()
-        await asyncio.to_thread(self._remove_aliases)
-
-    def _map(self, policy: Policy) -> HostPaths:
-        paths = HostPaths(thread_mounts(policy), self._aliases)
-        paths.create()
-        return paths
-
-    def _outgoing(self, command: str) -> str:
-        return self._paths.to_host(command)
-
-    def _shown(self, output: str) -> str:
-        return self._paths.to_virtual(output)
-
-    def _incoming(self, result: ExecResult) -> ExecResult:
-        return replace(result, output=self._shown(result.output), cwd=self._shown(result.cwd))
-
-    def _directory(self, cwd: str | None) -> str | None:
-        return None if cwd is None else self._paths.host(cwd)
-
-
 class LandlockSandboxProvider(IsolatingProvider):
     """Landlock and a system-call filter, without namespaces."""
 
     name = "landlock"
-    sandbox_class = LandlockSandbox
+    sandbox_class = HostPathsSandbox
 
     def _examine(self) -> tuple[ProbeReport, Launcher | None]:
         if sys.platform != "linux":
@@ -192,13 +143,6 @@ class LandlockSandboxProvider(IsolatingProvider):
         if problem is not None:
             return ProbeReport(self.name, ok=False, problems=(problem,)), None
         return ProbeReport(self.name, ok=True, isolation=launcher.isolation(Policy())), launcher
-
-
-def _alias_directory() -> Path:
-    """A new directory that any user may pass through and whose path needs no quoting."""
-    directory = Path(tempfile.mkdtemp(prefix="deerflow-", dir="/tmp"))
-    directory.chmod(0o711)
-    return directory
 
 
 def landlock_abi() -> int:

@@ -1,4 +1,4 @@
-"""Virtual paths where they do not exist: in command lines they are replaced, in output they are put back.
+"""Sandboxes whose commands live with the host's paths: virtual ones are replaced in command lines and put back in output.
 
 Every mount gets an alias below one short directory (``<root>/mnt/user-data/workspace`` is a link to the host's), so a
 replacement only puts the root in front and never brings in a space or a quote. What this cannot do: see a path that a
@@ -7,13 +7,27 @@ program builds or reads from a file. Files, and bodies of here-documents, are ne
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Iterator, Sequence
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from deerflow.sandbox.interface import Mount
+from deerflow.sandbox.interface import ExecResult, Isolation, Mount, OnOutput, Policy, SandboxCommandError
+from deerflow.sandbox.isolated import IsolatedSandbox, SessionSource
+from deerflow.sandbox.isolation.plan import LaunchRequest, start_message, thread_mounts, writable_directories
+from deerflow.sandbox.isolation.recipe import HOME
+
+UNMAPPED = (
+    "This sandbox has no real /mnt paths: they work in command lines, not inside scripts and here-documents. "
+    "Use paths relative to the working directory there."
+)
 
 # Not inside a longer path, a URL or an expansion, but glued to a one-letter option (-I/mnt/...).
 _LEFT = r"(?:(?<![\w./~%+\-\\$)}])|(?<=\s-[A-Za-z]))"
@@ -66,28 +80,6 @@ class HostPaths:
         """``output`` with the host's paths of the mounts turned back."""
         return self._output.sub(lambda found: self._masks[found[0]], output)
 
-    def beginning_to_virtual(self, text: str) -> tuple[str, int]:
-        """For a stream: as much of its beginning as can be turned back now, and how many characters that took."""
-        safe = self._decided(text)
-        parts: list[str] = []
-        done = 0
-        for found in self._output.finditer(text):
-            if found.end() > safe:
-                safe = min(safe, found.start())
-                break
-            parts += [text[done : found.start()], self._masks[found[0]]]
-            done = found.end()
-        return "".join([*parts, text[done:safe]]), safe
-
-    def _decided(self, text: str) -> int:
-        """The length of ``text`` less what may yet become a host path with what follows."""
-        decided = len(text)
-        for needle in self._masks:
-            tail = text[-len(needle) - 1 :]
-            begins = (offset for offset in range(len(tail)) if needle.startswith(tail[offset : offset + len(needle)]))
-            decided = min(decided, len(text) - len(tail) + next(begins, len(tail)))
-        return decided
-
     def _replace(self, text: str) -> str:
         def replacement(found: re.Match[str]) -> str:
             return self._alias.get(found[0], self._root + found[0])
@@ -105,6 +97,79 @@ class HostPaths:
         table |= {self._root + way: way for way in self._ways}
         table.setdefault(self._root, "/")
         return dict(sorted(table.items(), key=lambda item: len(item[0]), reverse=True))
+
+
+class HostPathsSandbox(IsolatedSandbox):
+    """A sandbox whose commands live with host paths."""
+
+    def __init__(
+        self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource
+    ) -> None:
+        super().__init__(sandbox_id, policy, isolation, uid, source)
+        self._aliases = _alias_directory()
+        # Also when nobody ends the sandbox: it is forgotten, or the interpreter ends.
+        self._remove_aliases = weakref.finalize(self, shutil.rmtree, self._aliases, ignore_errors=True)
+        self._paths = self._map(policy)
+
+    async def exec(
+        self,
+        command: str,
+        *,
+        timeout: float = 120,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        max_output: int = 1 << 20,
+        on_output: OnOutput | None = None,
+    ) -> ExecResult:
+        run = super().exec
+        try:
+            result = await run(command, timeout=timeout, env=env, cwd=cwd, max_output=max_output, on_output=on_output)
+        except SandboxCommandError as error:
+            raise SandboxCommandError(self._shown(str(error))) from error
+        return replace(result, notice=UNMAPPED) if result.exit_code and self._paths.in_data(command) else result
+
+    def adapt(self, policy: Policy, isolation: Isolation) -> None:
+        self._paths = self._map(policy)
+        super().adapt(policy, isolation)
+
+    async def end(self) -> None:
+        await super().end()
+        await asyncio.to_thread(self._remove_aliases)
+
+    def _map(self, policy: Policy) -> HostPaths:
+        paths = HostPaths(thread_mounts(policy), self._aliases)
+        paths.create()
+        return paths
+
+    def _outgoing(self, command: str) -> str:
+        return self._paths.to_host(command)
+
+    def _shown(self, output: str) -> str:
+        return self._paths.to_virtual(output)
+
+    def _incoming(self, result: ExecResult) -> ExecResult:
+        return replace(result, output=self._shown(result.output), cwd=self._shown(result.cwd))
+
+    def _directory(self, cwd: str | None) -> str | None:
+        return None if cwd is None else self._paths.host(cwd)
+
+
+def host_start_message(request: LaunchRequest) -> dict[str, Any]:
+    """The supervisor's first message where the virtual paths do not exist."""
+    paths = {mount.path: str(mount.host) for mount in thread_mounts(request.policy)}
+    first = str(writable_directories(request.policy)[0])
+    places = {"HOME": paths.get(HOME, first), "TMPDIR": paths.get("/tmp", "/tmp")}
+    start = start_message(request, home=first, overrides=places)
+    start["environment"]["PATH"] = start["environment"]["PATH"].replace(HOME, places["HOME"])
+    return start
+
+
+def _alias_directory() -> Path:
+    """A new directory that any user may pass through and whose path needs no quoting."""
+    parent = tempfile.gettempdir()
+    directory = Path(tempfile.mkdtemp(prefix="deerflow-", dir=parent if re.fullmatch(r"[\w./-]+", parent) else "/tmp"))
+    directory.chmod(0o711)
+    return directory
 
 
 def _alternatives(mounts: Sequence[str], ways: Sequence[str]) -> re.Pattern[str]:

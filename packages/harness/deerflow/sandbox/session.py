@@ -143,7 +143,7 @@ class Session:
         Raises:
             SessionDiedError: it could not be started; ``details`` hold what it said.
         """
-        stderr = memory_file()
+        stderr = await asyncio.to_thread(memory_file)
         try:
             process = await _spawn(launch, spawner, stderr)
             reader, writer = await asyncio.open_unix_connection(sock=launch.host_control, limit=protocol.MAX_FRAME)

@@ -17,7 +17,7 @@ from deerflow.agents.thread_state import ThreadState
 from deerflow.config import Paths
 from deerflow.events.log import EventLog
 from deerflow.identity import Principal
-from deerflow.storage.checkpoints.base import checkpointer_for
+from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.tables import runs, turns, utc_now
 from deerflow.storage.thread_lock import FileThreadLock

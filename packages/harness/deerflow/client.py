@@ -24,7 +24,7 @@ from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
-from deerflow.storage.checkpoints.base import checkpointer_for
+from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import MultitaskStrategy, Run, RunStatus, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError

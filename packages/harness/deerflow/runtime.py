@@ -33,7 +33,7 @@ from deerflow.runs.follow_up import DELETE_THREAD
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
 from deerflow.runs.view import run_json
-from deerflow.storage.checkpoints.base import Checkpointer, checkpointer_for
+from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, RunStore
 from deerflow.tasks.job_rows import Job

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import func, insert, select, update
 
@@ -497,8 +498,8 @@ async def test_a_locked_thread_does_not_hold_up_the_others(postgres_url: str) ->
     log = EventLog(database, Notifier(database))
     slow = log.writer("slow", "slow", await claim(database, "slow"))
     quick = log.writer("quick", "quick", await claim(database, "quick"))
-    async with database.engine.begin() as connection:
-        await connection.execute(update(threads).where(threads.c.thread_id == "slow").values(title="locked"))
+    async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
+        await connection.execute("UPDATE threads SET title = 'locked' WHERE thread_id = 'slow'")
         slow.append("custom", 1)
         quick.append("custom", 1)
         async with asyncio.timeout(GUARD):

@@ -18,7 +18,7 @@ from deerflow.config import Paths
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.retention_rows import Amount
 from deerflow.identity import Principal
-from deerflow.storage.checkpoints.base import Checkpointer, checkpointer_for
+from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.tables import (
     api_tokens,

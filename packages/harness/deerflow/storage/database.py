@@ -1,30 +1,35 @@
 """The one database: functions of a SQLAlchemy connection, run in a transaction, on SQLite or PostgreSQL.
 
-A job is an ordinary function. On SQLite it runs on the thread that also writes checkpoints, so that what is written at
-about the same time is one commit; on PostgreSQL it runs on a pooled connection.
+A job is an ordinary function, called on a thread that has a connection of its own. What people search and list has
+connections apart, so that no run waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
-from deerflow.storage.checkpoints.sqlite_steps import SCHEMA
 from deerflow.storage.errors import explained
 from deerflow.storage.migrate import exclusive, is_current, upgrade
+from deerflow.storage.sql import dumps
 from deerflow.storage.sqlite_thread import SqliteThread
+from deerflow.storage.tables import CHECKPOINTS
 
 T = TypeVar("T")
 Job = Callable[[Connection], T]
+
+BROWSE_SECONDS = 10
+"""How long the database may work on what a person searches."""
 
 
 class Database:
@@ -46,16 +51,25 @@ class Database:
             self._connections = _Sqlite(self.location)
 
     async def read(self, job: Job[T]) -> T:
-        """Run ``job``, which changes nothing."""
-        if not self._migrated:
-            await self.migrate()
-        return await self._run(job, writes=False)
+        """Run ``job``, which changes nothing and may be run again. For what runs need: short, by a key."""
+        await self.migrate()
+        with explained(self.location):
+            return await self._connections.read(job)
+
+    async def browse(self, job: Job[T]) -> T:
+        """As :meth:`read`, for what people search and list: no run waits for it.
+
+        Raises TooSlowError when it takes longer than 10 seconds.
+        """
+        await self.migrate()
+        with explained(self.location):
+            return await self._connections.browse(job)
 
     async def write(self, job: Job[T]) -> T:
         """Run ``job`` in a transaction: all of it is kept, or nothing when it raises."""
-        if not self._migrated:
-            await self.migrate()
-        return await self._run(job, writes=True)
+        await self.migrate()
+        with explained(self.location):
+            return await self._connections.write(job)
 
     async def migrate(self) -> None:
         """Bring the tables up to date, after a copy of an older SQLite file was made. Done by itself before the first job.
@@ -63,120 +77,169 @@ class Database:
         Raises:
             NewerDatabaseError: a newer version of the program has used the database.
         """
-        if not self._migrated and not await self._run(is_current, writes=False):
-            with explained(self.location):
+        if self._migrated:
+            return
+        with explained(self.location):
+            if not await self._connections.read(is_current):
                 await self._connections.upgrade()
         self._migrated = True
-
-    async def _run(self, job: Job[T], *, writes: bool) -> T:
-        with explained(self.location):
-            return await self._connections.run(job, writes=writes)
 
     @property
     def sqlite(self) -> SqliteThread:
         """The thread of the SQLite connection that writes. Raises TypeError on PostgreSQL."""
-        if not isinstance(self._connections, _Sqlite):
-            raise TypeError("This database is not SQLite.")
-        return self._connections.thread
+        return self._sqlite.writer
 
     @property
     def sqlite_reader(self) -> SqliteThread:
-        """That of the SQLite connection that only reads. Raises TypeError on PostgreSQL."""
-        if not isinstance(self._connections, _Sqlite):
-            raise TypeError("This database is not SQLite.")
-        return self._connections.reader
+        """That of the SQLite connection that reads for runs. Raises TypeError on PostgreSQL."""
+        return self._sqlite.reader
 
     @property
-    def engine(self) -> AsyncEngine:
-        """Of PostgreSQL. Raises TypeError on SQLite."""
-        if not isinstance(self._connections, _Postgres):
-            raise TypeError("This database is not PostgreSQL.")
-        return self._connections.engine
+    def _sqlite(self) -> _Sqlite:
+        if not isinstance(self._connections, _Sqlite):
+            raise TypeError("This database is not SQLite.")
+        return self._connections
 
     async def aclose(self) -> None:
         """Finish what is queued and close. Idempotent."""
-        await self._connections.aclose()
+        await asyncio.to_thread(self._connections.close)
 
 
 class _Sqlite:
-    """Two connections to one file: jobs that only read do not wait for those that write. In memory there is one."""
+    """Three connections to one file: to write, to read for runs, to browse. In memory there is one."""
 
     def __init__(self, path: str) -> None:
-        self.thread = SqliteThread(path, SCHEMA)
-        self.reader = self.thread if path == ":memory:" else SqliteThread(path, SCHEMA)
-        self._engines: dict[SqliteThread, Engine] = {}
+        self.writer = SqliteThread(path, CHECKPOINTS)
+        in_memory = path == ":memory:"
+        self.reader = self.writer if in_memory else SqliteThread(path, CHECKPOINTS)
+        self.browser = self.writer if in_memory else SqliteThread(path, CHECKPOINTS, seconds=BROWSE_SECONDS)
+        self._connections: dict[SqliteThread, Connection] = {}
 
-    async def run(self, job: Job[T], *, writes: bool) -> T:
-        thread = self.thread if writes else self.reader
-        return await asyncio.wrap_future(thread.submit(lambda raw: self._call(job, thread, raw), writes=writes))
+    async def read(self, job: Job[T]) -> T:
+        return await self._run(job, self.reader, writes=False)
+
+    async def browse(self, job: Job[T]) -> T:
+        return await self._run(job, self.browser, writes=False)
+
+    async def write(self, job: Job[T]) -> T:
+        return await self._run(job, self.writer, writes=True)
 
     async def upgrade(self) -> None:
         def on_thread(raw: sqlite3.Connection) -> None:
             with exclusive(raw):
-                self._call(upgrade, self.thread, raw)
+                upgrade(self._connection(self.writer, raw))
 
-        await asyncio.wrap_future(self.thread.submit(on_thread, alone=True))
+        await asyncio.wrap_future(self.writer.submit(on_thread, alone=True))
 
-    def _call(self, job: Job[T], thread: SqliteThread, raw: sqlite3.Connection) -> T:
-        engine = self._engines.get(thread) or self._engines.setdefault(thread, _engine_over(raw))
-        with engine.connect() as connection:
-            return job(connection)
+    def close(self) -> None:
+        for thread in (self.browser, self.reader, self.writer):
+            thread.close()
 
-    async def aclose(self) -> None:
-        for thread in {self.thread, self.reader}:
-            await asyncio.to_thread(thread.close)
+    async def _run(self, job: Job[T], thread: SqliteThread, *, writes: bool) -> T:
+        queued = thread.submit(lambda raw: job(self._connection(thread, raw)), writes=writes)
+        return await asyncio.wrap_future(queued)
+
+    def _connection(self, thread: SqliteThread, raw: sqlite3.Connection) -> Connection:
+        """SQLAlchemy over a connection whose transactions are begun and ended by its thread."""
+        known = self._connections.get(thread)
+        if known is None:
+            engine = _engine("sqlite://", creator=lambda: raw, poolclass=StaticPool, pool_reset_on_return=None)
+            dialect: Any = engine.dialect
+            dialect.do_commit = dialect.do_rollback = lambda _: None
+            known = self._connections[thread] = engine.connect()
+        return known
 
 
 class _Postgres:
-    def __init__(self, url: str, pool_size: int) -> None:
-        self._url = "postgresql+psycopg://" + url.split("://", 1)[1]
-        self.engine = create_async_engine(
-            self._url,
-            pool_size=pool_size,
-            max_overflow=pool_size,
-            pool_pre_ping=True,
-            json_serializer=_dumps,
-            json_deserializer=orjson.loads,
-        )
-        event.listen(self.engine.sync_engine, "connect", _use_utc)
+    """Two pools of connections, so that people who search take none from runs."""
 
-    async def run(self, job: Job[T], *, writes: bool) -> T:
-        async with self.engine.begin() as connection:
-            return await connection.run_sync(job)
+    def __init__(self, url: str, pool_size: int) -> None:
+        self._runs = _Pool(url, pool_size)
+        self._people = _Pool(url, pool_size, {"statement_timeout": f"{BROWSE_SECONDS}s"})
+
+    async def read(self, job: Job[T]) -> T:
+        return await asyncio.wrap_future(self._runs.submit(job, writes=False))
+
+    async def browse(self, job: Job[T]) -> T:
+        return await asyncio.wrap_future(self._people.submit(job, writes=False))
+
+    async def write(self, job: Job[T]) -> T:
+        return await asyncio.wrap_future(self._runs.submit(job, writes=True))
 
     async def upgrade(self) -> None:
-        def on_thread() -> None:
-            with create_engine(self._url, poolclass=NullPool).begin() as connection:
-                upgrade(connection)
+        await self.write(upgrade)
 
-        # Alembic reads files.
-        await asyncio.to_thread(on_thread)
-
-    async def aclose(self) -> None:
-        await self.engine.dispose()
+    def close(self) -> None:
+        for pool in (self._runs, self._people):
+            pool.close()
 
 
-def _use_utc(connection: Any, record: Any) -> None:
-    # For any other zone psycopg reads a file on the event loop.
-    with contextlib.closing(connection.cursor()) as cursor:
-        cursor.execute("SET TIME ZONE 'UTC'")
-    connection.commit()
+class _Pool:
+    """Threads with a connection to PostgreSQL each: psycopg's asynchronous connections take three times the CPU.
+
+    Args:
+        settings: of each session.
+    """
+
+    def __init__(self, url: str, size: int, settings: Mapping[str, str] = {}) -> None:
+        # For any other zone psycopg reads a file.
+        self._settings = {"timezone": "UTC", **settings}
+        address = "postgresql+psycopg://" + url.split("://", 1)[1]
+        self._engine = _engine(address, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self._threads = ThreadPoolExecutor(size, "deerflow-postgres")
+        self._of_thread = threading.local()
+        self._open: set[Connection] = set()
+
+    def submit(self, job: Job[T], *, writes: bool) -> Future[T]:
+        return self._threads.submit(self._run, job, writes)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        while self._open:
+            self._open.pop().close()
+
+    def _run(self, job: Job[T], writes: bool) -> T:
+        known: Connection | None = getattr(self._of_thread, "connection", None)
+        connection = known or self._connect()
+        raw: Any = connection.connection.driver_connection
+        begun = False
+        try:
+            if writes:
+                raw.execute("BEGIN")
+                begun = True
+            result = job(connection)
+            if writes:
+                raw.execute("COMMIT")
+            return result
+        except BaseException:
+            # The server may have closed it since it was last used; then nothing was done.
+            if self._is_usable(connection) or known is None or begun:
+                raise
+        return self._run(job, writes)
+
+    def _connect(self) -> Connection:
+        made = self._engine.connect()
+        raw: Any = made.connection.driver_connection
+        for setting in self._settings.items():
+            raw.execute("SELECT set_config(%s, %s, false)", setting)
+        self._of_thread.connection = made
+        self._open.add(made)
+        return made
+
+    def _is_usable(self, connection: Connection) -> bool:
+        """Whether it is, after an error: its transaction is taken back. If not, it is closed."""
+        raw: Any = None if connection.invalidated else connection.connection.driver_connection
+        if raw is not None and not raw.closed:
+            with suppress(Exception):
+                raw.rollback()
+        if raw is not None and not raw.closed:
+            return True
+        self._of_thread.connection = None
+        self._open.discard(connection)
+        with suppress(Exception):
+            connection.close()
+        return False
 
 
-def _engine_over(raw: sqlite3.Connection) -> Engine:
-    """SQLAlchemy over a connection whose transactions are begun and ended by its thread."""
-    engine = create_engine(
-        "sqlite://",
-        creator=lambda: raw,
-        poolclass=StaticPool,
-        pool_reset_on_return=None,
-        json_serializer=_dumps,
-        json_deserializer=orjson.loads,
-    )
-    dialect: Any = engine.dialect
-    dialect.do_commit = dialect.do_rollback = lambda _: None
-    return engine
-
-
-def _dumps(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+def _engine(url: str, **options: Any) -> Engine:
+    return create_engine(url, json_serializer=dumps, json_deserializer=orjson.loads, **options)

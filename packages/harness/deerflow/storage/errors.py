@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from deerflow.errors import UnavailableError
+
 
 class DatabaseError(Exception):
     """The database cannot be used as it is. ``str()`` says where, why and what to do; what was stored before is still there."""
+
+
+class TooSlowError(UnavailableError):
+    """What was searched keeps the database busy for longer than a person may have it."""
+
+    code = "too_slow"
 
 
 class NewerDatabaseError(DatabaseError):
@@ -37,6 +45,7 @@ _REMEDIES = {
     "try again.",
 }
 
+_CANCELED = "57014"
 _UNREACHABLE = ("08", "28", "3D", "57")
 """SQLSTATE classes: connection, authorization, no such database, shut down."""
 
@@ -65,7 +74,15 @@ def explained(location: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        remedy = _remedy(getattr(error, "orig", None) or error, location)
+        cause = getattr(error, "orig", None) or error
+        if (
+            getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
+            or getattr(cause, "sqlstate", "") == _CANCELED
+        ):
+            raise TooSlowError(
+                "The search took too long and was stopped. Ask for less: more words, fewer threads."
+            ) from error
+        remedy = _remedy(cause, location)
         if remedy is None:
             raise
         raise DatabaseError(remedy) from error

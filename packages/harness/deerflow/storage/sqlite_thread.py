@@ -38,6 +38,8 @@ _LOG_BYTES = 4 << 20
 """So long the log becomes before it goes back into the file: by default that is counted in pages, of 4096 bytes."""
 
 _OPENS_WITHIN = 30.0
+_STEPS = 20_000
+"""Of SQLite's machine, a millisecond or so, between two looks at the clock."""
 
 
 class _Task(Generic[T]):
@@ -56,11 +58,14 @@ class SqliteThread:
     Args:
         path: the database file, or ``:memory:``; its directory is made.
         schema: a script that is run first; it must be repeatable.
+        seconds: how long a job may take; one that takes longer raises ``sqlite3.OperationalError: interrupted``.
     """
 
-    def __init__(self, path: Path | str, schema: str = "") -> None:
+    def __init__(self, path: Path | str, schema: str = "", *, seconds: float | None = None) -> None:
         self._path = str(path)
         self._schema = schema
+        self._seconds = seconds
+        self._deadline = 0.0
         self._tasks: queue.SimpleQueue[_Task[Any] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -109,8 +114,10 @@ class SqliteThread:
                 for task in batch:
                     task.future.set_exception(error)
                 continue
-            for alone, tasks in groupby(batch, lambda task: task.alone):
+            # A job that may take long has a transaction of its own, or the others would wait for it.
+            for alone, tasks in groupby(batch, lambda task: task.alone or self._seconds is not None):
                 for together in [[task] for task in tasks] if alone else [list(tasks)]:
+                    self._deadline = time.monotonic() + (self._seconds or 0)
                     _run_batch(connection, together)
         if connection is not None:
             connection.close()
@@ -137,6 +144,8 @@ class SqliteThread:
                 connection.executescript(PRAGMAS + self._schema)
                 (page_size,) = connection.execute("PRAGMA page_size").fetchone()
                 connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_size}")
+                if self._seconds is not None:
+                    connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _STEPS)
                 return connection
             except sqlite3.Error as error:
                 connection.close()

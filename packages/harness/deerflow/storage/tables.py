@@ -286,3 +286,37 @@ store_items = Table(
     Column("ttl_minutes", Float),
 )
 """``namespace``: its labels joined by the unit separator (U+001F)."""
+
+CHECKPOINTS = """
+CREATE TABLE IF NOT EXISTS checkpoint_lines (
+    line INTEGER PRIMARY KEY,
+    thread_id TEXT NOT NULL,
+    checkpoint_ns TEXT NOT NULL,
+    UNIQUE (thread_id, checkpoint_ns)
+);
+CREATE TABLE IF NOT EXISTS checkpoint_steps (
+    line INTEGER NOT NULL,
+    checkpoint_id BLOB NOT NULL,
+    parent_id BLOB,
+    type TEXT NOT NULL,
+    channels TEXT NOT NULL,
+    metadata BLOB NOT NULL,
+    checkpoint BLOB NOT NULL,
+    writes BLOB,
+    PRIMARY KEY (line, checkpoint_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checkpoint_writes (
+    line INTEGER NOT NULL,
+    checkpoint_id BLOB NOT NULL,
+    task_id BLOB NOT NULL,
+    idx INTEGER NOT NULL,
+    task_path TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    type TEXT NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (line, checkpoint_id, task_id, idx)
+) WITHOUT ROWID;
+CREATE VIEW IF NOT EXISTS checkpoints AS SELECT * FROM checkpoint_lines JOIN checkpoint_steps USING (line);
+CREATE VIEW IF NOT EXISTS writes AS SELECT * FROM checkpoint_lines JOIN checkpoint_writes USING (line);
+"""
+"""Of SQLite. ``channels`` names the channels whose value stands in the checkpoint: what ends the walk of a DeltaChannel."""

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite, StateSnapshot
 
 from deerflow.agents.factory import Agent
-from deerflow.storage.checkpoints.base import Checkpointer
+from deerflow.storage.checkpoints import Checkpointer
 
 TITLE_LENGTH = 60
 

@@ -20,7 +20,7 @@ from deerflow.events.jsonable import plain
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import sandbox_id
 from deerflow.storage import search as message_search
-from deerflow.storage.checkpoints.base import Checkpointer
+from deerflow.storage.checkpoints import Checkpointer
 from deerflow.storage.database import Database
 from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch

@@ -16,7 +16,7 @@ from langgraph.types import Command, Overwrite, interrupt
 from sqlalchemy import text
 
 from deerflow.agents.thread_state import SNAPSHOT_FREQUENCY, ThreadState
-from deerflow.storage.checkpoints.base import Checkpointer, checkpointer_for
+from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 
 

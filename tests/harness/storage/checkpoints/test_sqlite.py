@@ -21,8 +21,8 @@ from langgraph.types import Command, Overwrite, interrupt
 
 from deerflow.agents.thread_state import merge_messages
 from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
-from deerflow.storage.checkpoints.sqlite_steps import SCHEMA
 from deerflow.storage.sqlite_thread import SqliteThread
+from deerflow.storage.tables import CHECKPOINTS
 
 
 class State(TypedDict):
@@ -142,7 +142,7 @@ async def test_after_forgetting_older_checkpoints_the_state_is_the_same_and_the_
 
 
 async def test_a_superstep_is_one_commit(path: Path):
-    database = SqliteThread(path, SCHEMA)
+    database = SqliteThread(path, CHECKPOINTS)
     saver = SqliteCheckpointer(database)
     await _graph(saver).ainvoke(_say(0), CONFIG)
     statements: list[str] = []
@@ -200,7 +200,7 @@ async def test_who_reads_at_once_finds_what_a_task_just_wrote(saver: SqliteCheck
 
 @pytest.mark.parametrize("wait", ["for the checkpoint", "for the write alone"])
 async def test_what_a_task_wrote_is_kept_when_its_run_is_stopped_while_it_is_stored(path: Path, wait: str):
-    database = SqliteThread(path, SCHEMA)
+    database = SqliteThread(path, CHECKPOINTS)
     saver = SqliteCheckpointer(database)
     await _graph(saver).ainvoke(_say(0), CONFIG)
     head = await saver.aget_tuple(CONFIG)
@@ -224,7 +224,7 @@ async def test_what_a_task_wrote_is_kept_when_its_run_is_stopped_while_it_is_sto
 
 
 async def test_no_checkpoint_is_stored_without_the_writes_that_led_to_it(path: Path):
-    database = SqliteThread(path, SCHEMA)
+    database = SqliteThread(path, CHECKPOINTS)
     saver = SqliteCheckpointer(database)
     await _graph(saver).ainvoke(_say(0), CONFIG)
     head = await saver.aget_tuple(CONFIG)

@@ -1,17 +1,14 @@
-"""What every checkpointer of ours can do besides what LangGraph asks for, and which one belongs to a database."""
+"""What every checkpointer of ours can do besides what LangGraph asks for."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from uuid import UUID, uuid5
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-
-if TYPE_CHECKING:
-    from deerflow.storage.database import Database
 
 _INPUT, _INTERRUPT = "__input__", "__interrupt__"
 
@@ -42,18 +39,6 @@ class Checkpointer(BaseCheckpointSaver[str]):
     @abstractmethod
     async def aclose(self) -> None:
         """Close what this opened itself. Idempotent."""
-
-
-def checkpointer_for(database: Database) -> Checkpointer:
-    """The checkpoints in ``database``. Nothing is opened before it is used, but for PostgreSQL modules are imported, which
-    blocks: on an event loop, call this with ``asyncio.to_thread``."""
-    if database.is_postgres:
-        from deerflow.storage.checkpoints.postgres import PostgresCheckpointer
-
-        return PostgresCheckpointer(database.location)
-    from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
-
-    return SqliteCheckpointer(database.sqlite, database.sqlite_reader)
 
 
 def refuse_to_merge(thread_id: str) -> ValueError:

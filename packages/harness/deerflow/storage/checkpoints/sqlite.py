@@ -32,8 +32,9 @@ from langgraph.checkpoint.sqlite.utils import search_where
 
 from deerflow.storage.checkpoints import sqlite_steps as steps
 from deerflow.storage.checkpoints.base import Checkpointer
-from deerflow.storage.checkpoints.sqlite_steps import SCHEMA, Found, Step, Write
+from deerflow.storage.checkpoints.sqlite_steps import Found, Step, Write
 from deerflow.storage.sqlite_thread import Job, SqliteThread
+from deerflow.storage.tables import CHECKPOINTS
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class SqliteCheckpointer(Checkpointer):
 
     def __init__(self, database: SqliteThread | Path | str, reader: SqliteThread | None = None) -> None:
         super().__init__()
-        self._db = database if isinstance(database, SqliteThread) else SqliteThread(database, SCHEMA)
+        self._db = database if isinstance(database, SqliteThread) else SqliteThread(database, CHECKPOINTS)
         self._reader = reader or self._db
         self._memo = _Memo(_MEMO_BYTES)
         self._held: dict[_At, list[Write]] = {}

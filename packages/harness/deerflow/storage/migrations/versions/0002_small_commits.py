@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from deerflow.storage.checkpoints import sqlite_steps as steps
+from deerflow.storage.tables import CHECKPOINTS
 
 revision = "0002"
 down_revision = "0001"
@@ -54,5 +55,5 @@ def _convert(db: Connection) -> None:
         )
     db.execute("DROP TABLE checkpoints")
     db.execute("DROP TABLE writes")
-    for statement in steps.SCHEMA.split(";\n"):
+    for statement in CHECKPOINTS.split(";\n"):
         db.execute(statement)

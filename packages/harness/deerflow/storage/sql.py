@@ -1,0 +1,110 @@
+"""SQL text over the driver's own connection, for what every run asks: compiled statements cost ten times as much.
+
+A ``?`` stands for a value on both databases. Moments and JSON are stored as the tables of :mod:`deerflow.storage.tables` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, TypeVar
+
+import orjson
+from sqlalchemy import Boolean, Connection, Table
+from sqlalchemy.exc import DataError
+
+from deerflow.storage.tables import Json, UtcDateTime
+
+T = TypeVar("T")
+Decoder = Callable[[Any], Any]
+
+
+def execute(connection: Connection, statement: str, *values: Any) -> Any:
+    """Run ``statement`` and return the driver's cursor, whose rows are tuples. Raises DataError for what cannot be stored."""
+    raw: Any = connection.connection.driver_connection
+    try:
+        if connection.dialect.name == "sqlite":
+            return raw.execute(statement, [_to_sqlite(value) for value in values])
+        return raw.execute(_numbered(statement), [_to_postgres(value) for value in values])
+    except Exception as error:
+        if isinstance(error, UnicodeEncodeError | OverflowError) or type(error).__name__ == "DataError":
+            raise DataError(statement, values, error) from error
+        raise
+
+
+def select(connection: Connection, kind: type[T], table: Table, tail: str, *values: Any) -> list[T]:
+    """What follows from ``SELECT … FROM table`` and ``tail``, as instances of a dataclass with the names of columns."""
+    head, decoders = _reader(kind, table, connection.dialect.name)
+    rows = execute(connection, head + tail, *values).fetchall()
+    if not decoders:
+        return [kind(*row) for row in rows]
+    made: list[T] = []
+    for row in rows:
+        known = list(row)
+        for index, decode in decoders:
+            if known[index] is not None:
+                known[index] = decode(known[index])
+        made.append(kind(*known))
+    return made
+
+
+def insert(connection: Connection, table: Table, row: Mapping[str, Any], tail: str = "") -> Any:
+    """``INSERT INTO table (…) VALUES (…)`` and ``tail``."""
+    names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+    return execute(connection, f"INSERT INTO {table.name} ({names}) VALUES ({marks}) {tail}", *row.values())
+
+
+def update(connection: Connection, table: Table, row: Mapping[str, Any], where: str, *values: Any) -> Any:
+    changes = ", ".join(f'"{name}" = ?' for name in row)
+    return execute(connection, f"UPDATE {table.name} SET {changes} WHERE {where}", *row.values(), *values)
+
+
+def for_update(connection: Connection, how: str = "UPDATE") -> str:
+    """What ends a query whose rows nobody else may change meanwhile. SQLite has one writer anyway."""
+    return "" if connection.dialect.name == "sqlite" else f" FOR {how}"
+
+
+@cache
+def _reader(kind: type[Any], table: Table, dialect: str) -> tuple[str, list[tuple[int, Decoder]]]:
+    names = [field.name for field in fields(kind)]
+    decoders = (
+        [(index, _decoder(table.c[name].type)) for index, name in enumerate(names)] if dialect == "sqlite" else []
+    )
+    columns = ", ".join(f'"{name}"' for name in names)
+    return f"SELECT {columns} FROM {table.name} ", [(index, decode) for index, decode in decoders if decode]
+
+
+def _decoder(type_: Any) -> Decoder | None:
+    if isinstance(type_, UtcDateTime):
+        return moment
+    if type_ is Json:
+        return orjson.loads
+    return bool if isinstance(type_, Boolean) else None
+
+
+def moment(stored: str | datetime) -> datetime:
+    """A moment as the driver gives it."""
+    return stored if isinstance(stored, datetime) else datetime.fromisoformat(stored).replace(tzinfo=UTC)
+
+
+def _to_sqlite(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return dumps(value) if isinstance(value, dict | list) else value
+
+
+def _to_postgres(value: Any) -> Any:
+    from psycopg.types.json import Jsonb
+
+    return Jsonb(value, dumps) if isinstance(value, dict) else value
+
+
+def dumps(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+@cache
+def _numbered(statement: str) -> str:
+    return statement.replace("%", "%%").replace("?", "%s")

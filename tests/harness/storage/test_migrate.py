@@ -44,7 +44,7 @@ def _not_ours(item: Any, name: str | None, kind: str, reflected: bool, compare_t
     """LangGraph's tables, and what only SQL can say of the full-text index."""
     if kind == "table":
         return not re.match("checkpoint|writes$|message_search_index", name or "")
-    return name not in ("words", "message_search_words")
+    return name not in ("words", "message_search_words", "message_search_newest")
 
 
 async def _head_of(database: Database) -> str | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from deerflow.storage.database import Database
 from deerflow.storage.postgres_thread_lock import PostgresThreadLock
 from deerflow.storage.thread_lock import FileThreadLock, LockLostError, ThreadBusyError, ThreadLock
 
@@ -360,9 +361,12 @@ async def test_closing_frees_the_threads(postgres_url: str):
 
 
 async def test_urls_of_sqlalchemy_are_understood(postgres_url: str):
-    lock = PostgresThreadLock(postgres_url.replace("postgresql://", "postgresql+psycopg://"))
+    database = Database(postgres_url.replace("postgresql://", "postgresql+psycopg://"))
+    assert await database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar()) == 1
+    lock = PostgresThreadLock(database.location)
     await _hold_once(lock, "t")
     await lock.aclose()
+    await database.aclose()
 
 
 async def _hold_once(lock: ThreadLock, thread_id: str) -> None:

@@ -59,7 +59,7 @@ class UserRepository:
             query = select(users).order_by(users.c.created_at, users.c.id).limit(limit).offset(offset)
             return [_user(row) for row in connection.execute(query)]
 
-        return await self._database.read(job)
+        return await self._database.browse(job)
 
     async def create_first_admin(self, email: str, password_hash: str) -> User:
         """The account that owns what was done on this machine without one: its id is that of the local user.

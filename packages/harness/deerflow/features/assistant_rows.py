@@ -121,7 +121,7 @@ class AssistantRepository:
                 query = query.where(matches(connection, version.metadata, metadata))
             return [_assistant(row) for row in connection.execute(query.limit(limit).offset(offset))]
 
-        return await self._database.read(job)
+        return await self._database.browse(job)
 
     async def search(
         self,
@@ -143,7 +143,7 @@ class AssistantRepository:
             total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
             return [_assistant(row) for row in rows], total
 
-        return await self._database.read(job)
+        return await self._database.browse(job)
 
     async def delete(self, principal: Principal, assistant_id: str) -> None:
         def job(connection: Connection) -> None:
@@ -157,7 +157,7 @@ class AssistantRepository:
     async def thread_ids(self, principal: Principal, assistant_id: str) -> list[str]:
         """Threads that last ran this assistant."""
         mine = (threads.c.user_id == principal.user_id, threads.c.assistant_id == assistant_id)
-        return await self._database.read(lambda c: list(c.scalars(select(threads.c.thread_id).where(*mine))))
+        return await self._database.browse(lambda c: list(c.scalars(select(threads.c.thread_id).where(*mine))))
 
 
 def _latest() -> Select[Any]:

@@ -121,16 +121,16 @@ class Retention:
 
     async def _each(self, some: Callable[[Connection, str], list[ThreadOf]]) -> AsyncIterator[ThreadOf]:
         after = ""
-        while found := await self._database.read(lambda connection, after=after: some(connection, after)):
+        while found := await self._database.browse(lambda connection, after=after: some(connection, after)):
             for thread in found:
                 yield thread
             after = found[-1].thread_id
 
     async def _checkpoint_bytes(self, thread_id: str) -> int:
-        return await self._database.read(lambda connection: checkpoint_bytes(connection, thread_id))
+        return await self._database.browse(lambda connection: checkpoint_bytes(connection, thread_id))
 
     async def _measure(self, rows: Rows) -> Amount:
-        return await self._database.read(lambda connection: measure(connection, rows))
+        return await self._database.browse(lambda connection: measure(connection, rows))
 
     async def _remove(self, rows: Rows) -> Amount:
         total = Amount()

@@ -79,7 +79,9 @@ class DatabaseStore(BaseStore):
             _check_put(op)
         # In one order everywhere, so that batches that meet do not lock each other out.
         work = _Batch(self._user_id, self._clock(), batch, [puts[place] for place in sorted(puts)])
-        results = await (self._database.write(work.run) if puts else self._database.read(work.run))
+        lists = any(isinstance(op, SearchOp | ListNamespacesOp) for op in batch)
+        read = self._database.browse if lists else self._database.read
+        results = await (self._database.write if puts else read)(work.run)
         if work.read_now:
             await self._database.write(work.refresh)
         return results
@@ -142,7 +144,7 @@ class _Batch:
         found = connection.execute(
             select(store_items)
             .where(self._visible(), _below(op.namespace_prefix), wanted)
-            .order_by(store_items.c.updated_at.desc(), store_items.c.namespace, store_items.c.key)
+            .order_by(store_items.c.updated_at.desc(), store_items.c.namespace.desc(), store_items.c.key.desc())
             .limit(op.limit)
             .offset(op.offset)
         ).all()

@@ -30,7 +30,7 @@ class Belongings:
 
 async def belongings(database: Database, paths: Paths, user_id: str) -> Belongings:
     count = select(func.count()).where(threads.c.user_id == user_id)
-    found = await database.read(lambda connection: connection.execute(count).scalar_one())
+    found = await database.browse(lambda connection: connection.execute(count).scalar_one())
     return Belongings(found, paths.user_dir(user_id))
 
 

@@ -11,13 +11,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import shutil
 import sqlite3
+import stat
+import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,16 +29,15 @@ from typing import IO, Any, Literal
 import orjson
 
 from deerflow.config import Paths
-from deerflow.storage.backup_files import add_bytes, add_home
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
 from deerflow.storage.migrate import HEAD, copy_database
-from deerflow.storage.postgres_dump import check_empty, dump, load
 
 _MANIFEST = "deerflow-backup.json"
 _FORMAT = 1
 _DATABASE = {"sqlite": "database.sqlite", "postgres": "database.pg"}
 _ASIDE = "before-restore-"
 _WORK = ".deerflow-work-"
+_SQLITE = b"SQLite format 3\0"
 
 Kind = Literal["sqlite", "postgres"]
 
@@ -75,11 +77,11 @@ def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[
                 _compressing(raw, target.name) as stream,
                 tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
             ):
-                add_bytes(archive, _MANIFEST, orjson.dumps(manifest))
+                _add_bytes(archive, _MANIFEST, orjson.dumps(manifest))
                 archive.add(copy, copy.name)
                 for file in config_files:
                     archive.add(file.resolve(), f"config/{file.name}")
-                add_home(archive, paths, Path(work), left_out=_left_out(paths, location))
+                _add_home(archive, paths, Path(work), left_out=_left_out(paths, location))
             raw.flush()
             os.fsync(raw.fileno())
         os.link(partial, target)
@@ -110,8 +112,8 @@ def restore(source: Path, location: str, paths: Paths, *, config_dir: Path) -> P
         aside = Path(tempfile.mkdtemp(dir=base, prefix=f"{_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"))
         try:
             if kind == "postgres":
-                check_empty(location)
-                load(location, work / _DATABASE[kind])
+                _check_empty(location)
+                _load(location, work / _DATABASE[kind])
             else:
                 _retire(Path(location), aside)
         except BaseException:
@@ -135,7 +137,7 @@ def _kind(location: str) -> Kind:
 def _copy(kind: Kind, location: str, copy: Path) -> str:
     """Copy the database and return the version of its tables."""
     if kind == "postgres":
-        return dump(location, copy)
+        return _dump(location, copy)
     with explained(location):
         copy_database(location, copy)
         with closing(sqlite3.connect(copy)) as connection:
@@ -231,3 +233,161 @@ def _replace(base: Path, home: Path, aside: Path, kept: Path) -> None:
     if home.is_dir():
         for entry in list(home.iterdir()):
             entry.rename(base / entry.name)
+
+
+# files that people and sandboxes use meanwhile ----------------------------------------------------------------------------
+
+
+def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mtime, entry.mode = len(content), time.time(), 0o600
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def _add_home(archive: tarfile.TarFile, paths: Paths, work: Path, *, left_out: Collection[Path]) -> None:
+    """Add everything below the base directory as ``home/...``: directories, files, and links as links.
+
+    Much of it belongs to sandboxes: nothing is followed, whatever they swap meanwhile. What vanishes is left out.
+
+    Args:
+        work: where databases are copied to before they are added.
+        left_out: paths that are not added.
+    """
+    for parent, directories, files, parent_fd in os.fwalk(paths.base_dir, follow_symlinks=False):
+        place = Path(parent)
+        directories[:] = [name for name in directories if place / name not in left_out]
+        for name in directories + files:
+            path = place / name
+            if path in left_out or (path.name.endswith(("-wal", "-shm")) and place == paths.data_dir):
+                continue
+            entry = tarfile.TarInfo(f"home/{path.relative_to(paths.base_dir)}")
+            if place == paths.data_dir and _is_database(path):
+                _add_database(archive, entry.name, path, work)
+            else:
+                _add_entry(archive, entry, name, parent_fd)
+
+
+def _add_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, name: str, parent_fd: int) -> None:
+    try:
+        status = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            entry.type, entry.linkname = tarfile.SYMTYPE, os.readlink(name, dir_fd=parent_fd)
+            archive.addfile(_with_status(entry, status))
+        elif stat.S_ISDIR(status.st_mode):
+            entry.type = tarfile.DIRTYPE
+            archive.addfile(_with_status(entry, status))
+        elif stat.S_ISREG(status.st_mode):
+            # NONBLOCK, since it may have become a pipe, which would keep us waiting.
+            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent_fd)
+            with os.fdopen(opened, "rb") as file:
+                status = os.fstat(opened)
+                if stat.S_ISREG(status.st_mode):
+                    entry.size = status.st_size
+                    archive.addfile(_with_status(entry, status), _Exactly(file))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.filename is None:
+            raise  # of the archive: no space, for example
+
+
+def _with_status(entry: tarfile.TarInfo, status: os.stat_result) -> tarfile.TarInfo:
+    entry.mode, entry.uid, entry.gid, entry.mtime = (
+        stat.S_IMODE(status.st_mode),
+        status.st_uid,
+        status.st_gid,
+        status.st_mtime,
+    )
+    return entry
+
+
+class _Exactly(io.RawIOBase):
+    """A file that never ends early: one that is cut short while it is read goes on with zeros, as its size was told."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size).ljust(size, b"\0")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return path.is_file() and not path.is_symlink() and file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
+
+
+def _add_database(archive: tarfile.TarFile, name: str, path: Path, work: Path) -> None:
+    copy = work / path.name
+    copy_database(path, copy)
+    archive.add(copy, name)
+    copy.unlink()
+
+
+# PostgreSQL, by its own tools -------------------------------------------------------------------------------------------
+
+
+def _dump(url: str, target: Path) -> str:
+    """Write the database to ``target`` and return the version of its tables. Raises DatabaseError."""
+    version = _version_of(url)
+    _run_tool("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={target}")
+    return version or "0000"
+
+
+def _load(url: str, source: Path) -> None:
+    """Fill the database, which must be empty, with what :func:`_dump` wrote: all of it or nothing. Raises DatabaseError."""
+    _run_tool(
+        "pg_restore", url, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", str(source)
+    )
+
+
+def _check_empty(url: str) -> None:
+    """Raises DatabaseError if the database has tables of ours."""
+    if _version_of(url) is not None:
+        raise DatabaseError(
+            "The PostgreSQL database is not empty. Create an empty one, let `database.postgres_url` name it and try again; "
+            "so nothing of the present one is lost."
+        )
+
+
+def _version_of(url: str) -> str | None:
+    import psycopg
+
+    with explained(url), psycopg.connect(_plain(url)) as connection:
+        row = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
+        if row is None or row[0] is None:
+            return None
+        found = connection.execute("SELECT max(version_num) FROM alembic_version").fetchone()
+        return found[0] if found else None
+
+
+def _run_tool(tool: str, url: str, *arguments: str) -> None:
+    from psycopg.conninfo import conninfo_to_dict
+
+    if shutil.which(tool) is None:
+        raise DatabaseError(
+            f"{tool} was not found. Install PostgreSQL's client programs of the server's version or newer (on Debian and "
+            "Ubuntu: apt install postgresql-client) and try again."
+        )
+    # Arguments are visible to everyone on the machine, the environment is not.
+    known = {key: str(value) for key, value in conninfo_to_dict(_plain(url)).items()}
+    environment = {name: known.pop(key) for key, name in _VARIABLES.items() if key in known}
+    target = ["--dbname", " ".join(f"{key}={_quoted(value)}" for key, value in known.items())] if known else []
+    done = subprocess.run(
+        [tool, "--no-password", *target, *arguments], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise DatabaseError(f"{tool} failed: {done.stderr.strip()}")
+
+
+_VARIABLES = {"password": "PGPASSWORD", "sslpassword": "PGSSLPASSWORD"}
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _plain(url: str) -> str:
+    return "postgresql://" + url.split("://", 1)[1]

@@ -43,6 +43,8 @@ class Database:
     def __init__(self, location: Path | str, *, pool_size: int = 5) -> None:
         self.location = str(location)
         self.is_postgres = self.location.startswith(("postgresql://", "postgres://", "postgresql+"))
+        if self.is_postgres:  # SQLAlchemy's names of drivers are not for psycopg
+            self.location = "postgresql://" + self.location.split("://", 1)[1]
         self._migrated = False
         self._connections: _Sqlite | _Postgres
         if self.is_postgres:
@@ -184,8 +186,7 @@ class _Pool:
     def __init__(self, url: str, size: int, settings: Mapping[str, str] = {}) -> None:
         # For any other zone psycopg reads a file.
         self._settings = {"timezone": "UTC", **settings}
-        address = "postgresql+psycopg://" + url.split("://", 1)[1]
-        self._engine = _engine(address, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self._engine = _engine(url.replace("://", "+psycopg://", 1), poolclass=NullPool, isolation_level="AUTOCOMMIT")
         self._threads = ThreadPoolExecutor(size, "deerflow-postgres")
         self._of_thread = threading.local()
         self._open: set[Connection] = set()

@@ -55,11 +55,6 @@ IS_HELD = f"""EXISTS (
 """SQL: whether some process holds the thread whose id is ``{name}``."""
 
 
-def conninfo(url: str) -> str:
-    """The URL of a PostgreSQL database as its own client library wants it: SQLAlchemy's names a driver."""
-    return "postgresql://" + url.split("://", 1)[1]
-
-
 class PostgresThreadLock:
     """A :class:`~deerflow.storage.thread_lock.ThreadLock` for all processes that use one database, on one event loop.
 
@@ -71,7 +66,7 @@ class PostgresThreadLock:
     """
 
     def __init__(self, url: str) -> None:
-        self._conninfo = conninfo(url)
+        self._url = url
         self._turns = Turns()
         self._wanted: dict[str, _Lock] = {}
         self._held: dict[str, _Lock] = {}
@@ -122,7 +117,7 @@ class PostgresThreadLock:
         while True:
             try:
                 connection = await AsyncConnection.connect(
-                    self._conninfo, autocommit=True, application_name="deerflow locks", **CONNECTION
+                    self._url, autocommit=True, application_name="deerflow locks", **CONNECTION
                 )
                 try:
                     await connection.execute(_KEEPALIVE)

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -25,13 +26,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    delete,
-    select,
-    text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from deerflow.identity import Principal
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable_text
 from deerflow.storage.tables import Id, UtcDateTime, threads, utc_now
@@ -44,14 +42,14 @@ message_search = Table(
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("thread_id", Id, ForeignKey(threads.c.thread_id, ondelete="CASCADE"), nullable=False),
     Column("message_id", String(256), nullable=False),
-    Column("user_id", Id, nullable=False, index=True),
+    Column("user_id", Id, nullable=False),
     Column("type", String(8), nullable=False),
     Column("text", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("thread_id", "message_id"),
 )
 """``type``: human, ai, or title, whose ``message_id`` is empty. Its words are in ``message_search_index`` (SQLite), or in a
-column ``words`` (PostgreSQL)."""
+column ``words`` (PostgreSQL). Ids grow with time."""
 
 MAX_TEXT = 20_000
 """Characters of a message that can be found."""
@@ -86,7 +84,9 @@ class MessageSearch:
 
     async def search(self, principal: Principal, query: str, *, limit: int = 20, offset: int = 0) -> list[Hit]:
         """What holds all words of ``query``, the newest first; a word also finds longer ones that begin with it."""
-        return await self._database.read(lambda connection: search(connection, principal.user_id, query, limit, offset))
+        return await self._database.browse(
+            lambda connection: search(connection, principal.user_id, query, limit, offset)
+        )
 
 
 # jobs -------------------------------------------------------------------------------------------------------------------
@@ -104,7 +104,11 @@ def index_title(connection: Connection, thread_id: str, user_id: str, title: str
 
 
 def forget_thread(connection: Connection, thread_id: str) -> None:
-    connection.execute(delete(message_search).where(message_search.c.thread_id == thread_id))
+    if connection.dialect.name == "sqlite":
+        of_thread = "SELECT id, user_id, text FROM message_search WHERE thread_id = ?"
+        for row_id, user_id, said in sql.execute(connection, of_thread, thread_id).fetchall():
+            _unindex(connection, row_id, user_id, said)
+    sql.execute(connection, "DELETE FROM message_search WHERE thread_id = ?", thread_id)
 
 
 def search(connection: Connection, user_id: str, query: str, limit: int, offset: int) -> list[Hit]:
@@ -112,24 +116,27 @@ def search(connection: Connection, user_id: str, query: str, limit: int, offset:
     wanted = list(dict.fromkeys(_query_words(query)))[:MAX_QUERY_WORDS]
     if not wanted:
         return []
-    found = (
-        select(message_search, threads.c.title)
-        .outerjoin(threads, threads.c.thread_id == message_search.c.thread_id)
-        .where(message_search.c.user_id == user_id, _matches(connection, wanted))
-        .order_by(message_search.c.created_at.desc(), message_search.c.id.desc())
-        .limit(limit)
-        .offset(offset)
-    )
-    return [_hit(row, wanted) for row in connection.execute(found)]
+    is_sqlite = connection.dialect.name == "sqlite"
+    if is_sqlite:
+        words = (f'"{word}"{" *" if begins else ""}' for word, begins in wanted)
+        matching = " AND ".join((f'"{_owner(user_id)}"', *words))
+    else:
+        matching = " & ".join(f"'{word}'{':*' if begins else ''}" for word, begins in wanted)
+    found = sql.execute(connection, _FIND_SQLITE if is_sqlite else _FIND_POSTGRES, matching, user_id, limit, offset)
+    return [_hit(row, wanted) for row in found.fetchall()]
 
 
-def _matches(connection: Connection, wanted: Sequence[tuple[str, bool]]) -> Any:
-    if connection.dialect.name == "sqlite":
-        matching = " AND ".join(f'"{word}"{" *" if begins else ""}' for word, begins in wanted)
-        ids = text("SELECT rowid FROM message_search_index WHERE message_search_index MATCH :matching")
-        return message_search.c.id.in_(ids.bindparams(matching=matching).columns(message_search.c.id))
-    matching = " & ".join(f"'{word}'{':*' if begins else ''}" for word, begins in wanted)
-    return text("message_search.words @@ CAST(:matching AS tsquery)").bindparams(matching=matching)
+_HIT = "SELECT m.thread_id, m.message_id, m.type, t.title, m.text FROM"
+_TITLE_OF = "LEFT JOIN threads t ON t.thread_id = m.thread_id"
+_FIND_SQLITE = f"""
+{_HIT} message_search_index f CROSS JOIN message_search m ON m.id = f.rowid {_TITLE_OF}
+WHERE f.message_search_index MATCH ? AND m.user_id = ? ORDER BY f.rowid DESC LIMIT ? OFFSET ?
+"""
+"""The index leads and gives the newest first, so that no more is read than is returned."""
+_FIND_POSTGRES = f"""
+{_HIT} message_search m {_TITLE_OF}
+WHERE m.words @@ CAST(? AS tsquery) AND m.user_id = ? ORDER BY m.id DESC LIMIT ? OFFSET ?
+"""
 
 
 def _put(connection: Connection, thread_id: str, user_id: str, message_id: str, type_: str, said: str) -> None:
@@ -137,24 +144,45 @@ def _put(connection: Connection, thread_id: str, user_id: str, message_id: str, 
     words = list(dict.fromkeys(_words(said)))
     if not words:
         return
-    key = (message_search.c.thread_id == thread_id, message_search.c.message_id == message_id)
-    known = connection.execute(select(message_search.c.id, message_search.c.text).where(*key)).first()
-    if known is not None and known.text == said:
+    row: dict[str, Any] = {"thread_id": thread_id, "message_id": message_id, "user_id": user_id, "type": type_}
+    row |= {"text": said, "created_at": utc_now()}
+    upsert = "ON CONFLICT (thread_id, message_id) DO UPDATE SET text = excluded.text"
+    if connection.dialect.name == "postgresql":
+        statement = (
+            "INSERT INTO message_search (thread_id, message_id, user_id, type, text, created_at, words)"
+            f" VALUES (?, ?, ?, ?, ?, ?, array_to_tsvector(CAST(? AS text[]))) {upsert}, words = excluded.words"
+        )
+        sql.execute(connection, statement, *row.values(), words)
         return
-    row = {"thread_id": thread_id, "message_id": message_id, "user_id": user_id, "type": type_, "text": said}
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    inserted = dialect.insert(message_search).values(row | {"created_at": utc_now()})
-    upsert = inserted.on_conflict_do_update(
-        index_elements=["thread_id", "message_id"], set_={"text": inserted.excluded.text}
-    )
-    row_id = connection.execute(upsert.returning(message_search.c.id)).scalar_one()
-    if connection.dialect.name == "sqlite":
-        connection.execute(text("DELETE FROM message_search_index WHERE rowid = :id"), {"id": row_id})
-        add = text("INSERT INTO message_search_index(rowid, words) VALUES (:id, :words)")
-        connection.execute(add, {"id": row_id, "words": " ".join(words)})
-    else:
-        statement = text("UPDATE message_search SET words = array_to_tsvector(CAST(:words AS text[])) WHERE id = :id")
-        connection.execute(statement, {"id": row_id, "words": words})
+    by_message = "SELECT id, text FROM message_search WHERE thread_id = ? AND message_id = ?"
+    known = sql.execute(connection, by_message, thread_id, message_id).fetchone()
+    if known is not None and known[1] == said:
+        return
+    if known is not None:
+        _unindex(connection, known[0], user_id, known[1])
+    (row_id,) = sql.insert(connection, message_search, row, f"{upsert} RETURNING id").fetchone()
+    add_words(connection, row_id, user_id, said)
+
+
+def add_words(connection: Connection, row_id: int, user_id: str, said: str) -> None:
+    """Make a row of SQLite findable."""
+    statement = "INSERT INTO message_search_index (rowid, words) VALUES (?, ?)"
+    sql.execute(connection, statement, row_id, _indexed(user_id, said))
+
+
+def _unindex(connection: Connection, row_id: int, user_id: str, said: str) -> None:
+    # The index of SQLite keeps no text: it is told again what it was told before.
+    statement = "INSERT INTO message_search_index (message_search_index, rowid, words) VALUES ('delete', ?, ?)"
+    sql.execute(connection, statement, row_id, _indexed(user_id, said))
+
+
+def _indexed(user_id: str, said: str) -> str:
+    return " ".join([_owner(user_id), *dict.fromkeys(_words(said))])
+
+
+def _owner(user_id: str) -> str:
+    """A word that no text has, in every text of a user: SQLite skips those of others."""
+    return "\ue000" + blake2b(user_id.encode(), digest_size=6).hexdigest()
 
 
 def _is_visible(message: BaseMessage) -> bool:
@@ -190,8 +218,9 @@ def _query_words(query: str) -> Iterator[tuple[str, bool]]:
             yield from ((run[start : start + 2], False) for start in range(len(run) - 1))
 
 
-def _hit(row: Any, wanted: Sequence[tuple[str, bool]]) -> Hit:
-    said = " ".join(row.text.split())
+def _hit(row: tuple[str, str, str, str | None, str], wanted: Sequence[tuple[str, bool]]) -> Hit:
+    thread_id, message_id, type_, title, said = row
+    said = " ".join(said.split())
     places = _places(said, wanted)
     first = places[0][0] if places else 0
     start = max(0, first - _SNIPPET // 4)
@@ -202,10 +231,10 @@ def _hit(row: Any, wanted: Sequence[tuple[str, bool]]) -> Hit:
     marks = [(max(a, start) - start, min(b, end) - start) for a, b in places if a < end and b > start]
     shift = len(before)
     return Hit(
-        row.thread_id,
-        row.message_id or None,
-        row.type,
-        row.title,
+        thread_id,
+        message_id or None,
+        type_,
+        title,
         before + said[start:end] + after,
         [(a + shift, b + shift) for a, b in marks],
     )

@@ -65,6 +65,8 @@ users = Table(
     Column("needs_setup", Boolean, nullable=False, default=False),
     Column("token_version", Integer, nullable=False, default=0),
     Column("created_at", UtcDateTime, nullable=False),
+    Index("users_by_age", "created_at", "id"),
+    Index("users_by_role", "role"),
 )
 """``email`` is kept in lower case."""
 
@@ -106,7 +108,14 @@ threads = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime),
-    Index("threads_by_owner", "user_id", "updated_at"),
+    Index("threads_by_owner", "user_id", "updated_at", "thread_id"),
+    Index("threads_by_age", "user_id", "created_at", "thread_id"),
+    Index(
+        "threads_expiring",
+        "expires_at",
+        sqlite_where=text("expires_at IS NOT NULL"),
+        postgresql_where=text("expires_at IS NOT NULL"),
+    ),
 )
 """``status``: idle, busy, interrupted, error. ``epoch`` counts the claims of its runs; event positions begin with it."""
 
@@ -162,9 +171,10 @@ turns = Table(
     metadata,
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
     Column("message_id", Id, primary_key=True),
-    Column("run_id", Id, nullable=False, index=True),
+    Column("run_id", Id, nullable=False),
     Column("checkpoint_before", Id),
     Column("created_at", UtcDateTime, nullable=False),
+    sqlite_with_rowid=False,
 )
 """A message of a person, the run that took it and the checkpoint before it, from which it can be edited or asked again."""
 
@@ -219,8 +229,8 @@ feedback = Table(
     "feedback",
     metadata,
     Column("feedback_id", Id, primary_key=True),
-    Column("run_id", Id, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False),
-    Column("thread_id", Id, nullable=False, index=True),
+    Column("run_id", Id, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("thread_id", Id, nullable=False),
     Column("user_id", Id, nullable=False),
     Column("message_id", Id),
     Column("rating", Integer, nullable=False),
@@ -284,6 +294,7 @@ store_items = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime, index=True),
     Column("ttl_minutes", Float),
+    Index("store_items_by_age", "user_id", "updated_at", "namespace", "key"),
 )
 """``namespace``: its labels joined by the unit separator (U+001F)."""
 

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import contains
 from deerflow.storage.search import forget_thread, index_title
-from deerflow.storage.tables import (
-    crons,
-    feedback,
-    run_events,
-    runs,
-    steering,
-    threads,
-    tool_executions,
-    turns,
-    utc_now,
-)
+from deerflow.storage.tables import threads, utc_now
 
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 SortBy = Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"]
@@ -132,8 +122,8 @@ class ThreadRepository:
             values: dict[str, Any] = {"metadata": {**thread.metadata, **new}}
             if expires_at is not None:
                 values["expires_at"] = expires_at
-            connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(values))
-            return owned(connection, principal.user_id, thread_id)
+            sql.update(connection, threads, values, "thread_id = ?", thread_id)
+            return replace(thread, **values)
 
         return await self._database.write(update_row)
 
@@ -154,12 +144,12 @@ class ThreadRepository:
         def search(connection: Connection) -> tuple[list[Thread], int]:
             where = _where(connection, principal.user_id, wanted)
             page = select(threads).where(where).order_by(*order).limit(limit).offset(offset)
-            return [_thread(row) for row in connection.execute(page)], _count(connection, where)
+            return [Thread(**row._mapping) for row in connection.execute(page)], _count(connection, where)
 
-        return await self._database.read(search)
+        return await self._database.browse(search)
 
     async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
-        return await self._database.read(
+        return await self._database.browse(
             lambda connection: _count(connection, _where(connection, principal.user_id, wanted))
         )
 
@@ -177,18 +167,18 @@ class ThreadRepository:
 
 
 def find(connection: Connection, thread_id: str) -> Thread | None:
-    """Whoever's it is."""
-    row = connection.execute(select(threads).where(threads.c.thread_id == thread_id)).first()
-    return _thread(row) if row else None
+    """The thread, whoever owns it."""
+    found = sql.select(connection, Thread, threads, "WHERE thread_id = ?", thread_id)
+    return found[0] if found else None
 
 
 def owned(connection: Connection, user_id: str, thread_id: str, *, lock: bool = False) -> Thread:
     """The user's thread; with ``lock`` nobody else changes it before the transaction ends. Raises NotFoundError."""
-    query = select(threads).where(threads.c.thread_id == thread_id, threads.c.user_id == user_id)
-    row = connection.execute(query.with_for_update() if lock else query).first()
-    if row is None or not user_id:
+    tail = "WHERE thread_id = ? AND user_id = ?" + (sql.for_update(connection) if lock else "")
+    found = sql.select(connection, Thread, threads, tail, thread_id, user_id) if user_id else []
+    if not found:
         raise NotFoundError(f"There is no thread {thread_id}.")
-    return _thread(row)
+    return found[0]
 
 
 def ensure_thread(
@@ -214,8 +204,7 @@ def ensure_thread(
 
 def set_status(connection: Connection, thread_id: str, status: ThreadStatus) -> None:
     """Also notes that the conversation went on."""
-    values = {"status": status, "updated_at": utc_now()}
-    connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(values))
+    sql.update(connection, threads, {"status": status, "updated_at": utc_now()}, "thread_id = ?", thread_id)
 
 
 def set_title(connection: Connection, thread_id: str, title: str, *, only_if_missing: bool = False) -> bool:
@@ -223,14 +212,13 @@ def set_title(connection: Connection, thread_id: str, title: str, *, only_if_mis
 
     That is no news of the conversation, whose time stays as it is."""
     title = shortened(title)
-    where = [threads.c.thread_id == thread_id, threads.c.user_id != _NOBODY]
-    if only_if_missing:
-        where.append(threads.c.title.is_(None))
-    named = update(threads).where(*where).values(title=title).returning(threads.c.user_id)
-    user_id = connection.execute(named).scalar()
-    if user_id is None:
+    where = "thread_id = ? AND user_id <> ?" + (" AND title IS NULL" if only_if_missing else "")
+    named = sql.update(
+        connection, threads, {"title": title}, f"{where} RETURNING user_id", thread_id, _NOBODY
+    ).fetchone()
+    if named is None:
         return False
-    index_title(connection, thread_id, user_id, title)
+    index_title(connection, thread_id, named[0], title)
     return True
 
 
@@ -247,44 +235,41 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     Raises NotFoundError.
     """
     owned(connection, user_id, thread_id, lock=True)
-    active = select(runs.c.run_id).where(runs.c.thread_id == thread_id, runs.c.status.in_(("pending", "running")))
-    if connection.execute(active.limit(1)).first():
+    active = "SELECT 1 FROM runs WHERE thread_id = ? AND status IN ('pending', 'running') LIMIT 1"
+    if sql.execute(connection, active, thread_id).fetchone():
         return False
-    of_thread = select(runs.c.run_id).where(runs.c.thread_id == thread_id)
-    for table in (tool_executions, steering):
-        connection.execute(delete(table).where(table.c.run_id.in_(of_thread)))
-    for table in (feedback, run_events, turns, runs, crons):
-        connection.execute(delete(table).where(table.c.thread_id == thread_id))
+    for table in ("tool_executions", "steering"):
+        of_runs = f"DELETE FROM {table} WHERE run_id IN (SELECT run_id FROM runs WHERE thread_id = ?)"
+        sql.execute(connection, of_runs, thread_id)
+    for table in ("feedback", "run_events", "turns", "runs", "crons"):
+        sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
     forget_thread(connection, thread_id)
     gone = {"user_id": _NOBODY, "title": None, "metadata": {"deleted_from": user_id}, "expires_at": None}
-    connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(gone))
+    sql.update(connection, threads, gone, "thread_id = ?", thread_id)
     return True
 
 
 def end_deletion(connection: Connection, thread_id: str) -> None:
-    connection.execute(delete(threads).where(threads.c.thread_id == thread_id, threads.c.user_id == _NOBODY))
+    sql.execute(connection, "DELETE FROM threads WHERE thread_id = ? AND user_id = ?", thread_id, _NOBODY)
 
 
 def unfinished_deletions(connection: Connection) -> list[tuple[str, str]]:
     """``(thread_id, user_id)`` of threads whose deletion was begun and not ended: the process died in between."""
-    rows = connection.execute(select(threads.c.thread_id, threads.c.metadata).where(threads.c.user_id == _NOBODY))
-    return [(row.thread_id, row.metadata["deleted_from"]) for row in rows]
+    found = sql.select(connection, Thread, threads, "WHERE user_id = ?", _NOBODY)
+    return [(thread.thread_id, thread.metadata["deleted_from"]) for thread in found]
 
 
 def expired(connection: Connection, limit: int = 100) -> list[tuple[str, str]]:
     """``(thread_id, user_id)`` of threads whose time is over."""
-    query = select(threads.c.thread_id, threads.c.user_id).where(
-        threads.c.expires_at < utc_now(), threads.c.user_id != _NOBODY
-    )
-    return [(row.thread_id, row.user_id) for row in connection.execute(query.limit(limit))]
+    over = "SELECT thread_id, user_id FROM threads WHERE expires_at < ? AND user_id <> ? LIMIT ?"
+    return sql.execute(connection, over, utc_now(), _NOBODY, limit).fetchall()
 
 
 def _insert(connection: Connection, row: Mapping[str, Any]) -> bool:
     now = utc_now()
     values = {**row, "status": "idle", "epoch": 0, "created_at": now, "updated_at": now}
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(threads).values(values).on_conflict_do_nothing(index_elements=["thread_id"])
-    return connection.execute(statement.returning(threads.c.thread_id)).first() is not None
+    made = sql.insert(connection, threads, values, "ON CONFLICT (thread_id) DO NOTHING RETURNING thread_id")
+    return made.fetchone() is not None
 
 
 def _storable(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,7 +300,3 @@ def _where(connection: Connection, user_id: str, wanted: ThreadFilter) -> Column
 
 def _count(connection: Connection, where: ColumnElement[bool]) -> int:
     return connection.execute(select(func.count()).select_from(threads).where(where)).scalar_one()
-
-
-def _thread(row: Row[Any]) -> Thread:
-    return Thread(**row._mapping)

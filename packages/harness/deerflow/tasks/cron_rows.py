@@ -114,7 +114,7 @@ class CronRepository:
             total = connection.execute(select(func.count()).select_from(crons).where(wanted)).scalar_one()
             return [_cron(row) for row in rows], total
 
-        return await self._database.read(job)
+        return await self._database.browse(job)
 
 
 def due(connection: Connection, now: datetime, *, limit: int = 100) -> Sequence[Cron]:

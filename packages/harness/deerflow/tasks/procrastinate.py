@@ -20,7 +20,7 @@ from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 from psycopg import AsyncConnection, sql
 
-from deerflow.storage.postgres_thread_lock import CONNECTION, IS_HELD, conninfo
+from deerflow.storage.postgres_thread_lock import CONNECTION, IS_HELD
 from deerflow.tasks.queue import Execute, Interrupt, retry_delay
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ProcrastinateQueue:
     """
 
     def __init__(self, url: str, unfinished: Unfinished, *, sweep: int = SWEEP) -> None:
-        self._conninfo = conninfo(url)
+        self._conninfo = url
         self._unfinished = unfinished
         self._schema, self._ddl = "", ""
         self._connector = _PatientConnector(

@@ -63,7 +63,7 @@ class FeedbackRepository:
             _check_run(connection, principal, run_id, thread_id)
             return [_feedback(row) for row in connection.execute(select(feedback).where(_mine(principal, run_id)))]
 
-        return await self._database.read(job)
+        return await self._database.browse(job)
 
     async def of_thread(self, principal: Principal, thread_id: str) -> Mapping[str, Feedback]:
         """All feedback on runs of a thread, by run id. Empty for a thread of someone else."""
@@ -72,7 +72,7 @@ class FeedbackRepository:
         def job(connection: Connection) -> Mapping[str, Feedback]:
             return {row.run_id: _feedback(row) for row in connection.execute(select(feedback).where(mine))}
 
-        return await self._database.read(job)
+        return await self._database.browse(job)
 
     async def delete(
         self, principal: Principal, thread_id: str, run_id: str, *, feedback_id: str | None = None

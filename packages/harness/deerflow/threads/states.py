@@ -16,7 +16,7 @@ from deerflow.agents.factory import Agent
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import HIDDEN_KEYS
 from deerflow.identity import Principal
-from deerflow.storage.checkpoints.metadata import annotate
+from deerflow.storage.checkpoints.base import annotate
 from deerflow.storage.database import Database
 from deerflow.storage.runs import RunStore
 from deerflow.storage.storable import storable

@@ -115,7 +115,7 @@ class TranscriptView:
         and the thread goes back to one by a fork from its ``end_checkpoint_id``.
         """
         await self._threads.get(principal, thread_id)
-        told = await self._database.read(lambda connection: turns_of(connection, thread_id))
+        told = await self._database.browse(lambda connection: turns_of(connection, thread_id))
         if any(turn.before == "" for turn in told):
             beginning = await self._states.beginning(thread_id)
             told = [replace(turn, before=beginning) if turn.before == "" else turn for turn in told]
@@ -141,7 +141,7 @@ class TranscriptView:
         query = select(runs.c.usage, runs.c.input_tokens, runs.c.output_tokens, runs.c.cost).where(
             runs.c.thread_id == thread_id
         )
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        rows = await self._database.browse(lambda connection: connection.execute(query).all())
         return {"thread_id": thread_id, **_usage(rows)}
 
     async def export(self, principal: Principal, thread_id: str, format: Literal["md", "json"]) -> tuple[str, bytes]:
@@ -155,14 +155,14 @@ class TranscriptView:
         return f"{name}.json", await asyncio.to_thread(orjson.dumps, shown)
 
     async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
-        run = await self._database.read(lambda connection: find(connection, run_id))
+        run = await self._database.browse(lambda connection: find(connection, run_id))
         if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
             raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
         return run
 
     async def _entries(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
         messages = (await self._states.snapshot(thread_id)).values.get("messages", ())
-        run_of = await self._database.read(lambda connection: _runs_of_messages(connection, thread_id))
+        run_of = await self._database.browse(lambda connection: _runs_of_messages(connection, thread_id))
         entries: list[dict[str, Any]] = []
         run_id: str | None = None
         since: str | None = None

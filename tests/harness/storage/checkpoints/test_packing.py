@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deerflow.storage.checkpoints.packing import pack, unpack
+from deerflow.storage.checkpoints.sqlite_steps import pack, unpack
 
 
 @given(st.binary(max_size=3000))

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 from uuid import UUID, uuid5
 
+import orjson
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from sqlalchemy import Connection
+
+from deerflow.storage.sql import execute
 
 _INPUT, _INTERRUPT = "__input__", "__interrupt__"
+_KEY = "WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+
+Key = bytes | str
+"""What stands for an id in SQLite."""
 
 
 class Checkpointer(BaseCheckpointSaver[str]):
@@ -65,3 +73,26 @@ def written_later(checkpoint_id: str, writes: Iterable[tuple[str, int, str]]) ->
         or task_id in begun
         or (task_id in asking and channel != _INTERRUPT)
     ]
+
+
+def key_of(id_: str) -> Key:
+    """What stands for an id in the tables of SQLite: sorted like it."""
+    try:
+        uuid = UUID(id_)
+    except ValueError:
+        return id_
+    return uuid.bytes if str(uuid) == id_ else id_
+
+
+def annotate(connection: Connection, thread_id: str, ns: str, checkpoint_id: str, metadata: Mapping[str, Any]) -> None:
+    """Merge ``metadata`` into that of a checkpoint. Nothing happens if it is not there."""
+    if connection.dialect.name == "postgresql":
+        update = f"UPDATE checkpoints SET metadata = metadata || ? {_KEY}"
+        execute(connection, update, dict(metadata), thread_id, ns, checkpoint_id)
+        return
+    key = key_of(checkpoint_id)
+    known = execute(connection, f"SELECT line, metadata FROM checkpoints {_KEY}", thread_id, ns, key).fetchone()
+    if known is not None:
+        merged = orjson.dumps(orjson.loads(known[1]) | metadata)
+        where = "WHERE line = ? AND checkpoint_id = ?"
+        execute(connection, f"UPDATE checkpoint_steps SET metadata = ? {where}", merged, known[0], key)

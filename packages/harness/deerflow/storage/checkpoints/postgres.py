@@ -155,7 +155,7 @@ class _Pool:
         self._opening = asyncio.Lock()
         self._is_ready = False
         self.pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
-            "postgresql://" + url.split("://", 1)[1],
+            url,
             connection_class=AsyncConnection[DictRow],
             min_size=1,
             max_size=size,

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import ormsgpack
+import zstandard
 from langgraph.checkpoint.base import writes_sort_key
 
-from deerflow.storage.checkpoints.base import refuse_to_merge, written_later
-from deerflow.storage.checkpoints.packing import pack, unpack
+from deerflow.storage.checkpoints.base import Key, key_of, refuse_to_merge, written_later
 
 _ANCESTORS = """
 WITH RECURSIVE path(id, parent, channels) AS (
@@ -34,8 +34,6 @@ _WRITE = "task_id, idx, task_path, channel, type, value"
 _NOT_ROOT = "(SELECT line FROM checkpoint_lines WHERE thread_id = ? AND checkpoint_ns LIKE '%:%')"
 _OF_THREAD = "(SELECT line FROM checkpoint_lines WHERE thread_id = ?)"
 _TABLES = ("checkpoint_steps", "checkpoint_writes")
-
-Key = bytes | str
 
 
 class Write(NamedTuple):
@@ -66,17 +64,34 @@ Found = tuple[Step, list[Write]]
 """A checkpoint, and what the tasks that follow it have written so far."""
 
 
-def key_of(id_: str) -> Key:
-    """What stands for an id in the tables: sorted like it."""
-    try:
-        uuid = UUID(id_)
-    except ValueError:
-        return id_
-    return uuid.bytes if str(uuid) == id_ else id_
-
-
 def _id(key: Key) -> str:
     return str(UUID(bytes=key)) if isinstance(key, bytes) else key
+
+
+# packing ----------------------------------------------------------------------------------------------------------------
+
+_WORDS = (
+    b"usage_metadata input_tokens output_tokens total_tokens input_token_details output_token_details cache_read reasoning"
+    b" invalid_tool_calls langgraph.types Send finish_reason stop model_name model_provider openai anthropic name id"
+    b" additional_kwargs response_metadata tool_calls langchain_core.messages.human HumanMessage user-input timestamp"
+    b" facts date run_id langchain_core.messages.tool ToolMessage tool_call_id artifact status success error"
+    b" langchain_core.messages.ai AIMessage content type ai model_validate_json v ts 2026- +00:00 id channel_values title"
+    b" channel_versions versions_seen updated_channels __start__ messages title branch:to:model __pregel_tasks __input__"
+    b" __start__ model tools args description command path type tool_call"
+)
+"""Never to be changed: what is stored cannot be read without it. The most frequent stand last."""
+
+_DICTIONARY = zstandard.ZstdCompressionDict(_WORDS, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+_LEVEL = 3
+
+
+def pack(data: bytes) -> bytes:
+    """Smaller by half even where ``data`` is a few hundred bytes."""
+    return zstandard.ZstdCompressor(level=_LEVEL, dict_data=_DICTIONARY, write_dict_id=False).compress(data)
+
+
+def unpack(packed: bytes) -> bytes:
+    return zstandard.ZstdDecompressor(dict_data=_DICTIONARY).decompress(packed)
 
 
 # writing ----------------------------------------------------------------------------------------------------------------

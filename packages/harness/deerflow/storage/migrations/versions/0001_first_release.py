@@ -1,17 +1,238 @@
 """The tables of the first release."""
 
-import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
 
 revision = "0001"
 down_revision = None
 
-ID = sa.String(128)
-MOMENT = sa.DateTime(timezone=True)
-JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
+TABLES = """
+CREATE TABLE api_tokens (
+    id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    name VARCHAR(128) NOT NULL,
+    hash VARCHAR(64) NOT NULL,
+    hint VARCHAR(16) NOT NULL,
+    scopes JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    expires_at DATETIME,
+    last_used_at DATETIME,
+    PRIMARY KEY (id),
+    UNIQUE (hash)
+);
+CREATE INDEX ix_api_tokens_user_id ON api_tokens (user_id);
+CREATE TABLE assistants (
+    assistant_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    graph_id VARCHAR(128) NOT NULL,
+    version INTEGER NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (assistant_id)
+);
+CREATE INDEX ix_assistants_user_id ON assistants (user_id);
+CREATE TABLE crons (
+    cron_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    assistant_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128),
+    schedule VARCHAR(128) NOT NULL,
+    timezone VARCHAR(64),
+    end_time DATETIME,
+    enabled BOOLEAN NOT NULL,
+    on_run_completed VARCHAR(16) NOT NULL,
+    payload JSON NOT NULL,
+    metadata JSON NOT NULL,
+    next_run_at DATETIME,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (cron_id)
+);
+CREATE INDEX ix_crons_next_run_at ON crons (next_run_at);
+CREATE INDEX ix_crons_user_id ON crons (user_id);
+CREATE TABLE jobs (
+    id INTEGER NOT NULL,
+    kind VARCHAR(32) NOT NULL,
+    "key" VARCHAR(256) NOT NULL,
+    payload JSON NOT NULL,
+    due_at DATETIME NOT NULL,
+    attempts INTEGER NOT NULL,
+    leased_until DATETIME,
+    error TEXT,
+    PRIMARY KEY (id),
+    UNIQUE (kind, "key")
+);
+CREATE INDEX ix_jobs_due_at ON jobs (due_at);
+CREATE TABLE run_events (
+    thread_id VARCHAR(128) NOT NULL,
+    first_seq BIGINT NOT NULL,
+    last_seq BIGINT NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    ends BOOLEAN NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (thread_id, first_seq)
+);
+CREATE INDEX ix_run_events_run_id ON run_events (run_id);
+CREATE TABLE steering (
+    id INTEGER NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128) NOT NULL,
+    message JSON NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (message_id)
+);
+CREATE INDEX ix_steering_run_id ON steering (run_id);
+CREATE TABLE store_items (
+    user_id VARCHAR(128) NOT NULL,
+    namespace VARCHAR(512) NOT NULL,
+    "key" VARCHAR(256) NOT NULL,
+    value JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    expires_at DATETIME,
+    ttl_minutes FLOAT,
+    PRIMARY KEY (user_id, namespace, "key")
+);
+CREATE INDEX ix_store_items_expires_at ON store_items (expires_at);
+CREATE TABLE threads (
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    assistant_id VARCHAR(128),
+    title TEXT,
+    status VARCHAR(16) NOT NULL,
+    metadata JSON NOT NULL,
+    epoch BIGINT NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    expires_at DATETIME,
+    PRIMARY KEY (thread_id)
+);
+CREATE INDEX threads_by_owner ON threads (user_id, updated_at);
+CREATE TABLE tool_executions (
+    run_id VARCHAR(128) NOT NULL,
+    tool_call_id VARCHAR(256) NOT NULL,
+    finished BOOLEAN NOT NULL,
+    result BLOB,
+    PRIMARY KEY (run_id, tool_call_id)
+);
+CREATE TABLE users (
+    id VARCHAR(128) NOT NULL,
+    email VARCHAR(320) NOT NULL,
+    password_hash VARCHAR(256),
+    role VARCHAR(16) NOT NULL,
+    needs_setup BOOLEAN NOT NULL,
+    token_version INTEGER NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (email)
+);
+CREATE TABLE assistant_versions (
+    assistant_id VARCHAR(128) NOT NULL,
+    version INTEGER NOT NULL,
+    name VARCHAR(256) NOT NULL,
+    description TEXT,
+    config JSON NOT NULL,
+    context JSON NOT NULL,
+    metadata JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (assistant_id, version),
+    FOREIGN KEY(assistant_id) REFERENCES assistants (assistant_id) ON DELETE CASCADE
+);
+CREATE TABLE runs (
+    run_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    assistant_id VARCHAR(128),
+    status VARCHAR(16) NOT NULL,
+    attempt INTEGER NOT NULL,
+    epoch BIGINT NOT NULL,
+    worker VARCHAR(128),
+    multitask_strategy VARCHAR(16) NOT NULL,
+    kwargs JSON NOT NULL,
+    metadata JSON NOT NULL,
+    model_name VARCHAR(128),
+    cancel_action VARCHAR(16),
+    error TEXT,
+    stop_reason VARCHAR(64),
+    due_at DATETIME,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    started_at DATETIME,
+    ended_at DATETIME,
+    position BIGINT NOT NULL,
+    checkpoint_before VARCHAR(128),
+    checkpoint_after VARCHAR(128),
+    first_human_message TEXT,
+    last_ai_message TEXT,
+    message_count INTEGER NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cost FLOAT,
+    llm_calls INTEGER NOT NULL,
+    usage JSON,
+    PRIMARY KEY (run_id),
+    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX one_running ON runs (thread_id) WHERE status = 'running';
+CREATE INDEX runs_of_thread ON runs (thread_id, position);
+CREATE INDEX runs_unfinished ON runs (status, due_at);
+CREATE TABLE sessions (
+    id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    created_at DATETIME NOT NULL,
+    expires_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_sessions_user_id ON sessions (user_id);
+CREATE TABLE turns (
+    thread_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128) NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    checkpoint_before VARCHAR(128),
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (thread_id, message_id),
+    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE INDEX ix_turns_run_id ON turns (run_id);
+CREATE TABLE feedback (
+    feedback_id VARCHAR(128) NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128),
+    rating INTEGER NOT NULL,
+    comment TEXT,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (feedback_id),
+    FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE,
+    UNIQUE (thread_id, run_id, user_id)
+);
+CREATE INDEX ix_feedback_thread_id ON feedback (thread_id);
+CREATE TABLE message_search (
+    id INTEGER NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(256) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    type VARCHAR(8) NOT NULL,
+    text TEXT NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE,
+    UNIQUE (thread_id, message_id)
+);
+CREATE INDEX ix_message_search_user_id ON message_search (user_id);
+"""
+"""As SQLite has them."""
 
-# The words of messages are cut by us (see message_search.py).
+POSTGRESQL = {
+    "DATETIME": "TIMESTAMP WITH TIME ZONE",
+    " JSON": " JSONB",
+    "BLOB": "BYTEA",
+    "TABLE message_search (\n    id INTEGER": "TABLE message_search (\n    id BIGSERIAL",
+    "\n    id INTEGER": "\n    id SERIAL",
+}
+
+# The words of messages are cut by us (see storage/search.py).
 FULL_TEXT = {
     "sqlite": (
         "CREATE VIRTUAL TABLE message_search_index USING fts5("
@@ -27,243 +248,9 @@ FULL_TEXT = {
 
 
 def upgrade() -> None:
-    op.create_table(
-        "api_tokens",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("name", ID, nullable=False),
-        sa.Column("hash", sa.String(64), nullable=False),
-        sa.Column("hint", sa.String(16), nullable=False),
-        sa.Column("scopes", JSON, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT),
-        sa.Column("last_used_at", MOMENT),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("hash"),
-    )
-    op.create_index(op.f("ix_api_tokens_user_id"), "api_tokens", ["user_id"])
-    op.create_table(
-        "assistants",
-        sa.Column("assistant_id", ID, nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("graph_id", ID, nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("assistant_id"),
-    )
-    op.create_index(op.f("ix_assistants_user_id"), "assistants", ["user_id"])
-    op.create_table(
-        "crons",
-        sa.Column("cron_id", ID, nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("assistant_id", ID, nullable=False),
-        sa.Column("thread_id", ID),
-        sa.Column("schedule", ID, nullable=False),
-        sa.Column("timezone", sa.String(64)),
-        sa.Column("end_time", MOMENT),
-        sa.Column("enabled", sa.Boolean(), nullable=False),
-        sa.Column("on_run_completed", sa.String(16), nullable=False),
-        sa.Column("payload", JSON, nullable=False),
-        sa.Column("metadata", JSON, nullable=False),
-        sa.Column("next_run_at", MOMENT),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("cron_id"),
-    )
-    op.create_index(op.f("ix_crons_next_run_at"), "crons", ["next_run_at"])
-    op.create_index(op.f("ix_crons_user_id"), "crons", ["user_id"])
-    op.create_table(
-        "jobs",
-        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
-        sa.Column("kind", sa.String(32), nullable=False),
-        sa.Column("key", sa.String(256), nullable=False),
-        sa.Column("payload", JSON, nullable=False),
-        sa.Column("due_at", MOMENT, nullable=False),
-        sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("leased_until", MOMENT),
-        sa.Column("error", sa.Text()),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("kind", "key"),
-    )
-    op.create_index(op.f("ix_jobs_due_at"), "jobs", ["due_at"])
-    op.create_table(
-        "run_events",
-        sa.Column("thread_id", ID, nullable=False),
-        sa.Column("first_seq", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("last_seq", sa.BigInteger(), nullable=False),
-        sa.Column("run_id", ID, nullable=False),
-        sa.Column("ends", sa.Boolean(), nullable=False),
-        sa.Column("data", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("thread_id", "first_seq"),
-    )
-    op.create_index(op.f("ix_run_events_run_id"), "run_events", ["run_id"])
-    op.create_table(
-        "steering",
-        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
-        sa.Column("run_id", ID, nullable=False),
-        sa.Column("message_id", ID, nullable=False),
-        sa.Column("message", JSON, nullable=False),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("message_id"),
-    )
-    op.create_index(op.f("ix_steering_run_id"), "steering", ["run_id"])
-    op.create_table(
-        "store_items",
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("namespace", sa.String(512), nullable=False),
-        sa.Column("key", sa.String(256), nullable=False),
-        sa.Column("value", JSON, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT),
-        sa.Column("ttl_minutes", sa.Float()),
-        sa.PrimaryKeyConstraint("user_id", "namespace", "key"),
-    )
-    op.create_index(op.f("ix_store_items_expires_at"), "store_items", ["expires_at"])
-    op.create_table(
-        "threads",
-        sa.Column("thread_id", ID, nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("assistant_id", ID),
-        sa.Column("title", sa.Text()),
-        sa.Column("status", sa.String(16), nullable=False),
-        sa.Column("metadata", JSON, nullable=False),
-        sa.Column("epoch", sa.BigInteger(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT),
-        sa.PrimaryKeyConstraint("thread_id"),
-    )
-    op.create_index("threads_by_owner", "threads", ["user_id", "updated_at"])
-    op.create_table(
-        "tool_executions",
-        sa.Column("run_id", ID, nullable=False),
-        sa.Column("tool_call_id", sa.String(256), nullable=False),
-        sa.Column("finished", sa.Boolean(), nullable=False),
-        sa.Column("result", sa.LargeBinary()),
-        sa.PrimaryKeyConstraint("run_id", "tool_call_id"),
-    )
-    op.create_table(
-        "users",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("email", sa.String(320), nullable=False),
-        sa.Column("password_hash", sa.String(256)),
-        sa.Column("role", sa.String(16), nullable=False),
-        sa.Column("needs_setup", sa.Boolean(), nullable=False),
-        sa.Column("token_version", sa.Integer(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("email"),
-    )
-    op.create_table(
-        "assistant_versions",
-        sa.Column("assistant_id", ID, nullable=False),
-        sa.Column("version", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("name", sa.String(256), nullable=False),
-        sa.Column("description", sa.Text()),
-        sa.Column("config", JSON, nullable=False),
-        sa.Column("context", JSON, nullable=False),
-        sa.Column("metadata", JSON, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(["assistant_id"], ["assistants.assistant_id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("assistant_id", "version"),
-    )
-    op.create_table(
-        "runs",
-        sa.Column("run_id", ID, nullable=False),
-        sa.Column("thread_id", ID, nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("assistant_id", ID),
-        sa.Column("status", sa.String(16), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("epoch", sa.BigInteger(), nullable=False),
-        sa.Column("worker", ID),
-        sa.Column("multitask_strategy", sa.String(16), nullable=False),
-        sa.Column("kwargs", JSON, nullable=False),
-        sa.Column("metadata", JSON, nullable=False),
-        sa.Column("model_name", ID),
-        sa.Column("cancel_action", sa.String(16)),
-        sa.Column("error", sa.Text()),
-        sa.Column("stop_reason", sa.String(64)),
-        sa.Column("due_at", MOMENT),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("updated_at", MOMENT, nullable=False),
-        sa.Column("started_at", MOMENT),
-        sa.Column("ended_at", MOMENT),
-        sa.Column("position", sa.BigInteger(), nullable=False),
-        sa.Column("checkpoint_before", ID),
-        sa.Column("checkpoint_after", ID),
-        sa.Column("first_human_message", sa.Text()),
-        sa.Column("last_ai_message", sa.Text()),
-        sa.Column("message_count", sa.Integer(), nullable=False),
-        sa.Column("input_tokens", sa.BigInteger(), nullable=False),
-        sa.Column("output_tokens", sa.BigInteger(), nullable=False),
-        sa.Column("cost", sa.Float()),
-        sa.Column("llm_calls", sa.Integer(), nullable=False),
-        sa.Column("usage", JSON),
-        sa.ForeignKeyConstraint(["thread_id"], ["threads.thread_id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("run_id"),
-    )
-    op.create_index(
-        "one_running",
-        "runs",
-        ["thread_id"],
-        unique=True,
-        sqlite_where=sa.text("status = 'running'"),
-        postgresql_where=sa.text("status = 'running'"),
-    )
-    op.create_index("runs_of_thread", "runs", ["thread_id", "position"])
-    op.create_index("runs_unfinished", "runs", ["status", "due_at"])
-    op.create_table(
-        "sessions",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index(op.f("ix_sessions_user_id"), "sessions", ["user_id"])
-    op.create_table(
-        "turns",
-        sa.Column("thread_id", ID, nullable=False),
-        sa.Column("message_id", ID, nullable=False),
-        sa.Column("run_id", ID, nullable=False),
-        sa.Column("checkpoint_before", ID),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(["thread_id"], ["threads.thread_id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("thread_id", "message_id"),
-    )
-    op.create_index(op.f("ix_turns_run_id"), "turns", ["run_id"])
-    op.create_table(
-        "feedback",
-        sa.Column("feedback_id", ID, nullable=False),
-        sa.Column("run_id", ID, nullable=False),
-        sa.Column("thread_id", ID, nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("message_id", ID),
-        sa.Column("rating", sa.Integer(), nullable=False),
-        sa.Column("comment", sa.Text()),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("feedback_id"),
-        sa.UniqueConstraint("thread_id", "run_id", "user_id"),
-    )
-    op.create_index(op.f("ix_feedback_thread_id"), "feedback", ["thread_id"])
-    op.create_table(
-        "message_search",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
-        sa.Column("thread_id", ID, nullable=False),
-        sa.Column("message_id", sa.String(256), nullable=False),
-        sa.Column("user_id", ID, nullable=False),
-        sa.Column("type", sa.String(8), nullable=False),
-        sa.Column("text", sa.Text(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(["thread_id"], ["threads.thread_id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("thread_id", "message_id"),
-    )
-    op.create_index(op.f("ix_message_search_user_id"), "message_search", ["user_id"])
-    for statement in FULL_TEXT[op.get_bind().dialect.name]:
+    dialect, tables = op.get_bind().dialect.name, TABLES
+    if dialect == "postgresql":
+        for ours, theirs in POSTGRESQL.items():
+            tables = tables.replace(ours, theirs)
+    for statement in (*tables.split(";\n"), *FULL_TEXT[dialect]):
         op.execute(statement)

@@ -93,7 +93,7 @@ def main() -> None:
             account.start()
         print(url, flush=True)
 
-    raise SystemExit(serve(runtime, settings, config_file=file, on_start=started))
+    raise SystemExit(serve(runtime.database, settings, lambda: runtime, config_file=file, on_start=started))
 
 
 def _make_account(url: str) -> None:

@@ -60,6 +60,7 @@ class Runtime:
         config_source: watched; storage settings are those of the first snapshot, the rest follows changes.
         paths: the data directory.
         executes: whether this process executes runs and does the work around them, or only takes orders.
+        database: that of the configuration, if it is open already.
         extra_middleware: yours, in every agent; placed by ``@Next``/``@Prev`` or before Clarification.
         embedded: database and agents of a program that needs no server. It never starts the runtime, and executes
             each run that it asked for itself, by ``executor``.
@@ -74,6 +75,7 @@ class Runtime:
         paths: Paths,
         *,
         executes: bool = True,
+        database: Database | None = None,
         extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
         embedded: tuple[Database, Workshop] | None = None,
     ) -> None:
@@ -82,7 +84,7 @@ class Runtime:
         self.paths = paths
         self.executes = executes
         if embedded is None:
-            self.database = Database(
+            self.database = database or Database(
                 config.database.location(paths.data_dir, config.origin.project_root),
                 pool_size=config.database.pool_size,
             )

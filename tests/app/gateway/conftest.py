@@ -119,19 +119,25 @@ def settings_for(data_dir: Path, **changes: Any) -> GatewaySettings:
     return GatewaySettings(data_dir=data_dir, **(values | changes))
 
 
+def app_of(settings: GatewaySettings, runtime: Any) -> FastAPI:
+    runtime = runtime or DatabaseOnly(settings.data_dir / DATABASE)
+    return create_app(runtime.database, settings, lambda: runtime)
+
+
 @asynccontextmanager
 async def opened(settings: GatewaySettings, runtime: Any = None) -> AsyncIterator[Gateway]:
     """A gateway without people, called in this process."""
-    app = await asyncio.to_thread(create_app, runtime or DatabaseOnly(settings.data_dir / DATABASE), settings)
+    app = await asyncio.to_thread(app_of, settings, runtime)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app.router.lifespan_context(app))
+        await app.state.opening
         yield Gateway(app, settings, stack, transport=lambda: httpx.ASGITransport(app))
 
 
 @asynccontextmanager
 async def listening(settings: GatewaySettings, runtime: Any = None) -> AsyncIterator[Gateway]:
     """The same behind a real socket, for streams and whatever else ``ASGITransport`` does not do."""
-    app = await asyncio.to_thread(create_app, runtime or DatabaseOnly(settings.data_dir / DATABASE), settings)
+    app = await asyncio.to_thread(app_of, settings, runtime)
     server = uvicorn.Server(
         uvicorn.Config(app, port=0, log_config=None, proxy_headers=False, timeout_graceful_shutdown=5)
     )
@@ -140,6 +146,7 @@ async def listening(settings: GatewaySettings, runtime: Any = None) -> AsyncIter
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
     assert server.started, serving.exception()
+    await app.state.opening
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
         async with AsyncExitStack() as stack:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,12 @@ from sqlalchemy import text
 from starlette.responses import StreamingResponse
 
 from deerflow.errors import ConflictError
+from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
+from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.deps import CurrentPrincipal
 
-from .conftest import Gateway, Population, opened, settings_for
+from .conftest import DATABASE, USER, DatabaseOnly, Gateway, Population, opened, settings_for
 
 LIMIT = 10_000
 
@@ -335,7 +340,7 @@ async def test_a_gateway_on_the_network_answers_to_any_name_unless_told_otherwis
 
 async def test_the_runtime_is_closed_also_when_it_cannot_start(tmp_path: Path) -> None:
     class Unable:
-        database: Any = None
+        database = Database(tmp_path / "deerflow.db")
         closed = False
 
         async def start(self) -> None:
@@ -349,3 +354,44 @@ async def test_the_runtime_is_closed_also_when_it_cannot_start(tmp_path: Path) -
         async with opened(settings_for(tmp_path), runtime):
             pass
     assert runtime.closed
+
+
+async def test_health_and_sign_in_answer_before_the_runtime_is_open(tmp_path: Path, population: Population) -> None:
+    population.copy_to(tmp_path)
+    settings, may_open = settings_for(tmp_path), threading.Event()
+    runtime = DatabaseOnly(settings.data_dir / DATABASE)
+
+    def make_runtime() -> Any:
+        may_open.wait()
+        return runtime
+
+    app = await asyncio.to_thread(create_app, runtime.database, settings, make_runtime)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(app.router.lifespan_context(app))
+        gateway = Gateway(app, settings, stack, transport=lambda: httpx.ASGITransport(app))
+        try:
+            anonymous = await gateway.client()
+            assert (await anonymous.get("/health")).json()["status"] == "healthy"
+            user = await gateway.sign_in(USER)
+            waiting = asyncio.create_task(user.get("/openapi.json"))
+            assert (await user.get("/api/v1/auth/me")).json()["email"] == USER
+            assert not waiting.done()
+        finally:
+            may_open.set()
+        assert "/api/threads" in (await waiting).json()["paths"]
+
+
+async def test_what_needs_a_runtime_that_cannot_open_fails_with_it(tmp_path: Path, population: Population) -> None:
+    population.copy_to(tmp_path)
+    settings = settings_for(tmp_path)
+
+    def make_runtime() -> Any:
+        raise RuntimeError("no")
+
+    database = Database(settings.data_dir / DATABASE)
+    app = await asyncio.to_thread(create_app, database, settings, make_runtime)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(app.router.lifespan_context(app))
+        gateway = Gateway(app, settings, stack, transport=lambda: httpx.ASGITransport(app))
+        user = await gateway.sign_in(USER)
+        assert (await user.get("/api/threads/t/state")).status_code == 503

@@ -39,7 +39,7 @@ class Runtime:
         print("closed", flush=True)
 
 settings = GatewaySettings.from_environ({"GATEWAY_HOST": "127.0.0.1"}, data, port=0)
-code = serve(Runtime(), settings, on_start=lambda url: print(url, flush=True))
+code = serve(Runtime.database, settings, Runtime, on_start=lambda url: print(url, flush=True))
 print("ended", flush=True)
 sys.exit(code)
 """
@@ -101,7 +101,8 @@ def test_a_runtime_that_cannot_start_is_an_exit_code(tmp_path: Path) -> None:
         async def start(self) -> None:
             raise RuntimeError("the queue is gone")
 
-    assert serve(Unable(tmp_path / DATABASE), settings_for(tmp_path, port=0)) == 1  # type: ignore[arg-type]
+    runtime = Unable(tmp_path / DATABASE)
+    assert serve(runtime.database, settings_for(tmp_path, port=0), lambda: runtime) == 1  # type: ignore[arg-type]
     assert not (tmp_path / FILE_NAME).exists()
 
 
@@ -109,13 +110,13 @@ def test_a_taken_port_is_told_with_a_remedy(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(ServerError, match=f"Port {port} on 127.0.0.1 is taken.*--port {port + 1}"):
-            serve(None, settings_for(tmp_path, port=port))  # type: ignore[arg-type]
+            serve(None, settings_for(tmp_path, port=port), DatabaseOnly)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("host", "words"), [("192.0.2.1", "does not have"), ("no.such.host.invalid", "unknown")])
 def test_an_address_that_is_not_ours_is_told(tmp_path: Path, host: str, words: str) -> None:
     with pytest.raises(ServerError, match=words):
-        serve(None, settings_for(tmp_path, host=host, port=0))  # type: ignore[arg-type]
+        serve(None, settings_for(tmp_path, host=host, port=0), DatabaseOnly)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"url": "x"}', '{"url": 1, "pid": 2, "token": "x"}'])

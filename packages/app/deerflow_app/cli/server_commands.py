@@ -45,7 +45,7 @@ def serve(
     debug: Debug = False,
 ) -> None:
     """Serve DeerFlow over HTTP: the page for the browser and the API for programs, on one port."""
-    from deerflow.runtime import Runtime
+    from deerflow.storage.database import Database
     from deerflow_app.gateway.running import running_server
     from deerflow_app.gateway.server import ServerError
     from deerflow_app.gateway.server import serve as serve_http
@@ -60,8 +60,15 @@ def serve(
         )
     except SettingsError as error:
         raise usage_failure(str(error)) from error
-    runtime = Runtime(source, paths, executes=execute)
-    if not runtime.database.is_postgres:
+    config_now = source.current()
+    database = Database(_location(source, paths), pool_size=config_now.database.pool_size)
+
+    def make_runtime() -> Runtime:
+        from deerflow.runtime import Runtime
+
+        return Runtime(source, paths, executes=execute, database=database)
+
+    if not database.is_postgres:
         if not execute:
             raise usage_failure(
                 "Workers need database.backend: postgres. With SQLite the gateway executes runs itself."
@@ -69,12 +76,14 @@ def serve(
         if (other := running_server(paths.base_dir)) is not None:
             raise Failure(f"DeerFlow is running already: {other.url}", remedy="Open it there, or stop it first.")
     try:
-        used = source.current().origin.config_file
+        used = config_now.origin.config_file
         code = serve_http(
-            runtime,
+            database,
             settings,
+            make_runtime,
             config_file=used,
-            on_start=lambda url: _began(url, ui, execute),
+            on_start=lambda url: _began(url, ui),
+            on_open=lambda: _hold_up_seldom(execute),
             on_setup=_tell_setup_code,
         )
     except ServerError as error:
@@ -182,8 +191,7 @@ def _port(given: int | None, ui: bool, environ: Mapping[str, str]) -> int:
     return int(told) if told else UI_PORT if ui else API_PORT
 
 
-def _began(url: str, ui: bool, execute: bool) -> None:
-    _hold_up_seldom(execute)
+def _began(url: str, ui: bool) -> None:
     typer.echo(f"DeerFlow is ready: {url if ui else url + '/docs'}   (Ctrl-C stops it; runs go on at the next start)")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -11,9 +14,13 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
 
+from deerflow.errors import UnavailableError
+from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
-from deerflow_app.gateway import docs_page, errors, routers
+from deerflow_app.gateway import docs_page, errors
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.auth.authenticator import Authenticator
 from deerflow_app.gateway.auth.cookies import Cookies
@@ -28,6 +35,7 @@ from deerflow_app.gateway.middleware.proxies import TrustedProxies
 from deerflow_app.gateway.middleware.revocation import RECHECK_SECONDS, Revocation
 from deerflow_app.gateway.middleware.security_headers import SecurityHeaders
 from deerflow_app.gateway.middleware.turns import InTurn
+from deerflow_app.gateway.routers import auth, health, tokens, web
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
@@ -42,24 +50,55 @@ store are also served without `/api` and under `/api/langgraph`.
 """
 
 
-def create_app(runtime: Runtime, settings: GatewaySettings) -> FastAPI:
-    """The application; serving it starts ``runtime``, and ending it closes the runtime. Blocks on files."""
+_RUNTIME_ROUTERS = [
+    "assistants",
+    "artifacts",
+    "crons",
+    "events",
+    "feedback",
+    "messages",
+    "models",
+    "preview",
+    "protocol",
+    "runs",
+    "store",
+    "suggestions",
+    "system",
+    "thread_state",
+    "threads",
+    "uploads",
+    "users",
+]
+
+
+def create_app(database: Database, settings: GatewaySettings, make_runtime: Callable[[], Runtime]) -> FastAPI:
+    """The application. It answers for health, sign-in and the page as soon as it is served; what needs the runtime waits for it.
+
+    Args:
+        database: of the runtime; migrated before anything is answered.
+        make_runtime: called in a thread while the application is served already, since its imports take seconds. The
+            application starts the runtime and closes it at its end.
+
+    ``app.state.opening`` is the task that opens the runtime; where it fails, requests that need the runtime fail with it.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
-            try:
-                await runtime.start()
-            except DatabaseError as error:
-                app.state.start_error = error
-                raise
+            await database.migrate()
+        except DatabaseError as error:
+            app.state.start_error = error
+            raise
+        opening = app.state.opening = asyncio.create_task(_open(app, make_runtime), name="open the runtime")
+        try:
             yield
         finally:
-            await runtime.aclose()
+            await asyncio.wait([opening])
+            await (database if app.state.runtime is None else app.state.runtime).aclose()
 
     cookies = Cookies(settings.auth_secret, settings.session_lifetime)
     authenticator = Authenticator(
-        runtime.database, cookies, enabled=settings.authentication, internal_token=settings.internal_token
+        database, cookies, enabled=settings.authentication, internal_token=settings.internal_token
     )
     app = FastAPI(
         title="DeerFlow API Gateway",
@@ -72,21 +111,63 @@ def create_app(runtime: Runtime, settings: GatewaySettings) -> FastAPI:
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json" if settings.enable_docs else None,
+        openapi_url=None,
     )
     app.state.start_error = None
-    app.state.runtime = runtime
+    app.state.runtime = None
+    app.state.database = database
     app.state.settings = settings
     app.state.cookies = cookies
     app.state.authenticator = authenticator
-    app.state.accounts = Accounts(runtime.database, authenticator, settings)
+    app.state.accounts = Accounts(database, authenticator, settings)
     app.state.model_tests = Throttle(window=60)
     errors.install(app)
-    if settings.enable_docs:
-        docs_page.install(app)
-    for router in routers.routers(serve_ui=settings.serve_ui):
-        app.include_router(router)
+    for module in (health, auth, tokens):
+        app.include_router(module.router)
+    app.router.routes.append(_Pending())
+    if settings.serve_ui:
+        app.include_router(web.router)
     return app
+
+
+async def _open(app: FastAPI, make_runtime: Callable[[], Runtime]) -> None:
+    try:
+        app.state.runtime = await asyncio.to_thread(make_runtime)
+        at = next(at for at, route in enumerate(app.router.routes) if isinstance(route, _Pending))
+        before = len(app.router.routes)
+        await asyncio.to_thread(add_routes, app)
+        await app.state.runtime.start()
+    except Exception as error:
+        app.state.start_error = error
+        raise
+    routes = app.router.routes
+    # The page takes every path that is left, so it stays last.
+    routes[:] = [*routes[:at], *routes[before:], *routes[at + 1 : before]]
+
+
+def add_routes(app: FastAPI) -> None:
+    """Add the routes that need the runtime, behind all others. Importing them takes seconds."""
+    for name in _RUNTIME_ROUTERS:
+        app.include_router(import_module(f"deerflow_app.gateway.routers.{name}").router)
+    if app.state.settings.enable_docs:
+        docs_page.install(app)
+
+
+class _Pending(BaseRoute):
+    """Stands for the routes of the runtime until they are there: requests for them wait."""
+
+    _PATHS = re.compile(r"/(api|preview|docs|openapi\.json)(/|$)")
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        wanted = scope["type"] in ("http", "websocket") and self._PATHS.match(scope["path"])
+        return (Match.FULL if wanted else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["app"].state
+        await asyncio.wait([state.opening])
+        if state.start_error is not None:
+            raise UnavailableError("The server could not start; its log says why.")
+        await scope["app"].router(scope, receive, send)
 
 
 def _middleware(settings: GatewaySettings, authenticator: Authenticator, cookies: Cookies) -> list[Middleware]:

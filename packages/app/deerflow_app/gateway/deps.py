@@ -1,4 +1,4 @@
-"""What routes ask for: who is there, and the runtime that does the work."""
+"""What routes ask for: who is there, and the database and the runtime that do the work."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from starlette.requests import HTTPConnection
 
 from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.identity import Principal
+from deerflow.storage.database import Database
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.auth.credential import Credential
 from deerflow_app.gateway.settings import GatewaySettings
@@ -46,6 +47,13 @@ async def current_admin(principal: CurrentPrincipal) -> Principal:
 
 
 CurrentAdmin = Annotated[Principal, Depends(current_admin)]
+
+
+async def current_database(connection: HTTPConnection) -> Database:
+    return connection.app.state.database
+
+
+CurrentDatabase = Annotated[Database, Depends(current_database)]
 
 
 async def current_runtime(connection: HTTPConnection) -> Runtime:

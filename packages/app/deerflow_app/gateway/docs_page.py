@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from fastapi import FastAPI
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 
 _SOURCE = "https://cdn.jsdelivr.net"
 _VIEWER = f"{_SOURCE}/npm/swagger-ui-dist@5"
@@ -34,7 +34,11 @@ The description itself is at <a href="/openapi.json">/openapi.json</a>, for any 
 
 
 def install(app: FastAPI) -> None:
-    """Serve the page for what ``app`` describes."""
+    """Serve the page and the description itself, once all routes are there."""
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description() -> JSONResponse:
+        return JSONResponse(app.openapi())
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:

@@ -10,7 +10,8 @@ from typing import Any
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
-from deerflow_app.gateway.app import create_app
+from deerflow.storage.database import Database
+from deerflow_app.gateway.app import add_routes, create_app
 from deerflow_app.gateway.settings import GatewaySettings
 
 
@@ -21,7 +22,11 @@ def description() -> dict[str, Any]:
         config = directory / "config.yaml"
         config.write_text("{}")
         settings = GatewaySettings(data_dir=directory, auth_secret="signs nothing: no request is ever answered")
-        return create_app(Runtime(ConfigSource(config), Paths(directory)), settings).openapi()
+        app = create_app(
+            Database(directory / "deerflow.db"), settings, lambda: Runtime(ConfigSource(config), Paths(directory))
+        )
+        add_routes(app)
+        return app.openapi()
 
 
 if __name__ == "__main__":

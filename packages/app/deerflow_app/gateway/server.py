@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import errno
 import json
+import logging
 import os
 import secrets
 import signal
@@ -20,6 +21,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
+from deerflow.config import ConfigError
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.bounded_http import BoundedHttp
@@ -28,6 +30,9 @@ from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
     from deerflow.runtime import Runtime
+    from deerflow.storage.database import Database
+
+logger = logging.getLogger(__name__)
 
 _STOP_SECONDS = 5
 _BACKLOG = 2048
@@ -38,18 +43,22 @@ class ServerError(Exception):
 
 
 def serve(
-    runtime: Runtime,
+    database: Database,
     settings: GatewaySettings,
+    make_runtime: Callable[[], Runtime],
     *,
     config_file: Path | None = None,
     on_start: Callable[[str], None] | None = None,
+    on_open: Callable[[], None] | None = None,
     on_setup: Callable[[str], None] | None = None,
 ) -> int:
-    """Serve until SIGINT or SIGTERM, then finish requests and close ``runtime``; returns the exit code of the process.
+    """Serve until SIGINT or SIGTERM, then finish requests and close the runtime; returns the exit code of the process.
 
     Args:
         config_file: what local programs are told that the configuration comes from.
+        make_runtime: called in a thread once connections are accepted.
         on_start: called with the address once connections are accepted.
+        on_open: called once runs can begin.
         on_setup: called then, too, with the setup code, if someone elsewhere could make the first administrator.
 
     Raises:
@@ -57,9 +66,16 @@ def serve(
     """
     settings = dataclasses.replace(settings, internal_token=settings.internal_token or secrets.token_urlsafe(32))
     with contextlib.closing(_listen(settings.host, settings.port)) as listener:
-        app = create_app(runtime, settings)
+        app = create_app(database, settings, make_runtime)
+
+        def opened(opening: asyncio.Task[None]) -> None:
+            if opening.cancelled() or opening.exception():
+                server.should_exit = True
+            elif on_open:
+                on_open()
 
         async def began() -> None:
+            app.state.opening.add_done_callback(opened)
             if on_start:
                 on_start(announcement.url)
             with contextlib.suppress(DatabaseError):  # those who ask for something are told of it
@@ -77,13 +93,20 @@ def serve(
             http=BoundedHttp,
         )
         server = _Server(config, announcement, began)
+        code = 0
         try:
             server.run(sockets=[listener])
-        except SystemExit:  # how uvicorn tells that the runtime could not start; it has logged why
-            if app.state.start_error is not None:
-                raise ServerError(str(app.state.start_error)) from app.state.start_error
-            return 1
-    return 0
+        except SystemExit:  # uvicorn could not start the application; it has logged why
+            code = 1
+        error = app.state.start_error
+        if isinstance(error, DatabaseError):
+            raise ServerError(str(error)) from error
+        if isinstance(error, ConfigError):
+            raise error
+        if error is not None:
+            logger.error("The runtime could not start.", exc_info=error)
+            code = 1
+    return code
 
 
 class _WithoutTraceback:

@@ -8,7 +8,7 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from deerflow_app.gateway.deps import CurrentRuntime
+from deerflow_app.gateway.deps import CurrentDatabase
 
 router = APIRouter(tags=["system"])
 
@@ -44,8 +44,8 @@ async def health() -> Health:
 
 
 @router.get("/api/ok", summary="Whether the database answers")
-async def ok(runtime: CurrentRuntime) -> Ok:
-    await runtime.database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
+async def ok(database: CurrentDatabase) -> Ok:
+    await database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
     return Ok()
 
 

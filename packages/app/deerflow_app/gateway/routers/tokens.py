@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deerflow.accounts.tokens import ApiToken, Scope, TokenRepository
 from deerflow.errors import ForbiddenError
 from deerflow.identity import Principal
-from deerflow_app.gateway.deps import CurrentCredential, CurrentRuntime
+from deerflow_app.gateway.deps import CurrentCredential, CurrentDatabase
 from deerflow_app.gateway.moments import Moment
 
 router = APIRouter(tags=["tokens"])
@@ -44,25 +44,27 @@ class Tokens(BaseModel):
 
 
 @router.get("/api/v1/auth/tokens", summary="One's API tokens, newest first")
-async def list_tokens(credential: CurrentCredential, runtime: CurrentRuntime) -> Tokens:
-    found = await TokenRepository(runtime.database).list(credential.principal)
+async def list_tokens(credential: CurrentCredential, database: CurrentDatabase) -> Tokens:
+    found = await TokenRepository(database).list(credential.principal)
     return Tokens(tokens=[Token(**_fields(token)) for token in found])
 
 
 @router.post("/api/v1/auth/tokens", status_code=201, summary="Make an API token")
-async def create_token(body: NewToken, credential: CurrentCredential, runtime: CurrentRuntime) -> CreatedToken:
+async def create_token(body: NewToken, credential: CurrentCredential, database: CurrentDatabase) -> CreatedToken:
     if credential.user is None:
         raise ForbiddenError("API tokens belong to accounts. Sign in with one first.")
     _check_scopes(body.scopes, credential.principal)
     lifetime = timedelta(days=body.expires_in_days) if body.expires_in_days else None
-    tokens = TokenRepository(runtime.database)
+    tokens = TokenRepository(database)
     token, value = await tokens.create(credential.principal, body.name, tuple(body.scopes), lifetime=lifetime)
     return CreatedToken(**_fields(token), token=value)
 
 
 @router.delete("/api/v1/auth/tokens/{token_id}", status_code=204, summary="Revoke an API token")
-async def revoke_token(token_id: str, request: Request, credential: CurrentCredential, runtime: CurrentRuntime) -> None:
-    await TokenRepository(runtime.database).revoke(credential.principal, token_id)
+async def revoke_token(
+    token_id: str, request: Request, credential: CurrentCredential, database: CurrentDatabase
+) -> None:
+    await TokenRepository(database).revoke(credential.principal, token_id)
     request.app.state.authenticator.forget()
 
 

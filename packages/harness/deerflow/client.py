@@ -18,7 +18,8 @@ from deerflow.context import RunContext
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
-from deerflow.files.thread_files import ThreadFiles, list_artifacts, read_artifact, upload_entry
+from deerflow.files.artifacts import list_artifacts, read_artifact
+from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
@@ -121,7 +122,7 @@ class DeerFlowClient:
         )
         self._available_skills = available_skills
         self._principal = LOCAL_PRINCIPAL
-        self._files = ThreadFiles(paths, self._principal)
+        self._files = LocalUploads(paths, self._principal)
         self._runs = RunStore(self._database)
         self._loop = _LoopThread()
         self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()

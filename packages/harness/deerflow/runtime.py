@@ -22,7 +22,7 @@ from deerflow.features.store import StoreService
 from deerflow.features.suggestions import SuggestionService
 from deerflow.features.titles import TITLE, TitleJob
 from deerflow.features.webhooks import WEBHOOK, WebhookJob
-from deerflow.files.history import record_run
+from deerflow.files.versions import record_run
 from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.runs.agent_provider import Workshop

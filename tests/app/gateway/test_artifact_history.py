@@ -14,7 +14,7 @@ from tests.support.files_app import FilesApp, files_app
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.files.directories import thread_files
-from deerflow.files.history import versions_of
+from deerflow.files.versions import versions_of
 from deerflow.runtime import Runtime
 
 from .conftest import Gateway, opened, settings_for

@@ -16,8 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from deerflow.errors import RequestError
-from deerflow.files.content import FileContent
-from deerflow.files.media_types import charset
+from deerflow.files.content import FileContent, charset
 
 CHUNK = 1 << 19
 

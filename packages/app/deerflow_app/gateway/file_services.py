@@ -6,10 +6,9 @@ from typing import Annotated
 
 from fastapi import Depends
 
+from deerflow.files.archive import ThreadArchive
 from deerflow.files.artifacts import ArtifactService
-from deerflow.files.history import ArtifactHistory
 from deerflow.files.previews import PreviewService
-from deerflow.files.thread_archive import ThreadArchive
 from deerflow.files.uploads import UploadService
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.deps import CurrentRuntime, CurrentSettings
@@ -23,10 +22,6 @@ async def thread_archive(runtime: CurrentRuntime) -> ThreadArchive:
     return ThreadArchive(runtime.paths, runtime.threads.transcript)
 
 
-async def artifact_history(runtime: CurrentRuntime) -> ArtifactHistory:
-    return ArtifactHistory(runtime.paths, ThreadRepository(runtime.database))
-
-
 async def upload_service(runtime: CurrentRuntime) -> UploadService:
     return UploadService(runtime.paths, ThreadRepository(runtime.database))
 
@@ -37,6 +32,5 @@ async def preview_service(runtime: CurrentRuntime, settings: CurrentSettings) ->
 
 CurrentArtifacts = Annotated[ArtifactService, Depends(artifact_service)]
 CurrentThreadArchive = Annotated[ThreadArchive, Depends(thread_archive)]
-CurrentHistory = Annotated[ArtifactHistory, Depends(artifact_history)]
 CurrentUploads = Annotated[UploadService, Depends(upload_service)]
 CurrentPreviews = Annotated[PreviewService, Depends(preview_service)]

@@ -1,19 +1,26 @@
-"""Archives: a thread's files as one, and one file out of one, both without ever holding much."""
+"""Archives: a thread's files as one ZIP, and one file out of a ZIP, both without ever holding much."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
 from contextlib import closing
+from threading import Lock
 
+from deerflow.config import Paths
+from deerflow.config.paths import VIRTUAL_ROOT
 from deerflow.errors import NotFoundError, RequestError, TooLargeError
 from deerflow.files.content import MemoryFile
+from deerflow.files.directories import file_requests, regular_files, thread_files
+from deerflow.identity import Principal
 from deerflow.sandbox.files import SandboxFiles
-from deerflow.sandbox.interface import SandboxFileError
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, SandboxFileError
+from deerflow.threads.transcript import TranscriptView
 
 MAX_MEMBER_BYTES = 16 << 20
 MAX_DIRECTORY_BYTES = 4 << 20
@@ -148,3 +155,63 @@ def _check_directory(fd: int) -> None:
     # 64-bit archives say it elsewhere; nothing that small needs one.
     if directory_bytes > MAX_DIRECTORY_BYTES or b"PK\x06\x07" in tail:
         raise TooLargeError("The archive lists too many files. Download it instead.")
+
+
+class ThreadArchive:
+    """A conversation together with its files, to keep or to pass on."""
+
+    def __init__(self, paths: Paths, transcript: TranscriptView) -> None:
+        self._paths = paths
+        self._transcript = transcript
+
+    async def pieces(self, principal: Principal, thread_id: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+        """A ZIP's name, and its content as it is made: ``conversation.md`` and ``.json``, ``outputs/``, ``uploads/``.
+
+        Links are left out. Raises NotFoundError.
+        """
+        name, markdown = await self._transcript.export(principal, thread_id, "md")
+        _, json = await self._transcript.export(principal, thread_id, "json")
+        documents = {"conversation.md": markdown, "conversation.json": json}
+        pieces = pieces_off_loop(self._zip(thread_id, principal.user_id, documents))
+        return name.removesuffix(".md") + ".zip", pieces
+
+    def _zip(self, thread_id: str, user_id: str, documents: Mapping[str, bytes]) -> Generator[bytes, None, None]:
+        with thread_files(self._paths, thread_id, user_id) as files:
+            with file_requests(VIRTUAL_ROOT):
+                found = [entry.path for root in (OUTPUTS, UPLOADS) for entry in regular_files(files, root).files]
+            yield from zip_files(files, VIRTUAL_ROOT, found, documents)
+
+
+async def pieces_off_loop(generator: Generator[bytes, None, None]) -> AsyncGenerator[bytes, None]:
+    """What ``generator`` yields, but for empty pieces; each step runs on a thread. It is closed at the end, however that comes."""
+    steps = _Steps(generator)
+    try:
+        while (piece := await asyncio.to_thread(steps.next)) is not None:
+            if piece:
+                yield piece
+    finally:
+        steps.close()
+
+
+class _Steps:
+    """Lets one thread step and another close: a step that nobody waits for any more closes when it is done."""
+
+    def __init__(self, generator: Generator[bytes, None, None]) -> None:
+        self._generator = generator
+        self._closed = False
+        self._lock = Lock()
+
+    def next(self) -> bytes | None:
+        with self._lock:
+            piece = None if self._closed else next(self._generator, None)
+        if self._closed:
+            self.close()
+        return piece
+
+    def close(self) -> None:
+        self._closed = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._generator.close()
+            finally:
+                self._lock.release()

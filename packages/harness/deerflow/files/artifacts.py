@@ -1,33 +1,33 @@
-"""What a thread's person sees, takes and corrects of the files that the agent made."""
+"""What a thread's person sees, takes and corrects of the files that the agent made, now and as they were."""
 
 from __future__ import annotations
 
 import asyncio
+import builtins
 import fcntl
 import logging
+import mimetypes
 import os
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 
 from deerflow.config.paths import Paths
-from deerflow.errors import ConflictError, InvalidRequestError, RequestError, TooLargeError
-from deerflow.files.archive import read_member, zip_files
+from deerflow.context import RunContext
+from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
+from deerflow.files.archive import pieces_off_loop, read_member, zip_files
 from deerflow.files.content import FileContent, OpenFile
-from deerflow.files.directories import file_requests, thread_files, virtual_path
-from deerflow.files.history import versions_of
-from deerflow.files.pump import pieces_off_loop
+from deerflow.files.directories import Listing, file_requests, regular_files, thread_files, virtual_path
+from deerflow.files.versions import RunChanges, Version, versions_of
 from deerflow.identity import Principal
 from deerflow.sandbox.files import SandboxFiles
-from deerflow.sandbox.interface import OUTPUTS, Entry
+from deerflow.sandbox.files.errors import shown_path
+from deerflow.sandbox.interface import OUTPUTS
 from deerflow.storage.threads import ThreadRepository
 
 logger = logging.getLogger(__name__)
 
-MAX_LISTED = 5000
 MAX_EDIT_BYTES = 5 << 20
 
-_DEPTH = 32
 _SKILL = ".skill/"
 
 
@@ -36,14 +36,6 @@ class ChangedError(RequestError):
 
     status = 412
     code = "precondition_failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Regular files of a directory, by path. ``truncated``: there are more."""
-
-    files: list[Entry]
-    truncated: bool
 
 
 class ArtifactService:
@@ -92,6 +84,22 @@ class ArtifactService:
         await self._threads.get(principal, thread_id)
         return pieces_off_loop(self._zip(thread_id, principal.user_id))
 
+    async def changes(self, principal: Principal, thread_id: str) -> builtins.list[RunChanges]:
+        """What each run created, modified and deleted, the newest run first. Raises NotFoundError."""
+        await self._threads.get(principal, thread_id)
+        return await asyncio.to_thread(versions_of(self._paths, thread_id, principal.user_id).changes)
+
+    async def versions(self, principal: Principal, thread_id: str, path: str) -> builtins.list[Version]:
+        """What is kept of a file, the newest first. Raises NotFoundError, or RequestError for a path of no thread."""
+        await self._threads.get(principal, thread_id)
+        kept = versions_of(self._paths, thread_id, principal.user_id)
+        return await asyncio.to_thread(kept.versions, virtual_path(path))
+
+    async def open_version(self, principal: Principal, thread_id: str, path: str, version: int) -> FileContent:
+        """A version of a file; the caller closes it. Raises as ``versions``, and if it is not kept any more."""
+        await self._threads.get(principal, thread_id)
+        return await asyncio.to_thread(self._open_version, thread_id, principal.user_id, virtual_path(path), version)
+
     # blocking -------------------------------------------------------------------------------------------------------
 
     def _list(self, thread_id: str, user_id: str) -> Listing:
@@ -110,6 +118,13 @@ class ArtifactService:
             if member and (entry := files.stat(archive + _SKILL[:-1])) is not None and entry.kind == "file":
                 return read_member(files.open_fd(archive + _SKILL[:-1]), member)
             return OpenFile(files.open_fd(path), path.rsplit("/", 1)[-1])
+
+    def _open_version(self, thread_id: str, user_id: str, path: str, version: int) -> FileContent:
+        try:
+            fd = versions_of(self._paths, thread_id, user_id).open(path, version)
+        except FileNotFoundError:
+            raise NotFoundError(f"Version {version} of {shown_path(path)} is not kept (any more).") from None
+        return OpenFile(fd, path.rsplit("/", 1)[-1])
 
     def _write(self, thread_id: str, user_id: str, path: str, data: bytes, etag: str) -> FileContent:
         name = path.rsplit("/", 1)[-1]
@@ -130,14 +145,6 @@ class ArtifactService:
             logger.warning("No version is kept of an edit in thread %s.", thread_id, exc_info=True)
 
 
-def regular_files(files: SandboxFiles, root: str) -> Listing:
-    """What lies below the directory ``root``, if there is one. Blocks."""
-    if files.stat(root) is None:
-        return Listing([], False)
-    entries, cut = files.list(root, _DEPTH, MAX_LISTED)
-    return Listing([entry for entry in entries if entry.kind == "file"], cut)
-
-
 @contextmanager
 def _held(fd: int) -> Iterator[None]:
     """Keep other editors out, those in other processes too. The descriptor is closed at the end."""
@@ -149,3 +156,25 @@ def _held(fd: int) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+async def read_artifact(context: RunContext, path: str) -> tuple[bytes, str]:
+    """Content and MIME type of a file of the thread, by its virtual path; a leading slash may be missing.
+
+    Raises:
+        SandboxFileNotFoundError, SandboxPermissionError, SandboxFileError: no such file, outside, not a file.
+    """
+    sandbox, virtual = await context.sandbox(), "/" + path.lstrip("/")
+    data, size = await sandbox.read(virtual)
+    parts = [data]
+    while data and sum(map(len, parts)) < size:
+        data, size = await sandbox.read(virtual, offset=sum(map(len, parts)))
+        parts.append(data)
+    mime, _ = await asyncio.to_thread(mimetypes.guess_type, path)  # its first call reads the system's tables
+    return b"".join(parts), mime or "application/octet-stream"
+
+
+async def list_artifacts(context: RunContext, presented: Sequence[str]) -> list[str]:
+    """Virtual paths of what was presented, then of everything else in the outputs directory."""
+    entries, _ = await (await context.sandbox()).list(OUTPUTS, depth=8)
+    return list(dict.fromkeys([*presented, *(entry.path for entry in entries if entry.kind == "file")]))

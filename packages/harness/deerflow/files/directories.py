@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
@@ -16,11 +17,15 @@ from deerflow.sandbox.interface import (
     OUTPUTS,
     UPLOADS,
     WORKSPACE,
+    Entry,
     Mount,
     SandboxFileError,
     SandboxFileNotFoundError,
     SandboxPermissionError,
 )
+
+MAX_LISTED = 5000
+_DEPTH = 32
 
 
 class DiskFullError(RequestError):
@@ -82,3 +87,19 @@ def file_requests(path: str) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFullError("The server's disk is full. Delete files or ask who runs it for room.") from None
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Regular files of a directory, by path. ``truncated``: there are more."""
+
+    files: list[Entry]
+    truncated: bool
+
+
+def regular_files(files: SandboxFiles, root: str) -> Listing:
+    """What lies below the directory ``root``, if there is one. Blocks."""
+    if files.stat(root) is None:
+        return Listing([], False)
+    entries, cut = files.list(root, _DEPTH, MAX_LISTED)
+    return Listing([entry for entry in entries if entry.kind == "file"], cut)

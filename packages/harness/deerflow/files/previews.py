@@ -7,16 +7,13 @@ a session: whoever has it may read one directory until it expires, and nothing e
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hashlib
 import hmac
-import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 from urllib.parse import quote_from_bytes
+
+import jwt
 
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.errors import ForbiddenError, NotFoundError, RequestError
@@ -29,6 +26,7 @@ LIFETIME = 3600
 """Seconds that an address works."""
 
 INDEX = "index.html"
+_ALGORITHM = "HS256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class PreviewService:
         """``secret``: the server's, the same in all its processes; the key is derived from it."""
         self._paths = paths
         self._threads = threads
-        self._key = hmac.digest(secret.encode(), b"deerflow preview 1", "sha256")
+        self._key = hmac.digest(secret.encode(), b"deerflow preview 2", "sha256")
         self._now = now
 
     async def create(self, principal: Principal, thread_id: str, path: str, *, network: bool = False) -> Preview:
@@ -79,12 +77,16 @@ class PreviewService:
         await self._threads.get(principal, thread_id)
         directory, page = await asyncio.to_thread(self._place, thread_id, principal.user_id, virtual_path(path))
         expires = int(self._now()) + LIFETIME
-        token = self._sign(_Grant(principal.user_id, thread_id, directory, network, expires))
+        grant = _Grant(principal.user_id, thread_id, directory, network, expires)
+        token = jwt.encode(asdict(grant), self._key, _ALGORITHM)
         return Preview(f"/preview/{token}/{_quoted(page)}", expires)
 
     async def open(self, token: str, path: str) -> SiteFile:
         """A file of a preview; the caller closes it. Raises NotFoundError, also if ``token`` is forged or expired."""
-        grant = self._read(token)
+        try:
+            grant = _Grant(**jwt.decode(token, self._key, [_ALGORITHM]))
+        except jwt.InvalidTokenError:
+            grant = None
         if grant is None or grant.expires <= self._now():
             raise NotFoundError("This preview does not exist or has expired. Open it again from its thread.")
         return await asyncio.to_thread(self._open, grant, path)
@@ -119,35 +121,6 @@ class PreviewService:
                 return SiteFile(OpenFile(fd, wanted.rsplit("/", 1)[-1]), grant.network)
         except RequestError:
             raise NotFoundError("There is no such file in this preview.") from None
-
-    # tokens ---------------------------------------------------------------------------------------------------------
-
-    def _sign(self, grant: _Grant) -> str:
-        values = [grant.user, grant.thread, grant.directory, grant.network, grant.expires]
-        payload = json.dumps(values, separators=(",", ":")).encode()
-        return f"{_encoded(payload)}.{_encoded(self._mac(payload))}"
-
-    def _read(self, token: str) -> _Grant | None:
-        payload, _, mac = token.partition(".")
-        try:
-            data = _decoded(payload)
-            if not hmac.compare_digest(_decoded(mac), self._mac(data)):
-                return None
-        except (binascii.Error, ValueError):
-            return None
-        values: list[Any] = json.loads(data)
-        return _Grant(*values)
-
-    def _mac(self, payload: bytes) -> bytes:
-        return hmac.digest(self._key, payload, hashlib.sha256)
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _decoded(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 def _quoted(path: str) -> str:

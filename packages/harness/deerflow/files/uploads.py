@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import quote
 
 from deerflow.config.paths import Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
@@ -14,7 +15,7 @@ from deerflow.files.directories import file_requests
 from deerflow.identity import Principal, check_id
 from deerflow.storage.threads import ThreadRepository
 from deerflow.uploads.staging import Staging
-from deerflow.uploads.store import PathTraversalError, Upload, delete_upload, list_uploads
+from deerflow.uploads.store import PathTraversalError, Upload, delete_upload, list_uploads, save_upload
 
 _BLOCK = 1 << 20
 _MEGABYTE = 1 << 20
@@ -153,3 +154,57 @@ class UploadService:
     def _too_large(self, name: str) -> str:
         one, all_ = self.limits.file_bytes / _MEGABYTE, self.limits.total_bytes / _MEGABYTE
         return f"{name} is too large: a file may have {one:g} MB, all files of one upload together {all_:g} MB."
+
+
+class LocalUploads:
+    """Uploads of one person's threads, from files of this machine."""
+
+    def __init__(self, paths: Paths, principal: Principal) -> None:
+        self._paths = paths
+        self._user = principal.user_id
+
+    async def upload(self, thread_id: str, files: Sequence[str | Path]) -> list[Upload]:
+        """Copy files into the thread's uploads. All are checked before any is copied.
+
+        Raises:
+            FileNotFoundError: a file does not exist.
+            ValueError: a directory, an unusable name or an invalid thread id.
+        """
+        sources = [Path(file).expanduser() for file in files]
+        return await asyncio.to_thread(self._copy, check_id(thread_id, "thread id"), sources)
+
+    def _copy(self, thread_id: str, sources: Sequence[Path]) -> list[Upload]:
+        for source in sources:
+            if not source.exists():
+                raise FileNotFoundError(f"No such file: {source}")
+            if not source.is_file():
+                raise ValueError(f"Not a regular file: {source}")
+        self._paths.ensure_thread_dirs(thread_id, self._user)
+        saved = []
+        for source in sources:
+            with source.open("rb") as stream:
+                saved.append(save_upload(stream, source.name, self._uploads(thread_id)))
+        return saved
+
+    async def list(self, thread_id: str) -> list[Upload]:
+        return await asyncio.to_thread(list_uploads, self._uploads(thread_id))
+
+    async def delete(self, thread_id: str, filename: str) -> None:
+        """Raises FileNotFoundError, or PathTraversalError for a name that leads elsewhere."""
+        await asyncio.to_thread(delete_upload, self._uploads(thread_id), filename)
+
+    def _uploads(self, thread_id: str) -> Path:
+        return self._paths.uploads(check_id(thread_id, "thread id"), self._user)
+
+
+def upload_entry(thread_id: str, upload: Upload, original: str | None = None) -> dict[str, Any]:
+    """An upload as HTTP and client show it; ``original_filename`` when a free name had to be found."""
+    url = f"/api/threads/{thread_id}/artifacts/mnt/user-data/uploads/{quote(upload.filename)}"
+    entry = {
+        "filename": upload.filename,
+        "size": str(upload.size),
+        "path": upload.path,
+        "virtual_path": upload.path,
+        "artifact_url": url,
+    }
+    return entry | ({"original_filename": original} if original and original != upload.filename else {})

@@ -9,6 +9,7 @@ The directory is none of the sandbox's. Everything in it is bounded; it goes wit
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import logging
@@ -18,13 +19,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
+from deerflow.config import Paths
+from deerflow.files.directories import thread_files
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import OUTPUTS, WORKSPACE, Entry, SandboxFileError
 from deerflow.storage.tables import utc_now
+
+if TYPE_CHECKING:
+    from deerflow.storage.runs import Run
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +88,30 @@ class _Manifest(BaseModel):
     seen: dict[str, _Seen] = {}
     versions: dict[str, list[Version]] = {}
     runs: list[RunChanges] = []
+
+
+def versions_of(paths: Paths, thread_id: str, user_id: str) -> FileVersions:
+    return FileVersions(paths.thread_dir(thread_id, user_id) / "versions")
+
+
+async def record_run(paths: Paths, run: Run) -> bool:
+    """Keep what ``run``, which has ended and whose thread is still held, did to files. Whether it did something.
+
+    Never raises for what goes wrong: a version that is not kept is no reason for anything to fail.
+    """
+    try:
+        return await asyncio.to_thread(_record, paths, run)
+    except FileNotFoundError:
+        return False  # the thread has no directory, or was deleted
+    except Exception:
+        logger.warning("What run %s did to files could not be kept.", run.run_id, exc_info=True)
+        return False
+
+
+def _record(paths: Paths, run: Run) -> bool:
+    with thread_files(paths, run.thread_id, run.user_id) as files:
+        kept = versions_of(paths, run.thread_id, run.user_id)
+        return kept.record_run(files, run.run_id, since=run.started_at) is not None
 
 
 class FileVersions:

@@ -12,8 +12,7 @@ from starlette.responses import StreamingResponse
 
 from deerflow.errors import RequestError, TooLargeError
 from deerflow.files.artifacts import MAX_EDIT_BYTES
-from deerflow.files.content import FileContent
-from deerflow.files.media_types import media_type
+from deerflow.files.content import FileContent, media_type
 from deerflow.files.versions import RunChanges
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry
@@ -21,7 +20,7 @@ from deerflow_app.gateway.convertors import FILE_PATH
 from deerflow_app.gateway.deps import CurrentPrincipal
 from deerflow_app.gateway.errors import ErrorBody
 from deerflow_app.gateway.file_response import content_disposition, file_response, raw_path_after, with_charset
-from deerflow_app.gateway.file_services import CurrentArtifacts, CurrentHistory
+from deerflow_app.gateway.file_services import CurrentArtifacts
 
 router = APIRouter(tags=["artifacts"])
 
@@ -102,17 +101,17 @@ async def download_all(thread_id: str, principal: CurrentPrincipal, artifacts: C
 
 
 @router.get("/api/threads/{thread_id}/changes", summary="What each run did to files")
-async def list_changes(thread_id: str, principal: CurrentPrincipal, history: CurrentHistory) -> list[RunChanges]:
+async def list_changes(thread_id: str, principal: CurrentPrincipal, artifacts: CurrentArtifacts) -> list[RunChanges]:
     """Outputs and workspace, the newest run first; runs that changed nothing are left out."""
-    return await history.changes(principal, thread_id)
+    return await artifacts.changes(principal, thread_id)
 
 
 @router.get("/api/threads/{thread_id}/artifacts/versions", summary="List the versions of a delivered file")
 async def list_versions(
-    thread_id: str, path: str, principal: CurrentPrincipal, history: CurrentHistory
+    thread_id: str, path: str, principal: CurrentPrincipal, artifacts: CurrentArtifacts
 ) -> list[ArtifactVersion]:
     """The newest first. One is kept at the end of each run that changed the file, and for each edit; not of large files."""
-    kept = await history.versions(principal, thread_id, path)
+    kept = await artifacts.versions(principal, thread_id, path)
     return [ArtifactVersion.model_validate(version, from_attributes=True) for version in kept]
 
 
@@ -129,7 +128,6 @@ async def read_artifact(
     request: Request,
     principal: CurrentPrincipal,
     artifacts: CurrentArtifacts,
-    history: CurrentHistory,
     download: bool = False,
     version: int | None = None,
 ) -> Response:
@@ -142,7 +140,7 @@ async def read_artifact(
     if version is None:
         content = await artifacts.open(principal, thread_id, path)
     else:
-        content = await history.open(principal, thread_id, path, version)
+        content = await artifacts.open_version(principal, thread_id, path, version)
     kind = media_type(content.name, content.head)
     headers = _HEADERS | ({"cache-control": "private, max-age=300"} if ".skill/" in path else {})
     attached = download or kind in _ACTIVE or not kind.startswith(_SHOWN)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import RedirectResponse
 
-from deerflow.files.media_types import media_type
+from deerflow.files.content import media_type
 from deerflow_app.gateway.convertors import FILE_PATH
 from deerflow_app.gateway.deps import CurrentPrincipal
 from deerflow_app.gateway.file_response import file_response, raw_path_after, with_charset

@@ -12,8 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
 from deerflow.errors import TooLargeError
-from deerflow.files.thread_files import upload_entry
-from deerflow.files.uploads import UploadLimits
+from deerflow.files.uploads import UploadLimits, upload_entry
 from deerflow_app.gateway.deps import CurrentPrincipal
 from deerflow_app.gateway.errors import ErrorBody
 from deerflow_app.gateway.file_services import CurrentUploads

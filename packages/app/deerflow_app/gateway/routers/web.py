@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from deerflow.files.media_types import media_type
+from deerflow.files.content import media_type
 from deerflow_app.gateway.convertors import WEB_PATH
 from deerflow_app.gateway.file_response import file_response, with_charset
 from deerflow_app.gateway.web_files import WebFiles

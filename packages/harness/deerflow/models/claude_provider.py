@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import anthropic
 from langchain_anthropic import ChatAnthropic
@@ -20,6 +21,7 @@ from tenacity import AsyncRetrying, Retrying
 
 from deerflow.models import claude_payload as shape
 from deerflow.models.credentials import is_oauth_token, load_claude_credential
+from deerflow.models.failures import model_error
 from deerflow.models.resilience import aretry_stream, retry_policy, retry_stream
 from deerflow.models.tool_arguments import StreamedArguments
 
@@ -28,18 +30,6 @@ OAUTH_BETAS = ("oauth-2025-04-20", "interleaved-thinking-2025-05-14")
 RETRYABLE_STREAM_ERRORS = frozenset({"overloaded_error", "api_error", "rate_limit_error", "timeout_error"})
 ALWAYS_THINKING = ("claude-fable-5", "claude-opus-5-5", "claude-sonnet-5-5")
 KEY_NAMES = ("anthropic_api_key", "api_key")
-
-
-class ClaudeStreamError(ModelAPIError):
-    """The API reported a failure inside a stream that had begun. ``code`` is Anthropic's error type."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"The Anthropic API broke off its answer ({code}): {message}")
-        self.code = code
-
-
-class ClaudeStreamInterruptedError(ModelConnectionError, ConnectionError):
-    """The connection ended before the answer did."""
 
 
 class ClaudeChatModel(ChatAnthropic):
@@ -140,14 +130,10 @@ class ClaudeChatModel(ChatAnthropic):
         opened = super()._stream
 
         def attempt() -> Generator[ChatGenerationChunk]:
-            complete, arguments = False, StreamedArguments()
-            try:
+            answer = _Answer(self._awaits_end(kwargs))
+            with answer.checked():
                 for chunk in opened(messages, *args, **kwargs):
-                    complete = complete or _is_last(chunk)
-                    yield from _with_spoilers(chunk, arguments)
-            except Exception as error:
-                _raise_classified(error)
-            self._require_complete(complete, kwargs)
+                    yield from answer.read(chunk)
 
         yield from retry_stream(attempt, self._retry_policy(), _is_empty)
 
@@ -157,25 +143,18 @@ class ClaudeChatModel(ChatAnthropic):
         opened = super()._astream
 
         async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
-            complete, arguments = False, StreamedArguments()
-            try:
+            answer = _Answer(self._awaits_end(kwargs))
+            with answer.checked():
                 async for chunk in opened(messages, *args, **kwargs):
-                    complete = complete or _is_last(chunk)
-                    for sent in _with_spoilers(chunk, arguments):
+                    for sent in answer.read(chunk):
                         yield sent
-            except Exception as error:
-                _raise_classified(error)
-            self._require_complete(complete, kwargs)
 
         async for chunk in aretry_stream(attempt, self._retry_policy(), _is_empty):
             yield chunk
 
-    def _require_complete(self, complete: bool, kwargs: Mapping[str, Any]) -> None:
+    def _awaits_end(self, kwargs: Mapping[str, Any]) -> bool:
         wanted = kwargs.get("stream_usage")
-        if not complete and (self.stream_usage if wanted is None else wanted):
-            raise ClaudeStreamInterruptedError(
-                "The connection to the Anthropic API ended in the middle of an answer. Try again."
-            )
+        return self.stream_usage if wanted is None else wanted
 
     def _retry_policy(self) -> dict[str, Any]:
         return retry_policy(self.retry_max_attempts, self.retry_base_delay)
@@ -223,12 +202,48 @@ def _is_last(chunk: ChatGenerationChunk) -> bool:
     return bool(chunk.message.response_metadata.get("stop_reason"))
 
 
-def _with_spoilers(chunk: ChatGenerationChunk, arguments: StreamedArguments) -> list[ChatGenerationChunk]:
-    if isinstance(chunk.message, AIMessageChunk):
-        arguments.add(chunk.message.tool_call_chunks)
-    if not _is_last(chunk) or not (spoilers := arguments.spoilers()):
-        return [chunk]
-    return [ChatGenerationChunk(message=AIMessageChunk(content=[], tool_call_chunks=spoilers)), chunk]
+class _Answer:
+    """One streamed answer: its broken arguments stay broken, and its failures say whether trying again may help."""
+
+    def __init__(self, awaits_end: bool) -> None:
+        self._awaits_end = awaits_end
+        self._arguments = StreamedArguments()
+
+    def read(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
+        if isinstance(chunk.message, AIMessageChunk):
+            self._arguments.add(chunk.message.tool_call_chunks)
+        if not _is_last(chunk):
+            return [chunk]
+        self._awaits_end = False
+        spoilers = self._arguments.spoilers()
+        broken = ChatGenerationChunk(message=AIMessageChunk(content=[], tool_call_chunks=spoilers))
+        return [broken, chunk] if spoilers else [chunk]
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """For the reading of the stream.
+
+        Raises:
+            ModelAPIError: the API reported a failure inside a stream that had begun.
+            ModelConnectionError: the connection ended before the answer did.
+        """
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, anthropic.APIStatusError) and error.response.status_code == 200:
+                detail = _mapping(_mapping(error.body).get("error"))
+                if (code := str(detail.get("type"))) in RETRYABLE_STREAM_ERRORS:
+                    text = f"The Anthropic API broke off its answer ({code}): {detail.get('message')}"
+                    raise model_error(ModelAPIError, text, code=code) from error
+            # The SDK lets its HTTP client's transport errors through while it streams; that client's package was renamed.
+            if any(base.__name__ == "TransportError" for base in type(error).__mro__):
+                text = f"The connection to the Anthropic API broke in the middle of an answer ({error!r})."
+                raise ModelConnectionError(text) from error
+            raise
+        if self._awaits_end:
+            raise ModelConnectionError(
+                "The connection to the Anthropic API ended in the middle of an answer. Try again."
+            )
 
 
 def _is_empty(chunk: ChatGenerationChunk) -> bool:
@@ -237,23 +252,5 @@ def _is_empty(chunk: ChatGenerationChunk) -> bool:
     return not message.content and not calls and not _is_last(chunk)
 
 
-def _raise_classified(error: Exception) -> NoReturn:
-    """Raise ``error`` anew as one that says whether trying again may help, if it does not say so itself."""
-    if isinstance(error, anthropic.APIStatusError) and error.response.status_code == 200:
-        kind, text = _stream_error(error.body)
-        if kind in RETRYABLE_STREAM_ERRORS:
-            raise ClaudeStreamError(kind, text) from error
-    # The SDK lets its HTTP client's transport errors through while it streams; that client's package was renamed.
-    if any(base.__name__ == "TransportError" for base in type(error).__mro__):
-        reason = f"{type(error).__name__}: {error}"
-        raise ClaudeStreamInterruptedError(
-            f"The connection to the Anthropic API broke in the middle of an answer ({reason})."
-        ) from error
-    raise error
-
-
-def _stream_error(body: object) -> tuple[str, str]:
-    detail = body.get("error") if isinstance(body, Mapping) else None
-    if not isinstance(detail, Mapping):
-        return "unknown", str(body)
-    return str(detail.get("type")), str(detail.get("message"))
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -14,7 +14,8 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openai.chat_models.base import _create_usage_metadata_responses
 
-from deerflow.models.openai_sse import EventDecoder
+from deerflow.models.failures import model_error
+from deerflow.models.sse import EventDecoder
 from deerflow.models.tool_arguments import spoiler
 
 DEFAULT_INSTRUCTIONS = "You are a helpful assistant."
@@ -28,13 +29,6 @@ ERRORS_BY_CODE: Mapping[str, type[ModelError]] = {
 }
 
 Item = dict[str, Any]
-
-
-def model_error(kind: type[ModelError], text: str, **facts: Any) -> ModelError:
-    """LangChain's error with what :func:`deerflow.models.failures.classify` reads: ``code`` or ``response``."""
-    error = kind(text)
-    vars(error).update(facts)
-    return error
 
 
 # --- requests --------------------------------------------------------------------------------------------------------

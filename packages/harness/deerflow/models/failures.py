@@ -10,6 +10,8 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
+from langchain_core.exceptions import ModelError
+
 DETAIL_LIMIT = 500
 
 
@@ -185,6 +187,13 @@ def explain(failure: Failure, *, model: str, provider: str) -> str:
     wait = f" It asks to wait {failure.retry_after:.0f} seconds." if failure.retry_after else ""
     text = _TABLE[failure.kind].explanation.format(model=model, key=key, wait=wait)
     return f"{text} The provider said: {failure.detail}" if failure.detail else text
+
+
+def model_error(kind: type[ModelError], text: str, **facts: Any) -> ModelError:
+    """LangChain's error with what :func:`classify` reads: ``code`` or ``response``."""
+    error = kind(text)
+    vars(error).update(facts)
+    return error
 
 
 def status_of(error: BaseException) -> int | None:

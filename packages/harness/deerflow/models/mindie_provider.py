@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import model_validator
 
-from deerflow.models.openai_wire import OpenAIWire
+from deerflow.models.openai import OpenAIWire
 from deerflow.models.openai_xml_calls import Found, parameter_schemas, parse_calls, render_calls
 
 PIECE = 15

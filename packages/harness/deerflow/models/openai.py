@@ -1,11 +1,391 @@
-"""OpenAI and every server that speaks its chat completions API."""
+"""Chat completions without the detours: what LangChain hands over is wire-shaped already, so it is posted as it is.
+
+``openai``'s ``chat.completions.create`` walks the whole history at every call and builds a pydantic object per chunk;
+LangChain converts every message and every tool schema again at every call. Together that is most of a run's CPU. Here
+each message is serialised once, each tool converted once, and chunks stay dictionaries. Keys, retries, time-outs,
+proxies and error classes remain the ``openai`` client's: the request goes through its public ``post``.
+"""
 
 from __future__ import annotations
 
-from langchain_openai import ChatOpenAI
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from deerflow.models.openai_wire import OpenAIWire
+import httpx2
+import openai
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, InvalidToolCall
+from langchain_core.messages.tool import invalid_tool_call
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.tools import BaseTool
+from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models.base import (
+    OpenAIContextOverflowError,
+    _handle_openai_api_error,
+    _handle_openai_bad_request,
+)
+from openai.resources.chat.completions import Completions
+from openai.types.chat import ChatCompletion
+from pydantic import PrivateAttr, model_validator
+
+from deerflow.models.openai_cache import RecentMap, message_key, to_json
+from deerflow.models.openai_chunks import aread_chunks, read_chunks
+from deerflow.turns import Turns
+
+if TYPE_CHECKING:
+    from langchain_openai.chat_models.base import BaseChatOpenAI as _Model
+else:
+    # Only private attributes here: a mixin that brought the fields along would undo what its sibling made of them.
+    from pydantic import BaseModel as _Model
+
+PATH = "/chat/completions"
+TIMEOUT = 600.0
+"""Seconds of silence; OpenAI's own default."""
+CONNECT_TIMEOUT = 30.0
+PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
+KEPT_BYTES = 8 * 1024 * 1024
+KEPT_TOOLS = 256
+TRANSPORT_PARAMETERS = ("extra_headers", "extra_query", "extra_body", "timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A request body and the options of the ``openai`` client's ``post``."""
+
+    body: bytes
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WireTool:
+    """A converted tool, and what it was made from, so that a changed tool is converted again."""
+
+    source: object
+    marks: tuple[object, ...]
+    wire: dict[str, Any]
+
+
+class OpenAIWire(_Model):
+    """Mixin for ``ChatOpenAI`` and its kin, to stand before them: ``class Model(OpenAIWire, ChatOpenAI)``.
+
+    The Responses API, ``response_format``, response headers, Azure and injected clients take the parent's way.
+    """
+
+    _message_bytes: RecentMap[Hashable, bytes] = PrivateAttr(default_factory=lambda: RecentMap(KEPT_BYTES))
+    _wire_tools: RecentMap[tuple[int, bool | None], WireTool] = PrivateAttr(
+        default_factory=lambda: RecentMap(KEPT_TOOLS)
+    )
+
+    _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = PrivateAttr(default_factory=WeakKeyDictionary)
+    """Of answers that begin: a provider that was stuck lets hundreds go at once."""
+
+    @classmethod
+    def get_lc_namespace(cls) -> list[str]:
+        """Where LangChain's ``load`` finds the class; the parent would name itself."""
+        return cls.__module__.split(".")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_connections(cls, values: Any) -> Any:
+        """A connection pool per model, and a time-out for every call.
+
+        LangChain shares an asynchronous HTTP client between all models of a URL, whatever event loop they run on, and a
+        connection of a loop that has ended cannot be used again. A ``Timeout`` object, other than a number, keeps it from
+        sharing. Without any time-out a silent server would hold a run for ever.
+        """
+        if not isinstance(values, dict):
+            return values
+        given = values.get("timeout", values.get("request_timeout"))
+        if given is None or isinstance(given, int | float):
+            values = {name: value for name, value in values.items() if name != "request_timeout"}
+            values["timeout"] = httpx2.Timeout(TIMEOUT if given is None else given, connect=given or CONNECT_TIMEOUT)
+        return values
+
+    # --- hooks of a provider --------------------------------------------------------------------------------------
+
+    def _wire_message(self, message: BaseMessage, wire: dict[str, Any]) -> dict[str, Any]:
+        """A message as this provider wants it. ``wire`` is OpenAI's form and may be changed in place."""
+        return wire
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+        if "messages" in payload:
+            messages = self._convert_input(input_).to_messages()
+            payload["messages"] = [
+                self._wire_message(message, wire) for message, wire in zip(messages, payload["messages"], strict=True)
+            ]
+        return payload
+
+    def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        """What LangChain does not take from this provider's answers and deltas: kept in ``additional_kwargs``."""
+        return {}
+
+    def _annotate(self, message: BaseMessage, answer: Mapping[str, Any]) -> None:
+        """Keep a provider's own fields with a message."""
+        if fields := self._own_fields(answer):
+            message.additional_kwargs = {**message.additional_kwargs, **fields}
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if generation is not None:
+            choices = chunk.get("choices") or (chunk.get("chunk") or {}).get("choices") or [{}]
+            if fields := self._own_fields(choices[0].get("delta") or {}):
+                generation.message.additional_kwargs = {**generation.message.additional_kwargs, **fields}
+        return generation
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        document: dict[str, Any] = (
+            response if isinstance(response, dict) else response.to_dict(mode="json", warnings=False)
+        )
+        for generation, choice in zip(result.generations, document.get("choices") or [], strict=False):
+            self._annotate(generation.message, choice["message"])
+        return result
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        *,
+        stream_usage: bool | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        if not self._posts_itself(self.root_client, kwargs):
+            yield from super()._stream(messages, stop, run_manager, **self._parents(stream_usage, kwargs))
+            return
+        request = self._wire_request(messages, stop, self._streaming(stream_usage, kwargs))
+        chunk_class: type = AIMessageChunk
+        with provider_errors():
+            response: httpx2.Response = self.root_client.post(
+                PATH, cast_to=httpx2.Response, content=request.body, options=request.options, stream=True
+            )
+            for raw in read_chunks(response):
+                chunk = self._convert_chunk_to_generation_chunk(raw, chunk_class, {})
+                if chunk is None:
+                    continue
+                chunk_class = chunk.message.__class__
+                if run_manager:
+                    run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=_logprobs(chunk))
+                yield chunk
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        *,
+        stream_usage: bool | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        if not self._posts_itself(self.root_async_client, kwargs):
+            async for chunk in super()._astream(messages, stop, run_manager, **self._parents(stream_usage, kwargs)):
+                yield chunk
+            return
+        request = self._wire_request(messages, stop, self._streaming(stream_usage, kwargs))
+        chunk_class: type = AIMessageChunk
+        with provider_errors():
+            response: httpx2.Response = await self.root_async_client.post(
+                PATH, cast_to=httpx2.Response, content=request.body, options=request.options, stream=True
+            )
+            turns = self._turns.setdefault(asyncio.get_running_loop(), Turns())
+            raw_chunks = aread_chunks(response, turns, timeout=self.stream_chunk_timeout, model_name=self.model_name)
+            async with aclosing(raw_chunks):
+                async for raw in raw_chunks:
+                    chunk = self._convert_chunk_to_generation_chunk(raw, chunk_class, {})
+                    if chunk is None:
+                        continue
+                    chunk_class = chunk.message.__class__
+                    if run_manager:
+                        await run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=_logprobs(chunk))
+                    yield chunk
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if not self._posts_itself(self.root_client, kwargs):
+            return super()._generate(messages, stop, run_manager, **kwargs)
+        request = self._wire_request(messages, stop, {**kwargs, "stream": False})
+        with provider_errors():
+            completion = self.root_client.post(
+                PATH, cast_to=ChatCompletion, content=request.body, options=request.options
+            )
+        return self._result_of(completion)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if not self._posts_itself(self.root_async_client, kwargs):
+            return await super()._agenerate(messages, stop, run_manager, **kwargs)
+        request = self._wire_request(messages, stop, {**kwargs, "stream": False})
+        with provider_errors():
+            completion = await self.root_async_client.post(
+                PATH, cast_to=ChatCompletion, content=request.body, options=request.options
+            )
+        return self._result_of(completion)
+
+    def _result_of(self, completion: ChatCompletion) -> ChatResult:
+        """LangChain's result. Calls whose arguments are JSON, but no object, would fail the whole of it."""
+        refused = [_take_malformed_calls(choice.message) for choice in completion.choices or []]
+        result = self._create_chat_result(completion)
+        for generation, calls in zip(result.generations, refused, strict=False):
+            if calls and isinstance(generation.message, AIMessage):
+                generation.message.invalid_tool_calls = [*generation.message.invalid_tool_calls, *calls]
+        return result
+
+    # --- the request ----------------------------------------------------------------------------------------------
+
+    def _posts_itself(self, client: object, kwargs: dict[str, Any]) -> bool:
+        if isinstance(client, openai.AzureOpenAI | openai.AsyncAzureOpenAI):
+            return False
+        if not isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
+            return False
+        if "response_format" in kwargs or "response_format" in self.model_kwargs:
+            return False
+        if self.include_response_headers or self._uses_gateway:
+            return False
+        return not self._asks_for_responses(kwargs)
+
+    def _asks_for_responses(self, kwargs: dict[str, Any]) -> bool:
+        return self._use_responses_api({**self._default_params, **kwargs})
+
+    def _parents(self, stream_usage: bool | None, kwargs: dict[str, Any]) -> dict[str, Any]:
+        # The Responses API tells the usage always, and refuses the question.
+        return kwargs if self._asks_for_responses(kwargs) else {**kwargs, "stream_usage": stream_usage}
+
+    def _streaming(self, stream_usage: bool | None, kwargs: dict[str, Any]) -> dict[str, Any]:
+        if self._should_stream_usage(stream_usage, **kwargs):
+            return {**kwargs, "stream": True, "stream_options": {"include_usage": True}}
+        return {**kwargs, "stream": True}
+
+    def _wire_request(
+        self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+    ) -> WireRequest:
+        """The body by joining bytes: equal messages have equal bytes, so a longer history begins with the shorter one's."""
+        keys = [(self.model_name, message_key(message)) for message in messages]
+        parts = [self._message_bytes.get(key) for key in keys]
+        missing = [index for index, part in enumerate(parts) if part is None]
+        payload = self._get_request_payload([messages[index] for index in missing], stop=stop, **kwargs)
+        for index, wire in zip(missing, payload.pop("messages"), strict=True):
+            part = parts[index] = to_json(wire)
+            self._message_bytes.put(keys[index], part, len(part))
+        transport = {name: payload.pop(name, None) for name in TRANSPORT_PARAMETERS}
+        return WireRequest(self._wire_body(payload, transport["extra_body"], parts), _post_options(transport))
+
+    def _wire_body(self, payload: dict[str, Any], extra_body: dict[str, Any] | None, parts: list[Any]) -> bytes:
+        if unknown := payload.keys() - PARAMETERS:
+            raise TypeError(
+                f"{', '.join(sorted(unknown))}: no such parameter of chat completions (model {self.model_name}). "
+                "Put what only your provider knows under `extra_body`."
+            )
+        values = {
+            name: value for name, value in payload.items() if not isinstance(value, openai.NotGiven | openai.Omit)
+        }
+        if extra_body:
+            values |= extra_body
+            if "messages" in extra_body:
+                return to_json(values)
+        return to_json(values)[:-1] + b',"messages":[' + b",".join(parts) + b"]}"
+
+    # --- tools ----------------------------------------------------------------------------------------------------
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        strict: bool | None = None,
+        response_format: Any = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Bind tools as the parent does, but convert each of them only once in the life of the model."""
+        if response_format:
+            return super().bind_tools(tools, strict=strict, response_format=response_format, **kwargs)
+        return super().bind_tools([self._wire_tool(tool, strict) for tool in tools], strict=strict, **kwargs)
+
+    def _wire_tool(self, tool: Any, strict: bool | None) -> dict[str, Any]:
+        if isinstance(tool, dict):
+            return tool
+        marks: tuple[object, ...] = ()
+        if isinstance(tool, BaseTool):
+            marks = (tool.name, tool.description, id(tool.args_schema), repr(tool.extras), repr(tool.metadata))
+        known = self._wire_tools.get((id(tool), strict))
+        if known is None or known.source is not tool or known.marks != marks:
+            bound = super().bind_tools([tool], strict=strict)
+            assert isinstance(bound, RunnableBinding)
+            known = WireTool(tool, marks, bound.kwargs["tools"][0])
+            self._wire_tools.put((id(tool), strict), known)
+        return known.wire
 
 
 class OpenAIChatModel(OpenAIWire, ChatOpenAI):
     """``ChatOpenAI`` with the same fields and answers, at a fraction of its cost per call."""
+
+
+@contextmanager
+def provider_errors() -> Iterator[None]:
+    """Raise the ``openai`` client's errors as LangChain's subclasses of them, as the parent does."""
+    try:
+        yield
+    except openai.BadRequestError as error:
+        # LangChain looks for the code in the text, where openai 3 no longer puts it; vLLM and DeepSeek have no code.
+        if error.code == "context_length_exceeded" or "maximum context length" in error.message:
+            raise OpenAIContextOverflowError(error.message, response=error.response, body=error.body) from error
+        _handle_openai_bad_request(error)
+    except openai.APIError as error:
+        _handle_openai_api_error(error)
+
+
+def _take_malformed_calls(message: Any) -> list[InvalidToolCall]:
+    """Take the calls out of a message whose arguments are JSON, but not an object."""
+    calls = (message and message.tool_calls) or []
+    malformed = [call for call in calls if _is_no_object(getattr(getattr(call, "function", None), "arguments", None))]
+    if malformed:
+        message.tool_calls = [call for call in calls if call not in malformed]
+    error = "The arguments must be a JSON object."
+    return [
+        invalid_tool_call(name=call.function.name, args=call.function.arguments, id=call.id, error=error)
+        for call in malformed
+    ]
+
+
+def _is_no_object(arguments: Any) -> bool:
+    if not isinstance(arguments, str) or arguments.lstrip().startswith("{"):
+        return False
+    try:
+        return not isinstance(json.loads(arguments), dict)
+    except json.JSONDecodeError:
+        return False
+
+
+def _logprobs(chunk: ChatGenerationChunk) -> Any:
+    return (chunk.generation_info or {}).get("logprobs")
+
+
+def _post_options(transport: dict[str, Any]) -> dict[str, Any]:
+    names = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
+    given = {names[name]: value for name, value in transport.items() if name in names and value is not None}
+    return {**given, "security": {"bearer_auth": True}}

@@ -17,7 +17,7 @@ import orjson
 from langchain_openai import StreamChunkTimeoutError
 
 from deerflow.models.openai_cache import repair_surrogates
-from deerflow.models.openai_sse import EventDecoder
+from deerflow.models.sse import EventDecoder
 from deerflow.models.tool_arguments import spoiler
 from deerflow.turns import Turns
 

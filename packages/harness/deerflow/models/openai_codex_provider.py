@@ -36,11 +36,11 @@ from deerflow.models.codex_responses import (
     ResponseReader,
     input_items,
     instructions_of,
-    model_error,
     tool_choice_item,
     tool_item,
 )
 from deerflow.models.credentials import load_codex_credential
+from deerflow.models.failures import model_error
 from deerflow.models.resilience import aretry_stream, retry_policy
 
 CODEX_BASE_URL = "https://chatgpt.com/backend-api/codex"

@@ -27,7 +27,6 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 TAG = re.compile(r"<(/?)(tool_call|function|parameter)(?:=([^<>]*))?>")
 INTEGER = re.compile(r"[+-]?\d+")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "none": None}
 
 Schemas = Mapping[str, Mapping[str, Any]]
 """JSON schemas of the parameters, by tool name."""
@@ -107,7 +106,7 @@ class _Parser:
             self.parameter_depth -= 1
         else:
             assert self.function is not None and self.parameter is not None
-            value = html.unescape(_without_frame(self.text[self.value_start : tag.start()]))
+            value = html.unescape(self.text[self.value_start : tag.start()].removeprefix("\n").removesuffix("\n"))
             schema = (self.schemas.get(self.function, {}).get("properties") or {}).get(self.parameter)
             self.arguments[self.parameter] = decode(value, schema)
             self.parameter = None
@@ -147,44 +146,22 @@ class _Parser:
 
 def decode(text: str, schema: Mapping[str, Any] | None) -> Any:
     """Read a parameter's text as the value that its schema asks for, or as what it looks like if there is no schema."""
-    types = _types(schema) if schema else set()
-    stripped = text.strip()
-    if not types:
-        return _guess(text, stripped)
-    if "null" in types and stripped.lower() in ("null", "none"):
+    declared, stripped, word = _types(schema or {}), text.strip(), text.strip().lower()
+    types = declared or {"null", "boolean", "number", "object", "array"}
+    if "null" in types and word in ("null", "none"):
         return None
-    if types & {"object", "array"} and stripped[:1] in ("{", "["):
-        return _from_json(stripped, text)
+    if types & {"object", "array"} and stripped.startswith(("{", "[") if declared else ("{", "[", '"')):
+        try:
+            return json.loads(stripped)
+        except json.JSONDecodeError:
+            return text
     if "string" in types:
         return text
-    if "boolean" in types and stripped.lower() in ("true", "false"):
-        return WORDS[stripped.lower()]
-    if "integer" in types and INTEGER.fullmatch(stripped):
-        return int(stripped)
+    if "boolean" in types and word in ("true", "false"):
+        return word == "true"
     if types & {"number", "integer"} and NUMBER.fullmatch(stripped):
-        return _number(stripped)
+        return int(stripped) if INTEGER.fullmatch(stripped) else float(stripped)
     return text
-
-
-def _guess(text: str, stripped: str) -> Any:
-    if stripped.lower() in WORDS:
-        return WORDS[stripped.lower()]
-    if NUMBER.fullmatch(stripped):
-        return _number(stripped)
-    if stripped[:1] in ("{", "[", '"'):
-        return _from_json(stripped, text)
-    return text
-
-
-def _number(text: str) -> int | float:
-    return int(text) if INTEGER.fullmatch(text) else float(text)
-
-
-def _from_json(stripped: str, text: str) -> Any:
-    try:
-        return json.loads(stripped)
-    except json.JSONDecodeError:
-        return text
 
 
 def _types(schema: Mapping[str, Any]) -> set[str]:
@@ -195,11 +172,6 @@ def _types(schema: Mapping[str, Any]) -> set[str]:
     if not types and "enum" in schema:
         return {"string"} if all(isinstance(value, str) for value in schema["enum"]) else set()
     return types
-
-
-def _without_frame(value: str) -> str:
-    """Drop the line breaks that set a value apart from its tags, and no other space."""
-    return value.removeprefix("\n").removesuffix("\n")
 
 
 def _call_id() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_deepseek import ChatDeepSeek
 
-from deerflow.models.openai_wire import OpenAIWire
+from deerflow.models.openai import OpenAIWire
 
 
 class PatchedChatDeepSeek(OpenAIWire, ChatDeepSeek):

@@ -6,14 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import openai
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
-from deerflow.models.openai_answers import annotate, annotate_chunk, answers_of, delta_of
-from deerflow.models.openai_wire import OpenAIWire
+from deerflow.models.openai import OpenAIWire
 
 THINK = re.compile(r"<think>(.*?)(?:</think>\s*|\Z)", re.DOTALL)
 
@@ -38,20 +35,17 @@ class PatchedChatMiniMax(OpenAIWire, ChatOpenAI):
         payload["extra_body"] = {**(payload.get("extra_body") or {}), "reasoning_split": True}
         return payload
 
-    def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
-    ) -> ChatGenerationChunk | None:
-        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        reasoning = _reasoning(delta_of(chunk))
-        return annotate_chunk(generation, {"reasoning_content": reasoning} if reasoning else {})
+    def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        reasoning = _reasoning(source)
+        return {"reasoning_content": reasoning} if reasoning else {}
 
-    def _create_chat_result(
-        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
-    ) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
-        for generation, answer in zip(result.generations, answers_of(response), strict=False):
-            _move_thinking(generation.message, _reasoning(answer))
-        return result
+    def _annotate(self, message: BaseMessage, answer: Mapping[str, Any]) -> None:
+        parts = [_reasoning(answer).strip()]
+        if isinstance(message.content, str) and "<think>" in message.content:
+            parts += [thought.strip() for thought in THINK.findall(message.content)]
+            message.content = THINK.sub("", message.content).strip()
+        if merged := "\n\n".join(dict.fromkeys(part for part in parts if part)):
+            message.additional_kwargs = {**message.additional_kwargs, "reasoning_content": merged}
 
 
 def _reasoning(source: Mapping[str, Any]) -> str:
@@ -62,12 +56,3 @@ def _reasoning(source: Mapping[str, Any]) -> str:
             return joined
     reasoning = source.get("reasoning_content")
     return reasoning if isinstance(reasoning, str) else ""
-
-
-def _move_thinking(message: BaseMessage, reasoning: str) -> None:
-    parts = [reasoning.strip()]
-    if isinstance(message.content, str) and "<think>" in message.content:
-        parts += [thought.strip() for thought in THINK.findall(message.content)]
-        message.content = THINK.sub("", message.content).strip()
-    if merged := "\n\n".join(dict.fromkeys(part for part in parts if part)):
-        annotate(message, {"reasoning_content": merged})

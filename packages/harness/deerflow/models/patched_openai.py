@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import openai
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
-from deerflow.models.openai_answers import annotate_chunk, annotate_result, answers_of, delta_of
-from deerflow.models.openai_wire import OpenAIWire
+from deerflow.models.openai import OpenAIWire
 
 KEPT = "thought_signatures"
 """Key in ``additional_kwargs``: call id (or ``#index``, where a delta has no id) to the fields to send back with the call."""
@@ -34,25 +31,12 @@ class PatchedChatOpenAI(OpenAIWire, ChatOpenAI):
                 call.update(kept.get(call.get("id")) or kept.get(f"#{index}") or {})
         return wire
 
-    def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
-    ) -> ChatGenerationChunk | None:
-        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        return annotate_chunk(generation, _signatures(delta_of(chunk).get("tool_calls")))
-
-    def _create_chat_result(
-        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
-    ) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
-        return annotate_result(result, [_signatures(answer.get("tool_calls")) for answer in answers_of(response)])
-
-
-def _signatures(calls: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    found = {}
-    for index, call in enumerate(calls or ()):
-        if fields := _fields_of(call):
-            found[call.get("id") or f"#{call.get('index', index)}"] = fields
-    return {KEPT: found} if found else {}
+    def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        found = {}
+        for index, call in enumerate(source.get("tool_calls") or ()):
+            if fields := _fields_of(call):
+                found[call.get("id") or f"#{call.get('index', index)}"] = fields
+        return {KEPT: found} if found else {}
 
 
 def _fields_of(call: Mapping[str, Any] | None) -> dict[str, Any]:

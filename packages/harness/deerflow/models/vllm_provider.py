@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import openai
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
-from deerflow.models.openai_answers import annotate_chunk, annotate_result, answers_of, delta_of
-from deerflow.models.openai_wire import OpenAIWire
+from deerflow.models.openai import OpenAIWire
 
 
 class VllmChatModel(OpenAIWire, ChatOpenAI):
@@ -42,25 +39,12 @@ class VllmChatModel(OpenAIWire, ChatOpenAI):
             payload["extra_body"] = _with_enable_thinking(extra_body)
         return payload
 
-    def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
-    ) -> ChatGenerationChunk | None:
-        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        return annotate_chunk(generation, _reasoning(delta_of(chunk)))
-
-    def _create_chat_result(
-        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
-    ) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
-        return annotate_result(result, [_reasoning(answer) for answer in answers_of(response)])
-
-
-def _reasoning(source: Mapping[str, Any]) -> dict[str, Any]:
-    if (reasoning := source.get("reasoning")) is not None:
-        return {"reasoning": reasoning, "reasoning_content": reasoning}
-    if (reasoning := source.get("reasoning_content")) is not None:
-        return {"reasoning_content": reasoning}
-    return {}
+    def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        if (reasoning := source.get("reasoning")) is not None:
+            return {"reasoning": reasoning, "reasoning_content": reasoning}
+        if (reasoning := source.get("reasoning_content")) is not None:
+            return {"reasoning_content": reasoning}
+        return {}
 
 
 def _with_enable_thinking(extra_body: dict[str, Any]) -> dict[str, Any]:

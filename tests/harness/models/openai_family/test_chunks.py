@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deerflow.models.openai_chunks import aread_chunks, read_chunks
-from deerflow.models.openai_sse import Event, EventDecoder
+from deerflow.models.sse import Event, EventDecoder
 from deerflow.turns import Turns
 
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -26,10 +26,11 @@ from deerflow.files.versions import record_run
 from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.runs.agent_provider import Workshop
+from deerflow.runs.attempt import Parts
 from deerflow.runs.backend import Connections, forgotten
 from deerflow.runs.crons import CronService
-from deerflow.runs.executor import Executor
-from deerflow.runs.follow_up import DELETE_THREAD
+from deerflow.runs.executor import Executor, RunObserver
+from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
 from deerflow.runs.view import run_json
@@ -117,19 +118,20 @@ class Runtime:
         self.feedback = FeedbackRepository(self.database)
         self.suggestions = SuggestionService(self.workshop.harness.models)
         run_store = RunStore(self.database)
+        observer = _Observer(self)
         self.executor = Executor(
-            database=self.database,
-            runs=run_store,
-            log=self.event_log,
-            lock=self._lock,
-            workshop=self.workshop,
-            store=self.store.of,
+            Parts(
+                database=self.database,
+                runs=run_store,
+                log=self.event_log,
+                agents=self.workshop,
+                store=self.store.of,
+                timeout=config.runs.timeout_seconds,
+            ),
+            self._lock,
             worker=f"{socket.gethostname()}:{os.getpid()}",
-            timeout=config.runs.timeout_seconds,
-            ring=lambda run_id, thread_id: self._queue.defer(run_id, thread_id),
-            jobs_waiting=lambda: self._jobs.ring(),
-            announce=self._announce,
-            ended=self._keep_files,
+            queue=self._queue,
+            observer=observer,
         )
         self.runs = RunService(
             database=self.database,
@@ -138,11 +140,12 @@ class Runtime:
             assistants=self.assistants,
             log=self.event_log,
             queue=self._queue,
+            executor=self.executor,
             uploads_dir=lambda user_id, thread_id: paths.uploads(thread_id, user_id),
             graph=self.workshop.agent,
-            announce=self._announce,
+            observer=observer,
         )
-        self._jobs = JobWorker(
+        self.jobs = JobWorker(
             self.database,
             {
                 TITLE: TitleJob(
@@ -153,7 +156,7 @@ class Runtime:
                 DELETE_THREAD: self._delete_thread,
             },
         )
-        self._scheduler = Scheduler(self.database, self._start_cron_run, self._jobs.ring)
+        self._scheduler = Scheduler(self.database, self._start_cron_run, self.jobs.ring)
         self.crons = CronService(self.database, self.assistants, self._scheduler.wake)
         self.retention = Retention(self.database, self.threads, paths)
         self._run_store = run_store
@@ -176,7 +179,7 @@ class Runtime:
             for run in await self._run_store.unfinished():
                 await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
             self._sweeping = asyncio.create_task(self._sweep(), name="forgotten runs")
-        self._jobs.start()
+        self.jobs.start()
         self._scheduler.start()
 
     async def aclose(self) -> None:
@@ -190,7 +193,7 @@ class Runtime:
                     await task
         await self._scheduler.aclose()
         await self._queue.aclose(grace=self._drain_seconds)
-        await self._jobs.aclose()
+        await self.jobs.aclose()
         await self.hub.aclose()
         await self.event_log.aclose()
         if self._notifier is not None:
@@ -202,15 +205,6 @@ class Runtime:
         await self.database.aclose()
 
     # how the parts use each other -----------------------------------------------------------------------------------
-
-    def _announce(self, run: Run) -> None:
-        notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
-        self.hub.publish(run.user_id, notice)
-        self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
-
-    async def _keep_files(self, run: Run) -> None:
-        if await record_run(self.paths, run):
-            self.hub.publish(run.user_id, {"type": "files", "thread_id": run.thread_id, "run_id": run.run_id})
 
     async def _stop_run(self, principal: Principal, run_id: str) -> None:
         await self.runs.cancel(principal, run_id, wait=True)
@@ -265,6 +259,9 @@ class _NoQueue:
     async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
         """Whoever asked for the run executes it."""
 
+    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+        return False
+
     async def cancel(self, run_id: str) -> None:
         self._interrupt(run_id)
 
@@ -273,6 +270,26 @@ class _NoQueue:
 
     async def aclose(self, *, grace: float) -> None:
         """There is nothing to wait for."""
+
+
+class _Observer(RunObserver):
+    """Publishes what becomes of runs, and keeps what they did to files."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def status_changed(self, run: Run) -> None:
+        notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
+        self._runtime.hub.publish(run.user_id, notice)
+        self._runtime.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
+
+    def tasks_enqueued(self, due: datetime) -> None:
+        self._runtime.jobs.ring(due)
+
+    async def attempt_ended(self, run: Run) -> None:
+        if await record_run(self._runtime.paths, run):
+            notice = {"type": "files", "thread_id": run.thread_id, "run_id": run.run_id}
+            self._runtime.hub.publish(run.user_id, notice)
 
 
 def retention_policy(config: Any) -> RetentionPolicy:

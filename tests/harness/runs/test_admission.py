@@ -1,4 +1,4 @@
-"""Places for runs that work."""
+"""Slots for runs that work."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import asyncio
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
 from tests.harness.runs.run_house import ME, bash, ended, say, thread
 
-from deerflow.runs.admission import Pace
+from deerflow.runs.admission import AdmissionLimit
 from deerflow.runtime import Runtime
 from deerflow.storage.runs import RunStatus
 
 
-async def test_only_so_many_have_a_place_and_the_others_follow_in_order():
-    pace = Pace(places=2)
-    places = [pace.place() for _ in range(5)]
+async def test_only_so_many_have_a_slot_and_the_others_follow_in_order():
+    limit = AdmissionLimit(slots=2)
+    slots = [limit.slot() for _ in range(5)]
     had: list[int] = []
 
     async def work(number: int) -> None:
-        await places[number].take()
+        await slots[number].take()
         had.append(number)
 
     tasks = [asyncio.create_task(work(number)) for number in range(5)]
     await asyncio.gather(*tasks[:2])
     for number in range(3):
         assert had == [*range(number + 2)]
-        places[number].leave()
+        slots[number].leave()
         await tasks[number + 2]
 
 
-async def test_taking_twice_takes_one_place_and_leaving_twice_gives_back_one():
-    pace = Pace(places=1)
-    first, second, third = pace.place(), pace.place(), pace.place()
+async def test_taking_twice_takes_one_slot_and_leaving_twice_gives_back_one():
+    limit = AdmissionLimit(slots=1)
+    first, second, third = limit.slot(), limit.slot(), limit.slot()
     await first.take()
     await first.take()
     first.leave()
@@ -44,9 +44,9 @@ async def test_taking_twice_takes_one_place_and_leaving_twice_gives_back_one():
     await waiting
 
 
-async def test_a_place_is_lost_by_who_keeps_it_too_long():
-    pace = Pace(places=1, seconds=0.01)
-    stuck, other = pace.place(), pace.place()
+async def test_a_slot_is_lost_by_who_keeps_it_too_long():
+    limit = AdmissionLimit(slots=1, seconds=0.01)
+    stuck, other = limit.slot(), limit.slot()
     await stuck.take()
     async with asyncio.timeout(60):
         await other.take()
@@ -54,9 +54,9 @@ async def test_a_place_is_lost_by_who_keeps_it_too_long():
     other.leave()
 
 
-async def test_who_gives_up_waiting_takes_no_place():
-    pace = Pace(places=1)
-    first, given_up, third = pace.place(), pace.place(), pace.place()
+async def test_who_gives_up_waiting_takes_no_slot():
+    limit = AdmissionLimit(slots=1)
+    first, given_up, third = limit.slot(), limit.slot(), limit.slot()
     await first.take()
     waiting = asyncio.create_task(given_up.take())
     await asyncio.sleep(0)
@@ -71,7 +71,7 @@ async def test_who_gives_up_waiting_takes_no_place():
 async def test_runs_that_wait_for_a_model_or_a_tool_keep_no_other_from_working(
     runtime: Runtime, endpoint: ScriptedOpenAI
 ):
-    runtime.executor._pace = Pace(places=1, seconds=3600)
+    runtime.executor._limit = AdmissionLimit(slots=1, seconds=3600)
     endpoint.script(Delay(3600, Text("late")), key="model")
     endpoint.script(ToolCalls(bash("sleep 3600")), key="tool")
     patient = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deerflow.runs.ledger import RunLedger
 from deerflow.storage.database import Database
+from deerflow.storage.runs import RunLedger
 
 
 async def test_a_call_begins_once_in_a_run(database: Database) -> None:

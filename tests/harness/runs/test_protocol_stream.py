@@ -60,6 +60,7 @@ class World:
             assistants=nobody,
             log=self.log,
             queue=nobody,
+            executor=nobody,
             uploads_dir=lambda user, thread: Path(),
             graph=nobody,
         )

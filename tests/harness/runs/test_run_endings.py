@@ -12,7 +12,7 @@ from bench.scripted_openai import Delay, HttpError, ScriptedOpenAI, Text, ToolCa
 from sqlalchemy import update
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
-from deerflow.runs import executor
+from deerflow.runs import attempt
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.runs import Run, RunStatus
@@ -30,7 +30,7 @@ async def asked(endpoint: ScriptedOpenAI) -> None:
 
 
 async def waits(runtime: Runtime, run: Run) -> bool:
-    return bool(await runtime.executor._runs.waiting_messages(run.run_id))
+    return bool(await runtime.executor._parts.runs.waiting_messages(run.run_id))
 
 
 # messages that were not taken up ----------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ async def test_a_process_that_ends_waits_until_a_stopped_run_has_left_its_thread
         await go_on.wait()
         return await settle(*arguments, **options)
 
-    settle = executor.settle
-    monkeypatch.setattr(executor, "settle", slowly)
+    settle = attempt.settle
+    monkeypatch.setattr(attempt, "settle", slowly)
     before = await asyncio.to_thread(make)
     await before.start()
     endpoint.script(ToolCalls(bash("echo begun; sleep 30")))
@@ -176,7 +176,7 @@ async def test_a_process_that_ends_does_not_wait_for_ever(
         entered.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(executor, "settle", never)
+    monkeypatch.setattr(attempt, "settle", never)
     monkeypatch.setattr("deerflow.runs.finalize.PATIENCE", 0.1)
     runtime = await asyncio.to_thread(make)
     await runtime.start()

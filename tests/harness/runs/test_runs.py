@@ -328,7 +328,7 @@ async def test_a_run_that_died_before_its_input_was_saved_gets_its_input_again(
     runtime = await asyncio.to_thread(make)
     await runtime.database.migrate()
     run = await runtime.runs.start(ME, say("hello"), thread_id=await thread(runtime))
-    assert await runtime.executor._runs.claim(run.run_id, "a process that dies") is not None
+    assert await runtime.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
     endpoint.script(Text("hello to you"))
     await runtime.start()
     run = await ended(runtime, run)

@@ -22,7 +22,6 @@ from langgraph.graph import START, StateGraph
 from sqlalchemy import Connection, insert, select, text
 
 from deerflow.agents.thread_state import ThreadState
-from deerflow.runs.ledger import RunLedger
 from deerflow.storage import search as message_search
 from deerflow.storage import tables
 from deerflow.storage.checkpoints import sqlite_steps
@@ -30,6 +29,7 @@ from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError
 from deerflow.storage.migrate import HEAD, MIGRATIONS, copy_database, is_current
+from deerflow.storage.runs import RunLedger
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 from langchain_core.messages import HumanMessage
 from sqlalchemy import Connection
@@ -37,14 +38,19 @@ def enqueue_title(
     *,
     user_text: str,
     assistant_text: str,
+    due_at: datetime | None = None,
 ) -> None:
-    """Ask for a title, in the transaction that ends the thread's first run. Titles that a person gave are kept."""
+    """Ask for a title, in the transaction that ends the thread's first run. Titles that a person gave are kept.
+
+    Args:
+        due_at: not before then; None: at once.
+    """
     payload = {
         "user_id": principal.user_id,
         "user_text": storable(user_text)[:EXCERPT],
         "assistant_text": without_thoughts(storable(assistant_text))[:EXCERPT],
     }
-    enqueue(connection, TITLE, thread_id, payload)
+    enqueue(connection, TITLE, thread_id, payload, due_at=due_at)
 
 
 class TitleJob:

@@ -1,25 +1,40 @@
-"""Leaving a thread in order when a run of it ends before its time."""
+"""The end of a run: its thread in order if it ended before its time, and the background tasks that follow."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import END
 
-from deerflow.threads.checkpoint import is_unfinished
+from deerflow.features.titles import enqueue_title
+from deerflow.features.webhooks import enqueue_webhook
+from deerflow.identity import Principal
+from deerflow.storage import search as message_search
+from deerflow.storage.runs import Ending, Run, RunStatus
+from deerflow.storage.tables import utc_now
+from deerflow.storage.threads import set_title
+from deerflow.tasks.job_rows import enqueue
+from deerflow.threads.checkpoint import is_unfinished, provisional_title
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
+    from sqlalchemy import Connection
 
     from deerflow.agents.factory import Agent
 
 MODEL_NODE = "model"
 UNFINISHED = "Not finished: the run ended before this call had a result."
 PATIENCE = 10.0
-"""Seconds that a process which is to end gives to what must not be cut off."""
+"""Seconds that a process which has to end gives to what must not be cut off."""
+DELETE_THREAD = "delete_thread"
+"""The task that removes a thread which was made for one run only."""
+KEPT_FOR_READERS = timedelta(minutes=5)
+TITLE_AFTER = timedelta(seconds=2)
+"""How long the thread's first run is over before the model is asked for a title; until then the provisional one stands."""
 
 T = TypeVar("T")
 
@@ -92,3 +107,47 @@ def _answers(messages: Iterable[AnyMessage], why: str) -> list[ToolMessage]:
         for call in calls
         if call["id"] not in answered
     ]
+
+
+# background tasks -------------------------------------------------------------------------------------------------------
+
+
+def follow_up(connection: Connection, run: Run, ending: Ending, joined: Sequence[BaseMessage]) -> datetime | None:
+    """Make the run's messages findable, name its thread, and enqueue the tasks that follow, in the transaction that ends it.
+
+    Args:
+        joined: the messages that the run added to its thread.
+
+    Returns:
+        When the first of the tasks is due; None: there is none.
+    """
+    message_search.index(connection, run.thread_id, run.user_id, joined)
+    people = [message for message in joined if isinstance(message, HumanMessage)]
+    title = provisional_title(people[0]) if people else ""
+    named = title and set_title(connection, run.thread_id, title, only_if_missing=True)
+    due = enqueue_follow_up(connection, run)
+    if named and ending.status is RunStatus.SUCCESS:
+        title_due = utc_now() + TITLE_AFTER
+        enqueue_title(
+            connection,
+            Principal(run.user_id, source="internal"),
+            run.thread_id,
+            user_text=people[0].text,
+            assistant_text=ending.last_ai_message or "",
+            due_at=title_due,
+        )
+        return min(due or title_due, title_due)
+    return due
+
+
+def enqueue_follow_up(connection: Connection, run: Run) -> datetime | None:
+    """What follows from the end of any run, also of one that never began or was undone. Returns when it is due, if at all."""
+    principal, now = Principal(run.user_id, source="internal"), utc_now()
+    webhook = run.kwargs["request"].get("webhook")
+    if webhook:
+        enqueue_webhook(connection, principal, run.run_id, webhook)
+    if run.kwargs.get("delete_thread"):
+        payload = {"user_id": run.user_id}
+        enqueue(connection, DELETE_THREAD, run.thread_id, payload, due_at=now + KEPT_FOR_READERS)
+        return now if webhook else now + KEPT_FOR_READERS
+    return now if webhook else None

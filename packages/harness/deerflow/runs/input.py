@@ -12,8 +12,8 @@ from langgraph.constants import START
 from langgraph.types import Command, Send, StateSnapshot
 
 from deerflow.runs.finalize import UNFINISHED, settle
-from deerflow.runs.request import CommandRequest, Hooks, RunRequest
-from deerflow.storage.runs import Run, RunStatus, RunStore
+from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
+from deerflow.storage.runs import EMPTY_THREAD, Run, RunStatus, RunStore
 from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
 from deerflow.threads.input import messages_of, visible_input, with_facts
 
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.context import RunContext
 
-NOTHING_SAVED = ""
-"""``checkpoint_before`` of a run on a thread that had no checkpoint."""
-
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """``run`` is the run with what is known of it now; ``messages`` are those of the input.
+class GraphInput:
+    """What the graph is started with.
 
-    ``earlier`` is what an attempt before this one added to the thread, if that is gone on with: its input, too. ``unread``:
-    that is saved, but no step has taken it in; the first state that the graph tells lacks it.
+    Args:
+        run: the run with what is known of it now.
+        value: the graph's input; None goes on from the thread's newest checkpoint.
+        nothing_left: the graph has nothing to do.
+        unread: the input is saved, but no step has taken it in; the first state that the graph emits lacks it.
+        messages: those of the input.
+        earlier: what an attempt before this one added to the thread, its input included, if this one goes on with it.
     """
 
     run: Run
@@ -48,43 +50,31 @@ class RunInput:
     def __init__(self, runs: RunStore) -> None:
         self._runs = runs
 
-    async def prepare(self, run: Run, request: RunRequest, agent: Agent, context: RunContext, *, again: bool) -> Given:
-        """Input and configuration for the next stretch of the run.
-
-        What was begun before (its process died) goes on from its last checkpoint.
+    async def prepare(self, run: Run, spec: RunSpec, agent: Agent, context: RunContext, *, again: bool) -> GraphInput:
+        """Input and configuration for the next stretch of the run. A run whose process died resumes its last checkpoint.
 
         Args:
             again: the graph came to its end in this attempt, and messages wait that came too late for its last step.
         """
-        config = _graph_config(run, request)
+        config = _graph_config(run, spec.request)
         if again and (waiting := await self.arrivals(run.run_id)):
-            return Given(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
+            return GraphInput(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
+        if run.attempt == 1 and run.checkpoint_before is not None and not again:  # begun with its claim
+            return await _first(run, spec, agent, config, context)
         saver: Any = agent.checkpointer
-        left_over: list[BaseMessage] | None = None
+        tidied: list[BaseMessage] | None = None
         head = await saver.aget_tuple(config_of(run.thread_id))
         if run.checkpoint_before is None and (head is not None or run.position > 1):
-            has_input = request.input is not None and request.fork_from is None
-            left_over = await self._take_over(run, agent, has_input=has_input)
-        if left_over is not None:
+            tidied = await self._take_over(run, spec.request, agent)
+        if tidied is not None:
             head = await saver.aget_tuple(config_of(run.thread_id))
-        head_id = head.config["configurable"]["checkpoint_id"] if head else NOTHING_SAVED
+        head_id = head.config["configurable"]["checkpoint_id"] if head else EMPTY_THREAD
         if run.checkpoint_before is not None and head_id != run.checkpoint_before:
-            snapshot = await agent.aget_state(_at_head(config))
-            earlier = await _added_since(agent, run, snapshot.values.get("messages") or ())
-            unread = START in snapshot.next
-            if unread and head is not None:
-                earlier += messages_of(head.checkpoint["channel_values"][START].get("messages") or [])
-            stands = not is_unfinished(snapshot) or await _is_at_a_break(saver, head, snapshot, request)
-            return Given(run, _at_head(config), nothing_left=stands, unread=unread, earlier=earlier)
-        run = replace(run, checkpoint_before=head_id)
-        if request.command is not None or request.input is None:
-            await self._runs.began(run, head_id)
-            return Given(run, config, _command(request.command) if request.command is not None else None)
-        new = head is None or (request.fork_from is not None and await _says_nothing(agent, config))
-        value = await _first_input(run, request, context, new=new)
-        says = [message.id or "" for message in value["messages"] if isinstance(message, HumanMessage)]
-        await self._runs.began(run, head_id, says=says, from_checkpoint=request.fork_from)
-        return Given(run, config, value, messages=[*(left_over or ()), *value["messages"]])
+            return await self._resumed(run, spec.request, agent, config, head)
+        given = await _first(replace(run, checkpoint_before=head_id), spec, agent, config, context)
+        messages = [message.id or "" for message in given.messages if isinstance(message, HumanMessage)]
+        await self._runs.began(run, head_id, message_ids=messages, from_checkpoint=spec.request.fork_from)
+        return replace(given, messages=[*(tidied or ()), *given.messages])
 
     async def arrivals(self, run_id: str) -> list[BaseMessage]:
         """The person's messages that wait for the run's next step."""
@@ -95,10 +85,22 @@ class RunInput:
         snapshot = await agent.aget_state(config_of(run.thread_id))
         return await _added_since(agent, run, snapshot.values.get("messages") or ())
 
-    async def _take_over(self, run: Run, agent: Agent, *, has_input: bool) -> list[BaseMessage] | None:
-        """Settle what the run before this one left over, unless it ended well.
+    async def _resumed(
+        self, run: Run, request: RunRequest, agent: Agent, config: RunnableConfig, head: Any
+    ) -> GraphInput:
+        """The run's own steps are the newest: it goes on behind them."""
+        snapshot = await agent.aget_state(_at_head(config))
+        earlier = await _added_since(agent, run, snapshot.values.get("messages") or ())
+        unread = START in snapshot.next
+        if unread and head is not None:
+            earlier += messages_of(head.checkpoint["channel_values"][START].get("messages") or [])
+        stands = not is_unfinished(snapshot) or await _is_at_a_break(agent.checkpointer, head, snapshot, request)
+        return GraphInput(run, _at_head(config), nothing_left=stands, unread=unread, earlier=earlier)
 
-        What was said to it and not taken up stands before the input, or else is this run's to take up.
+    async def _take_over(self, run: Run, request: RunRequest, agent: Agent) -> list[BaseMessage] | None:
+        """Tidy what the run before this one left over, unless it ended well.
+
+        Messages for it that were not taken up stand before the input; a run without input takes them up itself.
 
         Returns:
             What joined the thread. None: the thread was not touched.
@@ -108,27 +110,40 @@ class RunInput:
         ]
         if earlier and earlier[0].status is RunStatus.SUCCESS:
             return None
-        if not has_input:
+        if request.input is None or request.fork_from is not None:
             await self._runs.adopt(run)
             return None
-        unsaid = convert_to_messages(await self._runs.left_over(run))
-        joined = await settle(agent, config_of(run.thread_id), why=UNFINISHED, joining=unsaid)
-        await self._runs.delivered([message.id or "" for message in unsaid])
+        undelivered = convert_to_messages(await self._runs.left_over(run))
+        joined = await settle(agent, config_of(run.thread_id), why=UNFINISHED, joining=undelivered)
+        await self._runs.delivered([message.id or "" for message in undelivered])
         return joined
 
 
-async def _first_input(run: Run, request: RunRequest, context: RunContext, *, new: bool) -> dict[str, Any]:
-    given = dict(request.input) if isinstance(request.input, Mapping) else {"messages": request.input}
+async def _first(run: Run, spec: RunSpec, agent: Agent, config: RunnableConfig, context: RunContext) -> GraphInput:
+    """What a run begins with."""
+    request = spec.request
+    if request.command is not None or request.input is None:
+        return GraphInput(run, config, _command(request.command) if request.command is not None else None)
+    is_new = run.checkpoint_before == EMPTY_THREAD or (
+        request.fork_from is not None and await _has_no_messages(agent, config)
+    )
+    value = await _first_input(run, spec, context, is_new=is_new)
+    return GraphInput(run, config, value, messages=value["messages"])
+
+
+async def _first_input(run: Run, spec: RunSpec, context: RunContext, *, is_new: bool) -> dict[str, Any]:
+    asked = spec.request.input
+    given = dict(asked) if isinstance(asked, Mapping) else {"messages": asked}
+    messages = messages_of(given.get("messages") or [])
+    for message, message_id in zip(messages, spec.message_ids, strict=False):
+        message.id = message_id
+    uploads = context.workspace.uploads if context.workspace else None
     messages = await asyncio.to_thread(
-        with_facts,
-        messages_of(given.get("messages") or []),
-        run_id=run.run_id,
-        now=run.created_at.astimezone(),
-        uploads_dir=context.workspace.uploads if context.workspace else None,
+        with_facts, messages, run_id=run.run_id, now=run.created_at.astimezone(), uploads_dir=uploads
     )
     given = visible_input({**given, "messages": []})
     people = [message for message in messages if isinstance(message, HumanMessage)]
-    if people and new and not given.get("title"):
+    if people and is_new and not given.get("title"):
         given["title"] = provisional_title(people[0])
     return {**given, "messages": messages}
 
@@ -143,7 +158,7 @@ async def _added_since(agent: Agent, run: Run, messages: Sequence[BaseMessage]) 
 
 
 async def _is_at_a_break(saver: Any, head: Any, snapshot: StateSnapshot, request: RunRequest) -> bool:
-    """Whether the run stood before or after a node where it was told to stop, when its process died."""
+    """Whether the run stood before or after a node where it has to stop, when its process died."""
     if not snapshot.next:
         return False
     if _any_of(snapshot.next, request.interrupt_before):
@@ -165,7 +180,7 @@ async def _ran_last(saver: Any, head: Any) -> set[str]:
     return ran - {START}
 
 
-async def _says_nothing(agent: Agent, config: RunnableConfig) -> bool:
+async def _has_no_messages(agent: Agent, config: RunnableConfig) -> bool:
     return not (await agent.aget_state(config)).values.get("messages")
 
 
@@ -182,12 +197,12 @@ def _command(asked: CommandRequest) -> Command[Any]:
 
 
 def _graph_config(run: Run, request: RunRequest) -> RunnableConfig:
-    told = {key: value for key, value in request.configurable().items() if not key.startswith("__")}
+    given = {key: value for key, value in request.configurable().items() if not key.startswith("__")}
     for key in ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"):
-        told.pop(key, None)
+        given.pop(key, None)
     where = {"thread_id": run.thread_id} | ({"checkpoint_id": request.fork_from} if request.fork_from else {})
     return {
-        "configurable": {**told, **where},
+        "configurable": {**given, **where},
         "recursion_limit": request.recursion_limit(),
         "tags": request.tags(),
         "metadata": {**run.metadata, "run_id": run.run_id, "model_name": run.model_name or ""},

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from deerflow.agents.run_options import run_options
 from deerflow.errors import InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
-from deerflow.identity import check_id
-from deerflow.storage.runs import MultitaskStrategy
+from deerflow.harness import RunOptions
+from deerflow.identity import Principal, check_id
+from deerflow.storage.runs import MultitaskStrategy, Run
 
 RECURSION_LIMIT = 1000
 
@@ -151,7 +154,7 @@ class RunRequest(BaseModel):
 
     @property
     def saves(self) -> Literal["sync", "async", "exit"]:
-        """When a step is stored: before the next one begins, or no tool call that took effect could be told after a crash."""
+        """When a step is stored: before the next one begins, or a crash would leave tool calls whose effect is unknown."""
         if self.durability is not None:
             return self.durability
         return "exit" if self.checkpoint_during is False else "sync"
@@ -167,6 +170,28 @@ class RunRequest(BaseModel):
         return [str(tag) for tag in (self.config or {}).get("tags") or ()]
 
 
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """A run as it is executed: the request, its assistant's settings merged in, and for whom."""
+
+    request: RunRequest
+    principal: Principal
+    options: RunOptions
+    message_ids: tuple[str, ...] = ()
+    """Of the messages of the input, in order; none if the run was recorded by an older version."""
+
+    @classmethod
+    def of(cls, run: Run) -> RunSpec:
+        """That of a recorded run."""
+        request = RunRequest.model_validate(run.kwargs["request"])
+        return cls(
+            request=request,
+            principal=Principal(run.user_id, run.kwargs.get("role", "user"), "internal"),
+            options=run_options(request.configurable(), agent_name=run.kwargs.get("agent_name")),
+            message_ids=tuple(run.kwargs.get("message_ids") or ()),
+        )
+
+
 def check_ids(request: RunRequest, thread_id: str | None) -> None:
     """The path names the thread; a body that names another one is refused, not followed.
 
@@ -176,9 +201,9 @@ def check_ids(request: RunRequest, thread_id: str | None) -> None:
     for section in (request.config or {}).get("configurable"), (request.config or {}).get("context"):
         if section is not None and not isinstance(section, dict):
             raise InvalidRequestError("config.configurable and config.context must be objects.")
-    told = request.configurable().get("thread_id")
-    told = told or (request.checkpoint.thread_id if request.checkpoint else None)
-    if told is not None and thread_id is not None and told != thread_id:
+    given = request.configurable().get("thread_id")
+    given = given or (request.checkpoint.thread_id if request.checkpoint else None)
+    if given is not None and thread_id is not None and given != thread_id:
         raise InvalidRequestError("The thread_id in the body is not that of the path.")
     if thread_id is not None:
         try:

@@ -10,17 +10,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 
 from deerflow.agents.run_options import run_options
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
 from deerflow.features.webhooks import check_webhook_url
 from deerflow.identity import Principal
-from deerflow.runs.follow_up import afterwards
-from deerflow.runs.request import RunRequest, check_ids
+from deerflow.runs.executor import Executor, RunObserver
+from deerflow.runs.finalize import enqueue_follow_up
+from deerflow.runs.request import RunRequest, RunSpec, check_ids
 from deerflow.storage.database import Database
-from deerflow.storage.runs import CancelAction, Created, NewRun, Run, RunStatus, RunStore
+from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
     from deerflow.tasks.queue import RunQueue
 
 FIRST_MESSAGE_CHARS = 2000
-Announce = Callable[[Run], None]
 
 
 class RunService:
     """Args:
-    queue: is rung for every run that may begin or must stop.
-    announce: called with each run that is new or whose end was asked for.
+    queue: gets every run that may begin or must stop.
+    executor: of this process.
+    observer: learns of each run that is new or was asked to stop.
     uploads_dir: where a thread's uploads lie, by user id and thread id.
     """
 
@@ -53,9 +54,10 @@ class RunService:
         assistants: AssistantService,
         log: EventLog,
         queue: RunQueue,
+        executor: Executor,
         uploads_dir: Callable[[str, str], Path],
         graph: Callable[[], Awaitable[Agent]],
-        announce: Announce | None = None,
+        observer: RunObserver | None = None,
     ) -> None:
         self._database = database
         self._runs = runs
@@ -63,12 +65,13 @@ class RunService:
         self._assistants = assistants
         self._log = log
         self._queue = queue
+        self._executor = executor
         self._uploads_dir = uploads_dir
         self._graph = graph
-        self._announce = announce or (lambda run: None)
+        self._observer = observer or RunObserver()
 
     async def start(self, principal: Principal, request: RunRequest, *, thread_id: str | None = None) -> Run:
-        """Record a run and ring for it.
+        """Record a run, and begin it or enqueue it.
 
         Args:
             thread_id: None makes a thread for this run alone, which goes with it unless ``on_completion`` is ``keep``.
@@ -87,11 +90,15 @@ class RunService:
             visible_input(request.input)
         if request.command is not None:
             visible_input(request.command.changes())
-        first = _first_message(request)
+        messages = _messages(request)
+        people = [message for message in messages if isinstance(message, HumanMessage)]
         kwargs = {
             "request": request.model_dump(mode="json", exclude_none=True),
             "role": principal.role,
             "agent_name": agent_name,
+            "message_ids": [message.id for message in messages],
+            TURNS: [message.id for message in people],
+            "fork_from": request.fork_from,
         }
         kwargs, metadata = storable(kwargs), storable(request.metadata or {})
         if request.fork_from is not None:
@@ -108,11 +115,16 @@ class RunService:
             strategy=request.multitask_strategy,
             model_name=options.model_name,
             due_at=due_at,
-            first_human_message=first,
+            first_human_message=people[0].text[:FIRST_MESSAGE_CHARS] if people else None,
         )
-        created = await self._created(new)
-        self._announce(created.run)
-        await self._queue.defer(created.run.run_id, thread_id, at=due_at)
+        spec = RunSpec(
+            request=RunRequest.model_validate(kwargs["request"]),
+            principal=Principal(principal.user_id, principal.role, "internal"),
+            options=options,
+            message_ids=tuple(kwargs["message_ids"]),
+        )
+        created = await self._created(new, spec)
+        await self._stopped(created.cancelled)
         return created.run
 
     async def get(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Run:
@@ -271,19 +283,25 @@ class RunService:
         if await saver.aget_tuple(config_of(thread_id, checkpoint_id)) is None:
             raise NotFoundError(f"Thread {thread_id} has no checkpoint {checkpoint_id}.")
 
-    async def _created(self, new: NewRun) -> Created:
+    async def _created(self, new: NewRun, spec: RunSpec) -> Created:
+        """The recorded run. This process executes it at once if it may and has room for it."""
+        future: asyncio.Future[Created] = asyncio.get_running_loop().create_future()
+        if new.due_at is None and self._queue.begin(new.run_id, lambda: self._executor.create(new, spec, future)):
+            return await future
         created = await self._runs.create(new)
-        stopped = [await self._runs.find(run_id) for run_id in created.cancelled]
-        await self._stopped([run for run in stopped if run is not None])
+        self._observer.status_changed(created.run)
+        await self._queue.defer(new.run_id, new.thread_id, at=new.due_at)
         return created
 
     async def _stopped(self, asked: Sequence[Run]) -> None:
-        """Ring whoever executes them; those that never began have ended with that, which readers must learn."""
+        """Notify their executors; those that never began have ended with that, which readers must learn."""
         for run in asked:
-            self._announce(run)
+            self._observer.status_changed(run)
             await self._queue.cancel(run.run_id)
             if run.ended:
-                await self._database.write(lambda connection: afterwards(connection, run))  # noqa: B023
+                due = await self._database.write(lambda connection: enqueue_follow_up(connection, run))  # noqa: B023
+                if due is not None:
+                    self._observer.tasks_enqueued(due)
                 await self._log.notify(run.thread_id)
 
     async def _until_ended(self, run: Run) -> Run:
@@ -296,11 +314,10 @@ class RunService:
         return run is None or run.ended
 
 
-def _first_message(request: RunRequest) -> str | None:
-    """How the run begins, as text. Raises InvalidRequestError if the input holds no messages where it should."""
+def _messages(request: RunRequest) -> Sequence[AnyMessage]:
+    """Those of the input. Raises InvalidRequestError if it holds none where it should."""
     given = request.input.get("messages") if isinstance(request.input, dict) else request.input
-    people = [message for message in messages_of(given or []) if isinstance(message, HumanMessage)]
-    return people[0].text[:FIRST_MESSAGE_CHARS] if people else None
+    return messages_of(given or [])
 
 
 async def _with_facts_now(messages: Sequence[Any], run_id: str, uploads: Path) -> HumanMessage:

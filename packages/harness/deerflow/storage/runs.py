@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any, Literal
+from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection
 
 from deerflow.errors import ConflictError, NotFoundError
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import run_events, runs, steering, threads, tool_executions, turns, utc_now
@@ -41,14 +43,21 @@ class MultitaskStrategy(StrEnum):
     ENQUEUE = "enqueue"
 
 
-ACTIVE = (RunStatus.PENDING, RunStatus.RUNNING)
-
 THREAD_STATUS = {
     RunStatus.SUCCESS: "idle",
     RunStatus.INTERRUPTED: "interrupted",
     RunStatus.ERROR: "error",
     RunStatus.TIMEOUT: "error",
 }
+
+EMPTY_THREAD = ""
+"""``checkpoint_before`` of a run on a thread that had no checkpoint."""
+
+TURNS = "turns"
+"""Key in a run's ``kwargs``: ids of the person's messages that it begins with."""
+
+_ACTIVE = "status IN ('pending', 'running')"
+_IS_DUE = "(due_at IS NULL OR due_at <= ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,7 @@ class Run:
     status: RunStatus
     attempt: int
     epoch: int
+    """The fencing token: whoever holds an older one has lost the run."""
     worker: str | None
     multitask_strategy: str
     kwargs: dict[str, Any]
@@ -87,14 +97,20 @@ class Run:
     llm_calls: int
     usage: dict[str, Any] | None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", RunStatus(self.status))
+
     @property
     def ended(self) -> bool:
         return self.status.ended
 
+    def is_due(self, now: datetime) -> bool:
+        return self.due_at is None or self.due_at <= now
+
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What is asked for. ``due_at``: not before then."""
+    """A run that was asked for. ``due_at``: not before then."""
 
     run_id: str
     thread_id: str
@@ -110,9 +126,14 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class Created:
+    """``cancelled`` are runs of the thread that were asked to stop; ``run`` waits until they have.
+
+    ``claimed`` is the same run as its executor has it, if it was claimed in the same transaction.
+    """
+
     run: Run
-    cancelled: list[str]
-    """Runs of the thread that were told to stop; the new one waits until they have."""
+    cancelled: list[Run]
+    claimed: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +154,22 @@ class Ending:
 
 
 class RunStore:
-    """Rows of ``runs`` and what hangs on them. Knows nothing of who asks: services check the owner."""
+    """Rows of ``runs`` and what belongs to them. It does not know who asks: services check the owner."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, new: NewRun) -> Created:
+    async def create(self, new: NewRun, *, worker: str | None = None) -> Created:
         """Insert a pending run; what it means for the thread's active runs follows from its strategy.
+
+        Args:
+            worker: claims the run in the same transaction, if it is its turn. Call it with the thread's lock held.
 
         Raises:
             ConflictError: the strategy is ``reject`` and the thread has an active run.
             NotFoundError: the thread does not exist.
         """
-        return await self._database.write(lambda connection: _create(connection, new))
+        return await self._database.write(lambda connection: create(connection, new, worker))
 
     async def find(self, run_id: str) -> Run | None:
         return await self._database.read(lambda connection: find(connection, run_id))
@@ -154,11 +178,11 @@ class RunStore:
         self, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None
     ) -> list[Run]:
         """Newest first."""
-        query = select(runs).where(runs.c.thread_id == thread_id)
-        if status is not None:
-            query = query.where(runs.c.status == status)
-        query = query.order_by(runs.c.position.desc()).limit(limit).offset(offset)
-        return await self._database.read(lambda connection: [_run(row) for row in connection.execute(query)])
+        wanted, values = ("", ()) if status is None else ("AND status = ?", (status,))
+        tail = f"WHERE thread_id = ? {wanted} ORDER BY position DESC LIMIT ? OFFSET ?"
+        return await self._database.read(
+            lambda connection: _select(connection, tail, thread_id, *values, limit, offset)
+        )
 
     async def active(self, thread_id: str) -> list[Run]:
         """Pending and running ones, oldest first."""
@@ -166,39 +190,38 @@ class RunStore:
 
     async def first_words(self, thread_ids: Collection[str]) -> dict[str, str]:
         """How the oldest run on its way in each of the threads begins."""
-        query = (
-            select(runs.c.thread_id, runs.c.first_human_message)
-            .where(runs.c.thread_id.in_(thread_ids), runs.c.status.in_(ACTIVE), runs.c.first_human_message.is_not(None))
-            .order_by(runs.c.position.desc())
+        marks = ", ".join("?" * len(thread_ids))
+        query = f"""SELECT thread_id, first_human_message FROM runs WHERE thread_id IN ({marks}) AND {_ACTIVE}
+            AND first_human_message IS NOT NULL ORDER BY position DESC"""
+        return await self._database.read(
+            lambda connection: {row[0]: row[1] for row in sql.execute(connection, query, *thread_ids).fetchall()}
         )
-        return await self._database.read(lambda connection: {row[0]: row[1] for row in connection.execute(query)})
 
     async def unfinished(self) -> list[Run]:
-        """Every pending or running run of every thread, oldest first: what a process that starts has to ring for."""
-        query = select(runs).where(runs.c.status.in_(ACTIVE)).order_by(runs.c.created_at)
-        return await self._database.read(lambda connection: [_run(row) for row in connection.execute(query)])
+        """Every pending or running run of every thread, oldest first: what a process that starts has to enqueue."""
+        return await self._database.read(lambda connection: _select(connection, f"WHERE {_ACTIVE} ORDER BY created_at"))
 
     async def claim(self, run_id: str, worker: str) -> Run | None:
-        """Make the run ours: running, with a new attempt and a new epoch of its thread. Call it with the thread's lock held.
+        """Make the run ours: running, with a new attempt and a new fencing token. Call it with the thread's lock held.
 
         None if there is nothing to do: it has ended, is not due, or an earlier run of its thread has not ended.
         """
         return await self._database.write(lambda connection: _claim(connection, run_id, worker))
 
     async def began(
-        self, run: Run, checkpoint_before: str | None, *, says: Sequence[str] = (), from_checkpoint: str | None = None
+        self, run: Run, checkpoint_before: str, *, message_ids: Sequence[str] = (), from_checkpoint: str | None = None
     ) -> None:
         """Record the thread's newest checkpoint before the run's first step. Repeating it changes nothing.
 
         Args:
-            says: ids of the person's messages that the run begins with.
+            message_ids: of the person's messages that the run begins with.
             from_checkpoint: where they go on from, if not from the newest.
         """
-        ours = update(runs).where(runs.c.run_id == run.run_id, runs.c.epoch == run.epoch)
 
         def note(connection: Connection) -> None:
-            connection.execute(ours.values(checkpoint_before=checkpoint_before))
-            for message_id in says:
+            ours = ("run_id = ? AND epoch = ?", run.run_id, run.epoch)
+            sql.update(connection, runs, {"checkpoint_before": checkpoint_before}, *ours)
+            for message_id in message_ids:
                 _add_turn(connection, run, message_id, from_checkpoint or checkpoint_before)
 
         await self._database.write(note)
@@ -207,57 +230,120 @@ class RunStore:
         """Ask for the end of an active run. A pending one has ended with that. None if there is none, or it had ended."""
         return await self._database.write(lambda connection: _request_cancel(connection, run_id, action))
 
-    async def next_pending(self, thread_id: str) -> Run | None:
-        """The oldest run that waits for its turn, not for a time of its own."""
-        query = (
-            select(runs)
-            .where(runs.c.thread_id == thread_id, runs.c.status == RunStatus.PENDING, _is_due(utc_now()))
-            .order_by(runs.c.position)
-            .limit(1)
-        )
-        return await self._database.read(
-            lambda connection: _run(row) if (row := connection.execute(query).first()) else None
-        )
-
     async def delete(self, run_id: str) -> None:
-        """The run and everything that is kept about it; what it said stays in its thread."""
+        """The run and everything that is kept about it; its messages stay in their thread."""
         await self._database.write(lambda connection: delete_run(connection, run_id))
 
     # messages for a run on its way --------------------------------------------------------------------------------
 
     async def steer(self, run_id: str, message: Mapping[str, Any]) -> bool:
-        """Leave a message for the run's next step. False if the run has ended, or is to be stopped."""
+        """Leave a message for the run's next step. False if the run has ended, or was asked to stop."""
         return await self._database.write(lambda connection: _steer(connection, run_id, dict(message)))
 
     async def waiting_messages(self, run_id: str) -> list[dict[str, Any]]:
-        query = select(steering.c.message).where(steering.c.run_id == run_id).order_by(steering.c.id)
-        return await self._database.read(lambda connection: list(connection.execute(query).scalars()))
+        return await self._database.read(lambda connection: _messages(connection, "run_id = ?", run_id))
 
     async def left_over(self, run: Run) -> list[dict[str, Any]]:
         """Messages for earlier runs of the thread, which have ended without taking them up."""
-        query = select(steering.c.message).where(_is_left_over(run)).order_by(steering.c.id)
-        return await self._database.read(lambda connection: list(connection.execute(query).scalars()))
+        return await self._database.read(
+            lambda connection: _messages(connection, _LEFT_OVER, run.thread_id, run.position)
+        )
 
     async def adopt(self, run: Run) -> None:
         """Make what is left over wait for this run."""
-        statement = update(steering).where(_is_left_over(run)).values(run_id=run.run_id)
-        await self._database.write(lambda connection: connection.execute(statement) and None)
+        where = (_LEFT_OVER, run.thread_id, run.position)
+        await self._database.write(
+            lambda connection: sql.update(connection, steering, {"run_id": run.run_id}, *where) and None
+        )
 
     async def delivered(self, message_ids: Sequence[str]) -> None:
-        statement = delete(steering).where(steering.c.message_id.in_(message_ids))
-        await self._database.write(lambda connection: connection.execute(statement) and None)
+        await self._database.write(lambda connection: deliver(connection, message_ids))
 
     async def add_turn(self, run: Run, message_id: str, checkpoint_before: str | None) -> None:
         """Record that the run took a person's message. Repeating it changes nothing."""
         await self._database.write(lambda connection: _add_turn(connection, run, message_id, checkpoint_before))
 
 
-# jobs, which others compose into their transactions ---------------------------------------------------------------------
+class RunLedger:
+    """The idempotency ledger of one run; see :class:`deerflow.context.ToolLedger`."""
+
+    def __init__(self, database: Database, run_id: str) -> None:
+        self._database = database
+        self._run_id = run_id
+
+    async def begin(self, tool_call_id: str) -> bool:
+        statement = "INSERT INTO tool_executions (run_id, call) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        key = self._key(tool_call_id)
+        return await self._database.write(lambda connection: sql.execute(connection, statement, *key).rowcount == 1)
+
+    async def forget(self, tool_call_id: str) -> None:
+        statement = "DELETE FROM tool_executions WHERE run_id = ? AND call = ?"
+        key = self._key(tool_call_id)
+        await self._database.write(lambda connection: sql.execute(connection, statement, *key) and None)
+
+    def _key(self, tool_call_id: str) -> tuple[str, str]:
+        # Short, whatever ids a provider thinks of: each call rewrites the page that its row stands on.
+        return self._run_id, blake2b(tool_call_id.encode(), digest_size=16).hexdigest()
+
+
+# parts of transactions, which others compose into theirs -----------------------------------------------------------------
 
 
 def find(connection: Connection, run_id: str) -> Run | None:
-    row = connection.execute(select(runs).where(runs.c.run_id == run_id)).first()
-    return _run(row) if row else None
+    found = _select(connection, "WHERE run_id = ?", run_id)
+    return found[0] if found else None
+
+
+def create(connection: Connection, new: NewRun, worker: str | None = None) -> Created:
+    """See :meth:`RunStore.create`."""
+    now = utc_now()
+    fencing_token = _lock_thread(connection, new.thread_id)
+    if fencing_token is None:
+        raise NotFoundError(f"There is no thread {new.thread_id}.")
+    active = [run for run in _active(connection, new.thread_id) if run.is_due(now)]
+    if active and new.strategy is MultitaskStrategy.REJECT:
+        raise ConflictError(
+            f"Thread {new.thread_id} already has an active run. Wait for its end or stop it, or choose another "
+            "multitask_strategy: interrupt, rollback or enqueue.",
+            code="thread_busy",
+        )
+    asked: list[Run | None] = []
+    if new.strategy in (MultitaskStrategy.INTERRUPT, MultitaskStrategy.ROLLBACK):
+        action: CancelAction = "rollback" if new.strategy is MultitaskStrategy.ROLLBACK else "interrupt"
+        asked = [_request_cancel(connection, run.run_id, action) for run in active]
+    cancelled = [run for run in asked if run is not None]
+    before = sql.execute(connection, _NEWEST, new.thread_id).fetchone()
+    row = {
+        "run_id": new.run_id,
+        "thread_id": new.thread_id,
+        "user_id": new.user_id,
+        "assistant_id": new.assistant_id,
+        "status": RunStatus.PENDING.value,
+        "attempt": 0,
+        "epoch": 0,
+        "multitask_strategy": new.strategy.value,
+        "kwargs": new.kwargs,
+        "metadata": new.metadata,
+        "model_name": new.model_name,
+        "due_at": new.due_at,
+        "created_at": now,
+        "updated_at": now,
+        "position": before[0] + 1 if before else 1,
+        "first_human_message": new.first_human_message,
+        "message_count": 0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "llm_calls": 0,
+    }
+    run = Run(**{**dict.fromkeys(Run.__slots__), **row})
+    if worker is not None and run.due_at is None and all(other.ended for other in (*active, *cancelled)):
+        claimed = _claimed(connection, run, worker, fencing_token)
+        sql.insert(connection, runs, row | _claim_values(claimed))
+        return Created(run, cancelled, claimed)
+    sql.insert(connection, runs, row)
+    if new.due_at is None:
+        _touch_thread(connection, new.thread_id, status="busy")
+    return Created(run, cancelled)
 
 
 def finish(connection: Connection, run: Run, ending: Ending) -> bool:
@@ -266,116 +352,140 @@ def finish(connection: Connection, run: Run, ending: Ending) -> bool:
     False, and nothing is changed, if the run is no longer ours, or a message for it came before it could end well. Messages
     that wait for a run which ended otherwise are left over for the next one.
     """
-    found, _ = _locked(connection, run.run_id)
-    if found is None or found.epoch != run.epoch or found.status is not RunStatus.RUNNING:
+    _lock_thread(connection, run.thread_id)
+    stands = sql.execute(connection, "SELECT epoch, status FROM runs WHERE run_id = ?", run.run_id).fetchone()
+    if stands != (run.epoch, RunStatus.RUNNING):
         return False
-    if ending.status is RunStatus.SUCCESS:
-        waiting = select(steering.c.id).where(steering.c.run_id == run.run_id).limit(1)
-        if connection.execute(waiting).first():
-            return False
+    if ending.status is RunStatus.SUCCESS and _messages(connection, "run_id = ?", run.run_id):
+        return False
     now = utc_now()
-    values = storable({**dataclasses.asdict(ending), "status": ending.status.value})
-    ours = runs.c.run_id == run.run_id
-    connection.execute(update(runs).where(ours).values(**values, ended_at=now, updated_at=now))
-    connection.execute(delete(tool_executions).where(tool_executions.c.run_id == run.run_id))
-    _settle_thread(connection, run.thread_id, ending.status)
+    values = {name: getattr(ending, name) for name in Ending.__slots__} | {"status": ending.status.value}
+    sql.update(connection, runs, storable(values) | {"ended_at": now, "updated_at": now}, "run_id = ?", run.run_id)
+    sql.execute(connection, "DELETE FROM tool_executions WHERE run_id = ?", run.run_id)
+    _free_thread(connection, run.thread_id, ending.status)
     return True
+
+
+def next_pending(connection: Connection, thread_id: str) -> str | None:
+    """The id of the oldest run that waits for its turn, not for a time of its own."""
+    query = (
+        f"SELECT run_id FROM runs WHERE thread_id = ? AND status = 'pending' AND {_IS_DUE} ORDER BY position LIMIT 1"
+    )
+    found = sql.execute(connection, query, thread_id, utc_now()).fetchone()
+    return found[0] if found else None
+
+
+def deliver(connection: Connection, message_ids: Sequence[str]) -> None:
+    """The messages are part of their thread: they wait no longer."""
+    for message_id in message_ids:
+        sql.execute(connection, "DELETE FROM steering WHERE message_id = ?", message_id)
 
 
 def delete_run(connection: Connection, run_id: str) -> None:
     for table in (run_events, tool_executions, steering, turns, runs):
-        connection.execute(delete(table).where(table.c.run_id == run_id))
+        sql.execute(connection, f"DELETE FROM {table.name} WHERE run_id = ?", run_id)
 
 
-def _create(connection: Connection, new: NewRun) -> Created:
-    thread = connection.execute(
-        select(threads.c.thread_id).where(threads.c.thread_id == new.thread_id).with_for_update()
-    ).first()
-    if thread is None:
-        raise NotFoundError(f"There is no thread {new.thread_id}.")
-    now = utc_now()
-    active = [run for run in _active(connection, new.thread_id) if run.due_at is None or run.due_at <= now]
-    cancelled: list[str] = []
-    if active and new.strategy is MultitaskStrategy.REJECT:
-        raise ConflictError(
-            f"Thread {new.thread_id} already has an active run. Wait for its end or stop it, or choose another "
-            "multitask_strategy: interrupt, rollback or enqueue.",
-            code="thread_busy",
-        )
-    if new.strategy in (MultitaskStrategy.INTERRUPT, MultitaskStrategy.ROLLBACK):
-        action: CancelAction = "rollback" if new.strategy is MultitaskStrategy.ROLLBACK else "interrupt"
-        cancelled = [run.run_id for run in active if _request_cancel(connection, run.run_id, action)]
-    last = connection.execute(select(func.max(runs.c.position)).where(runs.c.thread_id == new.thread_id)).scalar()
-    connection.execute(
-        insert(runs).values(
-            run_id=new.run_id,
-            thread_id=new.thread_id,
-            user_id=new.user_id,
-            assistant_id=new.assistant_id,
-            status=RunStatus.PENDING.value,
-            multitask_strategy=new.strategy.value,
-            kwargs=new.kwargs,
-            metadata=new.metadata,
-            model_name=new.model_name,
-            due_at=new.due_at,
-            first_human_message=new.first_human_message,
-            created_at=now,
-            updated_at=now,
-            position=(last or 0) + 1,
-        )
-    )
-    if new.due_at is None:
-        _touch_thread(connection, new.thread_id, status="busy")
-    made = find(connection, new.run_id)
-    assert made is not None
-    return Created(made, cancelled)
+_NEWEST = "SELECT position, status FROM runs WHERE thread_id = ? ORDER BY position DESC LIMIT 1"
+_BEFORE = "SELECT status FROM runs WHERE thread_id = ? AND position < ? ORDER BY position DESC LIMIT 1"
+_LEFT_OVER = f"""EXISTS (SELECT 1 FROM runs WHERE runs.run_id = steering.run_id AND runs.thread_id = ?
+    AND NOT {_ACTIVE} AND runs.position < ?)"""
+
+
+def _select(connection: Connection, tail: str, *values: Any) -> list[Run]:
+    return sql.select(connection, Run, runs, tail, *values)
+
+
+def _active(connection: Connection, thread_id: str) -> list[Run]:
+    return _select(connection, f"WHERE thread_id = ? AND {_ACTIVE} ORDER BY position", thread_id)
+
+
+def _messages(connection: Connection, where: str, *values: Any) -> list[dict[str, Any]]:
+    return [
+        found.message for found in sql.select(connection, _Waiting, steering, f"WHERE {where} ORDER BY id", *values)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    message: dict[str, Any]
+
+
+def _lock_thread(connection: Connection, thread_id: str) -> int | None:
+    """The thread's fencing token, while nobody else changes a run of it. Every change of a run begins so: the thread
+    first, then the run, or two of them would wait for each other."""
+    query = "SELECT epoch FROM threads WHERE thread_id = ?" + sql.for_update(connection)
+    found = sql.execute(connection, query, thread_id).fetchone()
+    return found[0] if found else None
 
 
 def _locked(connection: Connection, run_id: str) -> tuple[Run | None, int | None]:
-    """The run while nobody else changes a run of its thread, and the thread's epoch. Every change of a run begins so: the
-    thread first, then the run, or two of them would wait for each other."""
     run = find(connection, run_id)
     if run is None:
         return None, None
-    thread = select(threads.c.epoch).where(threads.c.thread_id == run.thread_id).with_for_update()
-    epoch = connection.execute(thread).scalar()
-    return find(connection, run_id), epoch
+    fencing_token = _lock_thread(connection, run.thread_id)
+    return find(connection, run_id), fencing_token
 
 
 def _claim(connection: Connection, run_id: str, worker: str) -> Run | None:
-    run, epoch = _locked(connection, run_id)
+    run, fencing_token = _locked(connection, run_id)
     now = utc_now()
-    if run is None or epoch is None or run.ended or (run.due_at is not None and run.due_at > now):
+    if run is None or fencing_token is None or run.ended or not run.is_due(now):
         return None
-    if _is_behind(connection, run, now):
+    if run.status is RunStatus.PENDING and any(
+        other.status is RunStatus.RUNNING or (other.position < run.position and other.is_due(now))
+        for other in _active(connection, run.thread_id)
+    ):
         return None
-    connection.execute(
-        update(runs)
-        .where(runs.c.run_id == run_id)
-        .values(
-            status=RunStatus.RUNNING.value,
-            attempt=run.attempt + 1,
-            epoch=epoch + 1,
-            worker=worker,
-            started_at=run.started_at or now,
-            updated_at=now,
-        )
-    )
-    _touch_thread(connection, run.thread_id, status="busy", epoch=epoch + 1, assistant_id=run.assistant_id)
-    return find(connection, run_id)
+    claimed = _claimed(connection, run, worker, fencing_token)
+    sql.update(connection, runs, _claim_values(claimed), "run_id = ?", run_id)
+    return claimed
 
 
-def _is_behind(connection: Connection, run: Run, now: datetime) -> bool:
-    """Whether another run of the thread comes first: one that runs, or one that is due and came earlier."""
-    first = select(runs.c.run_id).where(
-        runs.c.thread_id == run.thread_id,
-        runs.c.run_id != run.run_id,
-        or_(
-            runs.c.status == RunStatus.RUNNING,
-            (runs.c.status == RunStatus.PENDING) & (runs.c.position < run.position) & _is_due(now),
-        ),
+def _claim_values(claimed: Run) -> dict[str, Any]:
+    names = ("attempt", "epoch", "worker", "started_at", "updated_at", "checkpoint_before")
+    return {"status": claimed.status.value, **{name: getattr(claimed, name) for name in names}}
+
+
+def _claimed(connection: Connection, run: Run, worker: str, fencing_token: int) -> Run:
+    """The run as its executor has it, the thread marked as busy with it."""
+    now = utc_now()
+    claimed = replace(
+        run,
+        status=RunStatus.RUNNING,
+        attempt=run.attempt + 1,
+        epoch=fencing_token + 1,
+        worker=worker,
+        started_at=run.started_at or now,
+        updated_at=now,
+        checkpoint_before=_begin(connection, run) if run.attempt == 0 else run.checkpoint_before,
     )
-    return run.status is RunStatus.PENDING and connection.execute(first.limit(1)).first() is not None
+    _touch_thread(connection, run.thread_id, status="busy", epoch=claimed.epoch, assistant_id=run.assistant_id)
+    return claimed
+
+
+def _begin(connection: Connection, run: Run) -> str | None:
+    """What :meth:`RunStore.began` records, where the thread needs no tidying first. None: the executor has to look."""
+    message_ids = run.kwargs.get(TURNS)
+    before = sql.execute(connection, _BEFORE, run.thread_id, run.position).fetchone()
+    if message_ids is None or connection.dialect.name != "sqlite":
+        return None
+    newest = sql.execute(connection, _NEWEST_CHECKPOINT, run.thread_id).fetchone()
+    tidy = before[0] == RunStatus.SUCCESS if before else newest is None and run.position == 1
+    if not tidy:
+        return None
+    head = _checkpoint_id(newest[0]) if newest else EMPTY_THREAD
+    for message_id in message_ids:
+        _add_turn(connection, run, message_id, run.kwargs.get("fork_from") or head)
+    return head
+
+
+_NEWEST_CHECKPOINT = """SELECT checkpoint_id FROM checkpoint_lines JOIN checkpoint_steps USING (line)
+    WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"""
+
+
+def _checkpoint_id(stored: bytes | str) -> str:
+    return str(UUID(bytes=stored)) if isinstance(stored, bytes) else stored
 
 
 def _request_cancel(connection: Connection, run_id: str, action: CancelAction) -> Run | None:
@@ -383,69 +493,43 @@ def _request_cancel(connection: Connection, run_id: str, action: CancelAction) -
     if run is None or run.ended:
         return None
     now = utc_now()
-    values: dict[str, Any] = {"cancel_action": action, "updated_at": now}
-    never_began = run.status is RunStatus.PENDING
-    if never_began:
-        values |= {"status": RunStatus.INTERRUPTED.value, "ended_at": now, "stop_reason": "cancelled"}
-    connection.execute(update(runs).where(runs.c.run_id == run_id).values(values))
-    if never_began and (run.due_at is None or run.due_at <= now):
-        _settle_thread(connection, run.thread_id, RunStatus.INTERRUPTED)
-    return find(connection, run_id)
+    changes: dict[str, Any] = {"cancel_action": action, "updated_at": now}
+    if run.status is RunStatus.PENDING:
+        changes |= {"status": RunStatus.INTERRUPTED.value, "ended_at": now, "stop_reason": "cancelled"}
+    sql.update(connection, runs, changes, "run_id = ?", run_id)
+    if run.status is RunStatus.PENDING and run.is_due(now):
+        _free_thread(connection, run.thread_id, RunStatus.INTERRUPTED)
+    return replace(run, **changes)
 
 
 def _steer(connection: Connection, run_id: str, message: dict[str, Any]) -> bool:
     run, _ = _locked(connection, run_id)
     if run is None or run.ended or run.cancel_action is not None:
         return False
-    said = select(steering.c.id).where(steering.c.message_id == message["id"])
-    if connection.execute(said).first() is None:
-        connection.execute(insert(steering).values(run_id=run_id, message_id=message["id"], message=message))
+    row = {"run_id": run_id, "message_id": message["id"], "message": message}
+    sql.insert(connection, steering, row, "ON CONFLICT DO NOTHING")
     return True
 
 
-def _is_left_over(run: Run) -> ColumnElement[bool]:
-    of_run = (runs.c.run_id == steering.c.run_id, runs.c.thread_id == run.thread_id)
-    return exists().where(*of_run, runs.c.status.not_in(ACTIVE), runs.c.position < run.position)
-
-
 def _add_turn(connection: Connection, run: Run, message_id: str, checkpoint_before: str | None) -> None:
-    key = (turns.c.thread_id == run.thread_id, turns.c.message_id == message_id)
-    if connection.execute(select(turns.c.run_id).where(*key)).first():
-        return
-    connection.execute(
-        insert(turns).values(
-            thread_id=run.thread_id,
-            message_id=message_id,
-            run_id=run.run_id,
-            checkpoint_before=checkpoint_before,
-            created_at=utc_now(),
-        )
-    )
+    row = {
+        "thread_id": run.thread_id,
+        "message_id": message_id,
+        "run_id": run.run_id,
+        "checkpoint_before": checkpoint_before,
+        "created_at": utc_now(),
+    }
+    sql.insert(connection, turns, row, "ON CONFLICT DO NOTHING")
 
 
-def _active(connection: Connection, thread_id: str) -> list[Run]:
-    query = select(runs).where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE)).order_by(runs.c.position)
-    return [_run(row) for row in connection.execute(query)]
-
-
-def _settle_thread(connection: Connection, thread_id: str, status: RunStatus) -> None:
+def _free_thread(connection: Connection, thread_id: str, status: RunStatus) -> None:
     """The thread is as its last run left it, or still busy if another one waits."""
-    waiting = select(runs.c.run_id).where(
-        runs.c.thread_id == thread_id,
-        or_(runs.c.status == RunStatus.RUNNING, (runs.c.status == RunStatus.PENDING) & _is_due(utc_now())),
+    waiting = (
+        f"SELECT 1 FROM runs WHERE thread_id = ? AND (status = 'running' OR status = 'pending' AND {_IS_DUE}) LIMIT 1"
     )
-    busy = connection.execute(waiting.limit(1)).first() is not None
+    busy = sql.execute(connection, waiting, thread_id, utc_now()).fetchone() is not None
     _touch_thread(connection, thread_id, status="busy" if busy else THREAD_STATUS[status])
 
 
 def _touch_thread(connection: Connection, thread_id: str, **values: Any) -> None:
-    connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(updated_at=utc_now(), **values))
-
-
-def _is_due(now: datetime) -> ColumnElement[bool]:
-    return or_(runs.c.due_at.is_(None), runs.c.due_at <= now)
-
-
-def _run(row: Row[Any]) -> Run:
-    fields = dict(row._mapping)
-    return Run(**{**fields, "status": RunStatus(fields["status"])})
+    sql.update(connection, threads, {"updated_at": utc_now(), **values}, "thread_id = ?", thread_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from deerflow.tasks.queue import Execute, Interrupt, retry_delay
@@ -32,6 +33,12 @@ class LocalQueue:
 
     async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
         self._ring(run_id, at)
+
+    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+        if self._execute is None or self._ready or len(self._running) >= self._concurrency:
+            return False
+        self._running[run_id] = asyncio.create_task(self._run(lambda _: work(), run_id), name=f"run {run_id}")
+        return True
 
     async def cancel(self, run_id: str) -> None:
         if self._interrupt is not None and run_id in self._running:

@@ -93,6 +93,9 @@ class ProcrastinateQueue:
         )
         await self._ring(run_id, lambda: job.defer_async(run_id=run_id, thread_id=thread_id))
 
+    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+        return False
+
     async def cancel(self, run_id: str) -> None:
         query = "SELECT pg_notify(%(channel)s, %(run_id)s)"
         await self._ring(

@@ -37,6 +37,13 @@ class RunQueue(Protocol):
         """
         ...
 
+    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+        """Execute a run that is not recorded yet in this process, by ``work``, which records it first.
+
+        False, and nothing is done, if another process may execute it, or this one has no room: record it, then defer it.
+        """
+        ...
+
     async def cancel(self, run_id: str) -> None:
         """Have the process that executes the run, if any, look at its row again."""
         ...

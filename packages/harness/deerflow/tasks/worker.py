@@ -64,9 +64,13 @@ class JobWorker:
         """Begin. Must be called on the event loop; further calls do nothing."""
         self._loop = self._loop or asyncio.create_task(self._run(), name="jobs")
 
-    def ring(self) -> None:
-        """Look for work now, instead of within some seconds. Call it after the commit that asked for work."""
-        self._bell.set()
+    def ring(self, due: datetime | None = None) -> None:
+        """Look for work now, or when it is due, instead of within some seconds. Call it after the commit that asked for it."""
+        seconds = (due - self._clock()).total_seconds() if due is not None else 0.0
+        if seconds <= 0:
+            self._bell.set()
+        elif seconds < POLL_SECONDS:
+            asyncio.get_running_loop().call_later(seconds, self._bell.set)
 
     async def aclose(self, *, grace: float = 10.0) -> None:
         """Take no more jobs, wait ``grace`` seconds for those in hand, then give them back. Idempotent."""

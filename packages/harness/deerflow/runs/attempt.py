@@ -1,0 +1,403 @@
+"""One attempt at a run, from its claim to its end: a state machine, read from top to bottom.
+
+::
+
+    CLAIMED ──→ PLAYING ────── the graph came to its end ─────→ CLOSING ──→ ENDED
+                │  ↑                                             ↑  │
+                │  └───────── a message came too late ───────────│──┘
+                └─── stopped, timed out or failed ──→ TIDYING ───┘
+
+Only while it is PLAYING a wish to stop cancels the task; before that it is looked at, later it is too late.
+An attempt that is cancelled because the process ends, or that lost its run to another process, leaves the row as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.errors import EmptyInputError, GraphRecursionError
+
+from deerflow.agents.middlewares.model_result import ERROR, is_error
+from deerflow.config import ConfigError
+from deerflow.errors import RequestError
+from deerflow.events.graph_stream import GraphStream
+from deerflow.events.jsonable import message_json
+from deerflow.events.log import LostRunError
+from deerflow.events.store import EVENTS_PER_CLAIM
+from deerflow.events.streams.client_events import messages_in
+from deerflow.events.usage_meter import UsageMeter
+from deerflow.runs.admission import Slot
+from deerflow.runs.finalize import UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
+from deerflow.runs.input import RunInput
+from deerflow.runs.request import RunSpec
+from deerflow.storage.database import Database
+from deerflow.storage.errors import is_out_of_reach
+from deerflow.storage.runs import (
+    Ending,
+    Run,
+    RunLedger,
+    RunStatus,
+    RunStore,
+    delete_run,
+    deliver,
+    finish,
+    next_pending,
+)
+from deerflow.threads.checkpoint import config_of, is_unfinished
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+    from sqlalchemy import Connection
+
+    from deerflow.agents.factory import Agent
+    from deerflow.events.log import EventLog, EventWriter
+    from deerflow.identity import Principal
+    from deerflow.runs.agent_provider import Workshop
+
+logger = logging.getLogger(__name__)
+
+CANCELLED = "cancelled"
+STOPPED = "Not finished: the user stopped the run. What this call did until then may have taken effect."
+_NODES = {"ai": "model", "tool": "tools"}
+
+
+class State(StrEnum):
+    CLAIMED = "claimed"
+    PLAYING = "playing"
+    TIDYING = "tidying"
+    CLOSING = "closing"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What every attempt of a process uses.
+
+    Args:
+        store: a person's part of the store, for the graph.
+        timeout: seconds that one attempt may take.
+    """
+
+    database: Database
+    runs: RunStore
+    log: EventLog
+    agents: Workshop
+    store: Callable[[Principal], BaseStore] | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the graph stopped playing. ``unfinished`` is what the model reads as result of tool calls that have none."""
+
+    status: RunStatus
+    reason: str
+    error: str | None = None
+    unfinished: str | None = None
+    checkpoint_id: str | None = None
+    """The thread's newest, if it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What the end of a run leaves to do."""
+
+    run: Run
+    next_run_id: str | None
+    """The run of the thread whose turn it is now."""
+    tasks_due: datetime | None
+    """When the first background task that the end has enqueued is due."""
+
+
+@dataclass(eq=False)
+class Attempt:
+    """Args:
+    run: claimed by this process, which holds its thread's lock.
+    spec: None: it is read from the run.
+    fresh: it was claimed when it was created: no message can wait for it yet.
+    """
+
+    parts: Parts
+    run: Run
+    slot: Slot
+    spec: RunSpec | None = None
+    fresh: bool = False
+    state: State = State.CLAIMED
+    stop: str | None = None
+    """Why it was asked to stop: ``interrupt`` or ``rollback``."""
+
+    _writer: EventWriter = field(init=False)
+    _task: asyncio.Task[Any] = field(init=False)
+    _input: RunInput = field(init=False)
+    _agent: Agent | None = None
+    _stream: GraphStream | None = None
+    _meter: UsageMeter = field(default_factory=UsageMeter)
+    _joined: list[BaseMessage] = field(default_factory=list)
+    """Messages that the run added to its thread."""
+    _read: set[str | None] = field(default_factory=set)
+    """Ids of the messages that were given to the model while the run was on its way."""
+
+    async def execute(self) -> Closed | None:
+        """Bring the run to its end. None: another process has taken it over.
+
+        Raises:
+            CancelledError: this process ends; the next executor goes on with the run.
+        """
+        task, run = asyncio.current_task(), self.run
+        assert task is not None
+        self._task, self._input = task, RunInput(self.parts.runs)
+        self.stop = self.stop or run.cancel_action
+        self._writer = self.parts.log.writer(run.thread_id, run.run_id, run.epoch, first_attempt=run.attempt == 1)
+        self._writer.append("metadata", {"run_id": run.run_id, "thread_id": run.thread_id, "attempt": run.attempt})
+        try:
+            while True:
+                outcome = await self._outcome()
+                await self._tidy(outcome)
+                if (closed := await self._close(outcome)) is not None:
+                    return closed
+                await self._check_ours()
+        except LostRunError:
+            logger.warning("Run %s was taken over by another process.", run.run_id)
+            return None
+        finally:
+            self.state = State.ENDED
+            await asyncio.shield(self._writer.aclose())
+
+    def cancel(self, action: str) -> None:
+        """Stop the run, unless it is past that."""
+        if self.stop is None:
+            self.stop = action
+            if self.state is State.PLAYING:
+                self._task.cancel()
+
+    # playing ----------------------------------------------------------------------------------------------------------
+
+    async def _outcome(self) -> Outcome:
+        """Play the graph. Whatever happens is an outcome, except that this process ends or has lost the run."""
+        limit = asyncio.timeout(self.parts.timeout)
+        try:
+            if self.stop is None:
+                async with limit:
+                    self.state = State.PLAYING
+                    try:
+                        return await self._play()
+                    finally:
+                        self.state = State.TIDYING
+        except asyncio.CancelledError:
+            if self.stop is None:
+                raise
+            self._task.uncancel()
+        except LostRunError:
+            raise
+        except Exception as error:
+            if is_out_of_reach(error):
+                raise  # nobody can know how the run stands: the next executor looks
+            if limit.expired():
+                text = f"The run was ended: it took longer than {self.parts.timeout:.0f} seconds."
+                return Outcome(RunStatus.TIMEOUT, "timeout", text, unfinished=UNFINISHED)
+            return _failed(error, self.run)
+        return Outcome(RunStatus.INTERRUPTED, CANCELLED, unfinished=STOPPED)
+
+    async def _play(self) -> Outcome:
+        """From the run's input, or from where an attempt before this one stood, to the graph's end."""
+        spec = self.spec = self.spec or RunSpec.of(self.run)
+        parts, request = self.parts, spec.request
+        agent, context = await parts.agents.prepare(spec.principal, self.run.thread_id, self.run.run_id, spec.options)
+        ledger = RunLedger(parts.database, self.run.run_id)
+        context = replace(context, ledger=ledger, arrivals=self._arrivals)
+        if parts.store is not None:
+            agent = agent.copy(update={"store": parts.store(spec.principal)})
+        self._agent = agent
+        if self._meter.config is None:
+            self._meter = UsageMeter(context.config, spec.options.model_name)
+        again = self._stream is not None
+        self._stream = GraphStream(self._writer, self._meter, request.modes, self._joined.extend, self.slot.take)
+        try:
+            given = await self._input.prepare(self.run, spec, agent, context, again=again)
+            self.fresh = self.fresh and self.run.checkpoint_before is not None  # else it may have adopted messages
+            self.run = given.run
+            self._joined += given.messages
+            if given.earlier and not again:
+                await self._replay(given.earlier)
+            if not given.nothing_left:
+                await self._stream.play(
+                    agent,
+                    given.value,
+                    given.config,
+                    context,
+                    unread=given.unread,
+                    durability=request.saves,
+                    interrupt_before=request.interrupt_before,
+                    interrupt_after=request.interrupt_after,
+                )
+        finally:
+            await context.release_sandbox()
+        return await self._played(agent)
+
+    async def _played(self, agent: Agent) -> Outcome:
+        """The graph came to an end of its own: how?"""
+        snapshot = await agent.aget_state(config_of(self.run.thread_id))
+        checkpoint_id = snapshot.config["configurable"].get("checkpoint_id")
+        if is_unfinished(snapshot):
+            return Outcome(RunStatus.INTERRUPTED, "interrupt", checkpoint_id=checkpoint_id)
+        last = self._meter.last_message
+        if last is not None and is_error(last):
+            failure = last.additional_kwargs[ERROR]
+            return Outcome(RunStatus.ERROR, str(failure["kind"]), str(failure["message"]))
+        return Outcome(RunStatus.SUCCESS, "end_turn", checkpoint_id=checkpoint_id)
+
+    async def _arrivals(self) -> list[BaseMessage]:
+        """Messages for the run, asked for before each call of the model, for which the run then waits."""
+        fresh, self.fresh = self.fresh, False
+        arrived = [] if fresh else await self._input.arrivals(self.run.run_id)
+        self._read.update(message.id for message in arrived)
+        self.slot.leave()
+        return arrived
+
+    async def _replay(self, earlier: list[BaseMessage]) -> None:
+        """Count what an attempt before this one did, and emit what the log lacks of it: a process that dies takes the last
+        moments of the log with it."""
+        run, emitted = self.run, set[str]()
+        async with aclosing(self.parts.log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
+            async for batch in batches:
+                updates = [event for event in batch if event.method == "updates"]
+                emitted |= {message["id"] for event in updates for message in messages_in(event.data)}
+                if not batch or any(event.seq > run.epoch * EVENTS_PER_CLAIM for event in batch):
+                    break
+        self._joined += earlier
+        for message in earlier:
+            self._meter.add(message)
+            node = _NODES.get(message.type)
+            if node is None or message.id in emitted:
+                continue
+            shown = message_json(message)
+            self._writer.append("messages", [shown, {"langgraph_node": node}])
+            self._writer.append("updates", {node: {"messages": [shown]}})
+
+    # tidying ----------------------------------------------------------------------------------------------------------
+
+    async def _tidy(self, outcome: Outcome) -> None:
+        """Leave the thread in order if the run ended before its time: nothing that was done or said is lost."""
+        self.state = State.TIDYING
+        if self._is_rolled_back(outcome):
+            before = self.run.checkpoint_before
+            if before is not None:
+                checkpointer: Any = self.parts.agents.harness.checkpointer
+                await checkpointer.adelete_after(self.run.thread_id, before or None)
+        elif outcome.unfinished is not None:
+            partial = self._stream.partial() if self._stream is not None else None
+            await to_its_end(self._settle(outcome.unfinished, partial))
+        elif outcome.status is RunStatus.ERROR:
+            await to_its_end(self._keep_undelivered())
+
+    async def _settle(self, why: str, partial: BaseMessage | None = None) -> None:
+        """What cannot be done now, the next run does: the wish to stop comes first."""
+        run = self.run
+        try:
+            if self._agent is None and run.checkpoint_before is not None and run.attempt > 1:
+                self._agent = await self.parts.agents.agent()
+                self._meter.config = self.parts.agents.harness.config
+                await self._replay(await self._input.added(self._agent, run))
+            if self._agent is None:
+                return
+            undelivered = await self._undelivered()
+            read = [message for message in undelivered if message.id in self._read]
+            joining = [*read, *([partial] if partial else []), *(other for other in undelivered if other not in read)]
+            joined = await settle(self._agent, config_of(run.thread_id), why=why, joining=joining)
+            self._writer.values((await self._agent.aget_state(config_of(run.thread_id))).values)
+        except Exception as error:
+            logger.exception("Thread %s could not be settled.", run.thread_id, exc_info=error)
+            return
+        self._joined += joined
+        for message in joined:
+            self._meter.add(message)
+
+    async def _keep_undelivered(self) -> None:
+        """What the person said to a run that failed joins the thread, though it is not answered."""
+        if await self._undelivered():
+            await self._settle(UNFINISHED)
+
+    async def _undelivered(self) -> list[BaseMessage]:
+        """Messages that wait for the run and are not part of the thread."""
+        known = {message.id for message in self._joined}
+        return [message for message in await self._input.arrivals(self.run.run_id) if message.id not in known]
+
+    def _is_rolled_back(self, outcome: Outcome) -> bool:
+        return self.stop == "rollback" and outcome.reason == CANCELLED
+
+    # closing ----------------------------------------------------------------------------------------------------------
+
+    async def _close(self, outcome: Outcome) -> Closed | None:
+        """One transaction: the last events, the row, the background tasks. None: not ours, or a message came too late."""
+        self.state = State.CLOSING
+        run, ending = self.run, await self._ending(outcome)
+        if ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
+            self._writer.append("error", {"error": ending.stop_reason or "Error", "message": ending.error or ""})
+        delivered = [message.id or "" for message in self._joined if isinstance(message, HumanMessage)]
+        left: list[tuple[str | None, datetime | None]] = []
+
+        def close(connection: Connection) -> bool:
+            left.clear()
+            deliver(connection, delivered)
+            if not finish(connection, run, ending):
+                return False
+            if self._is_rolled_back(outcome):
+                due = enqueue_follow_up(connection, run)
+                delete_run(connection, run.run_id)
+            else:
+                due = follow_up(connection, run, ending, self._joined)
+            left.append((next_pending(connection, run.thread_id), due))
+            return True
+
+        if not await self._writer.end({"status": ending.status.value}, close):
+            await self.parts.runs.delivered(delivered)
+            return None
+        next_run_id, due = left[0]
+        return Closed(replace(run, status=ending.status), next_run_id, due)
+
+    async def _ending(self, outcome: Outcome) -> Ending:
+        checkpoint_id = outcome.checkpoint_id
+        if checkpoint_id is None and self._agent is not None:
+            saver: Any = self._agent.checkpointer
+            head = await saver.aget_tuple(config_of(self.run.thread_id))
+            checkpoint_id = head.config["configurable"]["checkpoint_id"] if head else None
+        return Ending(
+            status=outcome.status,
+            error=outcome.error,
+            stop_reason=outcome.reason,
+            checkpoint_after=checkpoint_id,
+            **self._meter.totals(),
+        )
+
+    async def _check_ours(self) -> None:
+        """Raises LostRunError if the run was not closed because it is not ours."""
+        now = await self.parts.runs.find(self.run.run_id)
+        if now is None or now.epoch != self.run.epoch or now.status is not RunStatus.RUNNING:
+            raise LostRunError(self.run.run_id)
+
+
+async def _over() -> bool:
+    return True
+
+
+def _failed(error: Exception, run: Run) -> Outcome:
+    """What to tell the person, and the kind of failure. Unexpected errors keep their details in our log."""
+    kind = type(error).__name__
+    if isinstance(error, (RequestError, ConfigError)):
+        text = str(error)
+    elif isinstance(error, EmptyInputError):
+        text = "There is nothing to go on with in this thread: send a message."
+    elif isinstance(error, GraphRecursionError):
+        text = "The run took more steps than its recursion_limit allows. Say how to go on, or raise the limit."
+    else:
+        logger.exception("Run %s failed.", run.run_id, exc_info=error)
+        text = f"An internal error ended the run ({kind}). The log has the details under run {run.run_id}."
+    return Outcome(RunStatus.ERROR, kind, text)

@@ -1,0 +1,50 @@
+"""What a run costs: every question to the database is one that nobody could answer otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from bench.scripted_openai import ScriptedOpenAI, Text
+from tests.harness.runs.run_house import ME, ended, say, thread
+
+from deerflow.runtime import Runtime
+from deerflow.storage.database import Database
+
+MOST_JOBS = 8
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of the jobs that databases were given."""
+    seen: list[str] = []
+    for kind in ("read", "write"):
+        monkeypatch.setattr(Database, kind, _counted(getattr(Database, kind), kind, seen))
+    return seen
+
+
+def _counted(real: Callable[..., Any], kind: str, seen: list[str]) -> Callable[..., Any]:
+    async def counted(database: Database, job: Any) -> Any:
+        seen.append(kind)
+        return await real(database, job)
+
+    return counted
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_a_plain_run_gives_the_database_no_more_than_eight_jobs(
+    runtime: Runtime, endpoint: ScriptedOpenAI, jobs: list[str]
+):
+    endpoint.script(Text("warm"), Text("first"), Text("second"))
+    await ended(runtime, await runtime.runs.start(ME, say("imports take seconds"), thread_id=await thread(runtime)))
+    where = await thread(runtime)
+    for text in ("hello", "and again"):
+        jobs.clear()
+        run = await runtime.runs.start(ME, say(text), thread_id=where)
+        methods = [event.method async for batch in runtime.runs.events(run) for event in batch]
+        assert methods[-1] == "end"
+        while run.run_id in runtime.executor.active:
+            await asyncio.sleep(0.01)
+        assert len(jobs) <= MOST_JOBS, jobs

@@ -34,7 +34,7 @@ PRAGMA temp_store = MEMORY;
 is written as a whole: three quarters of what it is with 1024, a third of 4096. auto_vacuum, or freed pages never return
 to the disk."""
 
-_LOG_BYTES = 4 << 20
+_LOG_BYTES = 512 << 10
 """So long the log becomes before it goes back into the file: by default that is counted in pages, of 4096 bytes."""
 
 _OPENS_WITHIN = 30.0

@@ -171,10 +171,9 @@ turns = Table(
     metadata,
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
     Column("message_id", Id, primary_key=True),
-    Column("run_id", Id, nullable=False),
+    Column("run_id", Id, nullable=False, index=True),
     Column("checkpoint_before", Id),
     Column("created_at", UtcDateTime, nullable=False),
-    sqlite_with_rowid=False,
 )
 """A message of a person, the run that took it and the checkpoint before it, from which it can be edited or asked again."""
 

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 from starlette.requests import HTTPConnection
 
-from deerflow.accounts.sessions import SessionRepository
 from deerflow.accounts.tokens import PREFIX, TokenRepository
+from deerflow.accounts.users import SessionRepository
 from deerflow.errors import UnauthenticatedError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database

@@ -21,7 +21,6 @@ CREATE INDEX IF NOT EXISTS users_by_role ON users (role);
 CREATE INDEX IF NOT EXISTS store_items_by_age ON store_items (user_id, updated_at, namespace, "key");
 DROP INDEX IF EXISTS ix_feedback_thread_id;
 CREATE INDEX IF NOT EXISTS ix_feedback_run_id ON feedback (run_id);
-DROP INDEX IF EXISTS ix_turns_run_id;
 DROP INDEX IF EXISTS ix_message_search_user_id
 """
 
@@ -31,19 +30,7 @@ DROP TABLE message_search_index;
 CREATE VIRTUAL TABLE message_search_index USING fts5(
     words, content = '', columnsize = 0, detail = none, prefix = '2 3',
     tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'"
-);
-ALTER TABLE turns RENAME TO turns_before;
-CREATE TABLE turns (
-    thread_id VARCHAR(128) NOT NULL,
-    message_id VARCHAR(128) NOT NULL,
-    run_id VARCHAR(128) NOT NULL,
-    checkpoint_before VARCHAR(128),
-    created_at DATETIME NOT NULL,
-    PRIMARY KEY (thread_id, message_id),
-    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
-) WITHOUT ROWID;
-INSERT INTO turns SELECT thread_id, message_id, run_id, checkpoint_before, created_at FROM turns_before;
-DROP TABLE turns_before
+)
 """
 
 POSTGRESQL = "CREATE INDEX IF NOT EXISTS message_search_newest ON message_search (user_id, id)"

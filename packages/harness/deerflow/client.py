@@ -31,7 +31,7 @@ from deerflow.storage.runs import MultitaskStrategy, Run, RunStatus, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import Thread
 from deerflow.threads.checkpoint import compact, config_of, is_unfinished, read_state
-from deerflow.tools.builtins.clarification_tool import NAME as ASK_CLARIFICATION
+from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
 from deerflow.uploads.store import Upload
 
 if TYPE_CHECKING:

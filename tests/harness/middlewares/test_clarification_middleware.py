@@ -15,7 +15,7 @@ from deerflow.agents.factory import assemble
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
-from deerflow.tools.builtins.clarification_tool import ask_clarification_tool, clarification_message, clarification_text
+from deerflow.tools.clarification import ask_clarification_tool, clarification_message, clarification_text
 
 QUESTION = ("ask_clarification", {"question": "Which file?", "clarification_type": "missing_info"})
 

@@ -13,7 +13,7 @@ from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHa
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
 from deerflow.agents.middlewares.model_result import is_error
 from deerflow.agents.middlewares.todo_middleware import TODO_PROMPT, TodoMiddleware
-from deerflow.tools.builtins.clarification_tool import ask_clarification_tool
+from deerflow.tools.clarification import ask_clarification_tool
 
 
 @tool

@@ -16,8 +16,7 @@ from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingTo
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext, Workspace
-from deerflow.tools.builtins.image_file import MAX_FILE_BYTES, MAX_SENT_BYTES, MAX_SIDE
-from deerflow.tools.builtins.view_image_tool import view_image_tool
+from deerflow.tools.images import MAX_FILE_BYTES, MAX_SENT_BYTES, MAX_SIDE, view_image_tool
 
 
 @tool

@@ -19,8 +19,8 @@ from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
-from deerflow.tools.builtins.clarification_tool import ask_clarification_tool
-from deerflow.tools.builtins.view_image_tool import view_image_tool
+from deerflow.tools.clarification import ask_clarification_tool
+from deerflow.tools.images import view_image_tool
 
 
 @tool

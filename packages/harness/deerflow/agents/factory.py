@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
-from deerflow.agents.chain import AnyMiddleware, in_order, with_replacements
+from deerflow.agents.chain import AnyMiddleware, in_order, insert_extras, with_replacements
 from deerflow.agents.features import RuntimeFeatures
 from deerflow.agents.middlewares.base import EndsAtOnce, FusedMiddleware, fuse, has_nodes_after_model
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
@@ -23,11 +23,10 @@ from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
-from deerflow.agents.placement import insert_extras
 from deerflow.agents.thread_state import ThreadState
 from deerflow.context import RunContext
-from deerflow.tools.builtins.clarification_tool import ask_clarification_tool
-from deerflow.tools.builtins.view_image_tool import view_image_tool
+from deerflow.tools.clarification import ask_clarification_tool
+from deerflow.tools.images import view_image_tool
 
 Agent = CompiledStateGraph[Any, Any, Any, Any]
 

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Checkpointer
 
-from deerflow.agents.chain import AnyMiddleware, in_order, with_replacements
+from deerflow.agents.chain import AnyMiddleware, in_order, insert_extras, with_replacements
 from deerflow.agents.factory import Agent, assemble
 from deerflow.agents.features import RuntimeFeatures
 from deerflow.agents.lead_agent.prompt import apply_prompt_template
@@ -29,14 +29,13 @@ from deerflow.agents.middlewares.tool_error_handling_middleware import ToolError
 from deerflow.agents.middlewares.tool_ledger_middleware import ToolLedgerMiddleware
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
-from deerflow.agents.placement import insert_extras
 from deerflow.agents.run_options import run_options
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
-from deerflow.tools.assembly import get_available_tools
+from deerflow.tools.registry import get_available_tools
 
 logger = logging.getLogger(__name__)
 

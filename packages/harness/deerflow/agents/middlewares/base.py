@@ -7,23 +7,22 @@ which the synchronous ones follow.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, hook_config
-from langchain.agents.middleware.types import ExtendedModelResponse
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, hook_config
+from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
-from deerflow.agents.middlewares.model_result import messages_of, with_messages
+from deerflow.agents.middlewares.model_result import ModelResult, messages_of, with_messages
 from deerflow.agents.thread_state import ThreadState
 from deerflow.agents.transcript import Transcript
 from deerflow.blocking import off_loop, run_blocking
 from deerflow.context import RunContext
 
-ModelResult = ModelResponse[Any] | ExtendedModelResponse[Any] | AIMessage
 ModelHandler = Callable[[ModelRequest[RunContext]], Awaitable[ModelResult]]
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
@@ -159,3 +158,17 @@ class EndsAtOnce(AgentMiddleware[Any, Any, Any]):
 def has_nodes_after_model(middlewares: Sequence[AgentMiddleware[Any, Any, Any]]) -> bool:
     hooks = ("after_model", "aafter_model")
     return any(getattr(type(one), hook) is not getattr(AgentMiddleware, hook) for one in middlewares for hook in hooks)
+
+
+logger = logging.getLogger(__name__)
+
+
+def emit(runtime: Any, event: dict[str, Any]) -> None:
+    """Write ``event`` to the run's custom stream, if there is one. A client that went away must not fail the run."""
+    writer = getattr(runtime, "stream_writer", None)
+    if writer is None:
+        return
+    try:
+        writer(event)
+    except Exception:
+        logger.warning("Could not emit the event %s", event.get("type"), exc_info=True)

@@ -11,7 +11,7 @@ from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResu
 from deerflow.agents.middlewares.model_result import messages_of, pending_calls, with_own_ids, with_update
 from deerflow.agents.middlewares.tool_results import error_result
 from deerflow.context import RunContext
-from deerflow.tools.builtins.clarification_tool import NAME, clarification_message
+from deerflow.tools.clarification import NAME, clarification_message
 
 NOT_EXECUTED = "Not executed: the question has to be answered by the user first. Call this tool again afterwards if it is still needed."
 

@@ -12,8 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
-from deerflow.agents.middlewares.events import emit
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, emit
 from deerflow.agents.middlewares.model_result import ERROR, finish_reason, is_empty, is_error, last_ai, reminder
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ExtendedModelResponse
@@ -15,8 +15,7 @@ from langgraph.types import Command
 from deerflow.agents.transcript import REMINDER_NAMES
 from deerflow.context import RunContext
 
-if TYPE_CHECKING:
-    from deerflow.agents.middlewares.base import ModelResult
+ModelResult = ModelResponse[Any] | ExtendedModelResponse[Any] | AIMessage
 
 ERROR = "error"
 """Key in an AI message's ``additional_kwargs``: not the model's words, but why there are none."""

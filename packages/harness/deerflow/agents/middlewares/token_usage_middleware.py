@@ -9,8 +9,7 @@ from typing import Any
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
-from deerflow.agents.middlewares.events import emit
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, emit
 from deerflow.agents.middlewares.model_result import messages_of
 from deerflow.context import RunContext
 

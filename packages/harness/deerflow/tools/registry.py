@@ -10,10 +10,11 @@ from langchain_core.tools import BaseTool
 from deerflow.config import AppConfig
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.security import is_host_bash_allowed
-from deerflow.sandbox.tools import BACKGROUND_TOOLS, SANDBOX_TOOLS, bash_tool
-from deerflow.tools.builtins.clarification_tool import ask_clarification_tool
-from deerflow.tools.builtins.present_file_tool import present_file_tool
-from deerflow.tools.builtins.view_image_tool import view_image_tool
+from deerflow.tools.clarification import ask_clarification_tool
+from deerflow.tools.files import FILE_TOOLS
+from deerflow.tools.images import view_image_tool
+from deerflow.tools.present import present_file_tool
+from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def get_available_tools(
         position = configured.index(bash_tool) + 1
         configured[position:position] = BACKGROUND_TOOLS
     built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
-    in_sandbox = () if sandbox else (*SANDBOX_TOOLS, present_file_tool, view_image_tool)
+    in_sandbox = () if sandbox else (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, present_file_tool, view_image_tool)
     return _first_of_each_name([tool for tool in (*configured, *built_in) if tool not in in_sandbox])
 
 

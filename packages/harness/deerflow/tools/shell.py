@@ -1,0 +1,117 @@
+"""The tools for the sandbox's shell: commands and background processes.
+
+Failures come back as ``Error: ...`` text that says what to do; the model reads it and goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from langchain_core.tools import BaseTool
+from pydantic import Field
+
+from deerflow.config import AppConfig
+from deerflow.sandbox.interface import (
+    ExecResult,
+    Process,
+    SandboxError,
+    SandboxNotFoundError,
+)
+from deerflow.sandbox.truncate import cut_middle
+from deerflow.tools.decorator import Runtime, async_tool
+
+Description = Annotated[str, Field(description="Why, in a few words; shown to the user")]
+
+
+def settings(runtime: Runtime) -> AppConfig:
+    """The run's configuration."""
+    return runtime.context.config or AppConfig()
+
+
+@async_tool("bash")
+async def bash_tool(
+    description: Description,
+    command: str,
+    runtime: Runtime,
+    run_in_background: Annotated[
+        bool, Field(description="For servers and long jobs: returns at once with a process id")
+    ] = False,
+    timeout: Annotated[int | None, Field(description="Seconds, default 600")] = None,
+) -> str:
+    """Run a bash command in the sandbox. Working directory, environment and functions carry over between calls.
+    The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
+    try:
+        sandbox = await runtime.context.sandbox()
+        if run_in_background:
+            process = await sandbox.start_process(command)
+            return f"Started process {process.id}. Use read_process to see its output and kill_process to end it."
+        limit = timeout or settings(runtime).sandbox.command_timeout
+        result = await sandbox.exec(command, timeout=limit, on_output=lambda text: _live(runtime, text))
+    except SandboxError as error:
+        return f"Error: {error}"
+    return cut_middle(_shown(result, limit), settings(runtime).sandbox.bash_output_max_chars)
+
+
+@async_tool("read_process")
+async def read_process_tool(description: Description, process_id: str, runtime: Runtime) -> str:
+    """Read what a background process wrote since the last read, and whether it still runs."""
+    try:
+        process = await (await runtime.context.sandbox()).read_process(process_id)
+    except SandboxError as error:
+        return await _process_error(runtime, error)
+    return cut_middle(_process_report(process), settings(runtime).sandbox.bash_output_max_chars)
+
+
+@async_tool("kill_process")
+async def kill_process_tool(description: Description, process_id: str, runtime: Runtime) -> str:
+    """End a background process and everything it started."""
+    try:
+        process = await (await runtime.context.sandbox()).kill_process(process_id)
+    except SandboxError as error:
+        return await _process_error(runtime, error)
+    return cut_middle(_process_report(process), settings(runtime).sandbox.bash_output_max_chars)
+
+
+def _live(runtime: Runtime, text: str) -> None:
+    runtime.stream_writer({"type": "tool_output", "tool_call_id": runtime.tool_call_id, "text": text})
+
+
+def _shown(result: ExecResult, limit: float) -> str:
+    parts = [result.notice] if result.notice else []
+    if result.output:
+        parts.append(result.output.rstrip("\n"))
+    if result.truncated:
+        parts.append(f"[output truncated: {result.total_bytes} bytes in all]")
+    if result.timed_out:
+        parts.append(f"Error: the command was stopped after {limit:g} seconds. Use run_in_background for long jobs.")
+    elif result.killed_for:
+        parts.append(f"Error: the command was stopped: {_KILLED[result.killed_for]}")
+    elif result.exit_code:
+        parts.append(f"Exit Code: {result.exit_code}")
+    return "\n".join(parts) or "(no output)"
+
+
+_KILLED = {
+    "flood": "it printed without end. Redirect its output to a file or limit it.",
+    "disk": "the disk limit was reached. Remove files that are no longer needed.",
+    "memory": "it used too much memory. Work on smaller pieces.",
+    "host-clock": "the sandbox did not answer in time and was restarted.",
+    "cancelled": "the run was stopped.",
+}
+
+
+def _process_report(process: Process) -> str:
+    state = "running" if process.running else f"ended, Exit Code: {process.exit_code}"
+    dropped = f"[{process.dropped_bytes} earlier bytes dropped]\n" if process.dropped_bytes else ""
+    return f"Process {process.id} ({state})\n{dropped}{process.output or '(no new output)'}"
+
+
+async def _process_error(runtime: Runtime, error: SandboxError) -> str:
+    if not isinstance(error, SandboxNotFoundError):
+        return f"Error: {error}"
+    known = await (await runtime.context.sandbox()).list_processes()
+    return f"Error: {error} Processes: {', '.join(process.id for process in known) or 'none'}."
+
+
+BACKGROUND_TOOLS: tuple[BaseTool, ...] = (read_process_tool, kill_process_tool)
+"""They come with ``bash``."""

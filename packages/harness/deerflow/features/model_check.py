@@ -21,7 +21,7 @@ ANSWER_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """``answer`` is the beginning of what it said; ``problem`` says what went wrong and what to do, without host paths."""
+    """``answer`` is the beginning of its answer; ``problem`` states what went wrong and what to do, without host paths."""
 
     ok: bool
     latency_ms: int
@@ -55,8 +55,8 @@ async def _ask(models: ModelCache, config: AppConfig, name: str) -> str:
 
 def _explain(error: Exception, model: ModelInfo, config: AppConfig) -> str:
     if isinstance(error, ConfigError):  # whose own words begin with the place of the file
-        told = [": ".join(filter(None, (problem.key, problem.message))) for problem in error.problems]
-        return " ".join(f"{text} {problem.remedy}".strip() for text, problem in zip(told, error.problems, strict=True))
+        texts = [": ".join(filter(None, (problem.key, problem.message))) for problem in error.problems]
+        return " ".join(f"{text} {problem.remedy}".strip() for text, problem in zip(texts, error.problems, strict=True))
     if isinstance(error, ImportError):
         return str(error)
     if isinstance(error, TimeoutError) and not str(error):

@@ -45,10 +45,10 @@ class SuggestionService:
         self, config: AppConfig, messages: Sequence[Said], *, n: int = 3, model_name: str | None = None
     ) -> list[str]:
         """Up to ``n`` suggestions. None at all if no model can be asked or its answer cannot be read: they are a nicety."""
-        said = [message for message in messages if message.content.strip()][-MESSAGES:]
-        if not said:
+        recent = [message for message in messages if message.content.strip()][-MESSAGES:]
+        if not recent:
             return []
-        conversation = "\n\n".join(f"{message.role}: {message.content[:EXCERPT]}" for message in said)
+        conversation = "\n\n".join(f"{message.role}: {message.content[:EXCERPT]}" for message in recent)
         conversation = conversation.replace("</conversation>", "</ conversation>")
         prompt = PROMPT.replace("{n}", str(n)).replace("{conversation}", conversation)
         try:

@@ -59,7 +59,7 @@ class TitleJob:
     Args:
         config: the snapshot now in force.
         announce: called with owner, thread id and title when the title has changed: to write it into the thread's
-            state and to tell those who watch. It is called again if it fails.
+            state and to notify those who watch. It is called again if it fails.
     """
 
     def __init__(

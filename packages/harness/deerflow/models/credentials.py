@@ -112,7 +112,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
             return None
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        # The content may hold a secret, so only the kind of failure is told.
+        # The content may hold a secret, so only the kind of failure is logged.
         logger.warning("Credential file %s cannot be read (%s).", path, type(error).__name__)
         return None
     return document if isinstance(document, dict) else None

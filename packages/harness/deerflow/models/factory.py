@@ -165,7 +165,7 @@ class ModelCache:
             return kept
 
     async def aclose(self) -> None:
-        """Close the connections of all models; to be called on the event loop that used them. They open anew when needed."""
+        """Close the connections of all models, on the event loop that used them. They open again when needed."""
         with self._lock:
             models = list(self._models.values())
             self._models.clear()
@@ -256,7 +256,7 @@ def _effort(cls: type[BaseChatModel], effort: str) -> dict[str, Any]:
 
 
 def _class_defaults(cls: type[BaseChatModel]) -> dict[str, Any]:
-    # Providers other than OpenAI itself tell the usage of a stream only when asked.
+    # Providers other than OpenAI itself send the usage of a stream only when asked.
     usage = {"stream_usage": True} if "stream_usage" in cls.model_fields else {}
     return {**usage, **CLASS_DEFAULTS.get(cls.__name__, {})}
 

@@ -27,7 +27,7 @@ FENCED = re.compile(r"(```.*?(?:```|\Z))", re.DOTALL)
 class MindIEChatModel(OpenAIWire, ChatOpenAI):
     """``ChatOpenAI`` for MindIE: tool calls and their results travel as text, empty contents as a space.
 
-    MindIE streams no tool calls, so with tools bound the whole answer is fetched and handed out in pieces.
+    MindIE streams no tool calls, so with tools bound the whole answer is fetched and then streamed in pieces.
     """
 
     connect_timeout: float = 30.0

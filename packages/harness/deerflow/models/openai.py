@@ -274,7 +274,7 @@ class OpenAIWire(_Model):
         return self._use_responses_api({**self._default_params, **kwargs})
 
     def _parents(self, stream_usage: bool | None, kwargs: dict[str, Any]) -> dict[str, Any]:
-        # The Responses API tells the usage always, and refuses the question.
+        # The Responses API always sends the usage, and refuses the parameter.
         return kwargs if self._asks_for_responses(kwargs) else {**kwargs, "stream_usage": stream_usage}
 
     def _streaming(self, stream_usage: bool | None, kwargs: dict[str, Any]) -> dict[str, Any]:

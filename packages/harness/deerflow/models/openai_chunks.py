@@ -40,7 +40,7 @@ class ChunkReader:
         self.received = 0
         self._decoder = EventDecoder()
         self._finished = False
-        self._usage_told = False
+        self._usage_sent = False
         self._running_total: Any = None
         self._calls = 0
         self._arguments: dict[int, str] = {}
@@ -92,8 +92,8 @@ class ChunkReader:
 
     def _count_once(self, chunk: Chunk, usage: Any, *, final: bool) -> None:
         """Some servers repeat a running total in every chunk; LangChain would add them up."""
-        if final and not self._usage_told:
-            self._usage_told = True
+        if final and not self._usage_sent:
+            self._usage_sent = True
             return
         self._running_total = usage
         chunk["usage"] = None
@@ -103,7 +103,7 @@ class ChunkReader:
         suffixes = {index: spoiler(text) for index, text in self._arguments.items()}
         if calls := [{"index": index, "function": {"arguments": text}} for index, text in suffixes.items() if text]:
             chunks.append({"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]})
-        if self._running_total is not None and not self._usage_told:
+        if self._running_total is not None and not self._usage_sent:
             chunks.append({"choices": [], "usage": self._running_total})
         return chunks
 

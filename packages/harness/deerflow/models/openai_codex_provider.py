@@ -72,7 +72,7 @@ class CodexChatModel(BaseChatModel):
     reasoning_effort: str | None = "medium"
     """``none`` switches reasoning off."""
     retry_max_attempts: int = Field(default=3, ge=1)
-    """Calls in all, until a stream has begun."""
+    """Calls in all, until a stream has started."""
     retry_base_delay: float = Field(default=2.0, ge=0)
     """Seconds before the second attempt; doubles each time. ``Retry-After`` wins."""
     base_url: str = CODEX_BASE_URL

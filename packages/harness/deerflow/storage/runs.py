@@ -180,7 +180,7 @@ class RunStore:
         """Newest first."""
         wanted, values = ("", ()) if status is None else ("AND status = ?", (status,))
         tail = f"WHERE thread_id = ? {wanted} ORDER BY position DESC LIMIT ? OFFSET ?"
-        return await self._database.read(
+        return await self._database.browse(
             lambda connection: _select(connection, tail, thread_id, *values, limit, offset)
         )
 

@@ -7,7 +7,7 @@ import sys
 
 CODE = """
 import gc, threading
-from deerflow_app.collector import THRESHOLDS, collect_seldom
+from deerflow_app.cli.commands.server import THRESHOLDS, collect_seldom
 kept = [[number] for number in range(1000)]
 collect_seldom("decimal")
 for thread in threading.enumerate():

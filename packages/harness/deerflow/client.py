@@ -18,7 +18,7 @@ from deerflow.context import RunContext
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
-from deerflow.files.artifacts import list_artifacts, read_artifact
+from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
 from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
@@ -395,7 +395,12 @@ class DeerFlowClient:
         Raises:
             SandboxFileNotFoundError, SandboxPermissionError, SandboxFileError: no such file, outside, not a file.
         """
-        return await read_artifact(await self._thread_context(thread_id), path)
+        return b"".join([piece async for piece in self.aread_artifact(thread_id, path)]), await media_type(path)
+
+    async def aread_artifact(self, thread_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        """The same file piece by piece: it may be larger than memory."""
+        async for piece in read_artifact(await self._thread_context(thread_id), path):
+            yield piece
 
     async def alist_artifacts(self, thread_id: str) -> list[str]:
         """Virtual paths of what was presented, then of everything else in the outputs directory."""

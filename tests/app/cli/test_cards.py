@@ -7,9 +7,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from deerflow_app.cli.cards import card, newly_done, short_path, summary, todo_panel
+from deerflow_app.cli.chat.cards import card, newly_done, short_path, summary, todo_panel
+from deerflow_app.cli.chat.turn import ToolRun
 from deerflow_app.cli.terminal import THEME
-from deerflow_app.cli.turn import ToolRun
 
 
 def shown(body: Any, width: int = 80) -> str:

@@ -4,28 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from deerflow_app.cli.deliver import copy_out, host_path, human_size, near
-from deerflow_app.cli.local_client import LocalClient
+from deerflow import DeerFlowClient
+from deerflow_app.cli.chat.files import copy_out, host_path, human_size, near
 
 OUT = "/mnt/user-data/outputs"
 
 
 @pytest.fixture
-def client(folder: Path, without_tool_image: None) -> LocalClient:
-    return LocalClient()
+def client(folder: Path, without_tool_image: None) -> DeerFlowClient:
+    return DeerFlowClient()
 
 
 @pytest.fixture
-def outputs(client: LocalClient) -> Path:
+def outputs(client: DeerFlowClient) -> Path:
     """The outputs directory of the thread ``t``."""
     client.harness.paths.ensure_thread_dirs("t", "default")
     return client.harness.paths.outputs("t", "default")
 
 
 async def test_bytes_arrive_unchanged_whatever_their_size(
-    client: LocalClient, outputs: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    client: DeerFlowClient, outputs: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deerflow_app.cli.local_client.PIECE", 7)
+    monkeypatch.setattr("deerflow.files.artifacts.PIECE", 7)
     data = bytes(range(256)) * 3
     (outputs / "数据.bin").write_bytes(data)
     (outputs / "empty.txt").touch()
@@ -35,7 +35,7 @@ async def test_bytes_arrive_unchanged_whatever_their_size(
 
 
 async def test_a_file_that_is_gone_or_leads_outside_is_told_and_leaves_nothing(
-    client: LocalClient, outputs: Path, folder: Path
+    client: DeerFlowClient, outputs: Path, folder: Path
 ) -> None:
     secret = folder / "secret"
     secret.write_text("host secret")
@@ -48,7 +48,7 @@ async def test_a_file_that_is_gone_or_leads_outside_is_told_and_leaves_nothing(
 
 
 async def test_artifacts_of_one_name_do_not_overwrite_each_other(
-    client: LocalClient, outputs: Path, folder: Path
+    client: DeerFlowClient, outputs: Path, folder: Path
 ) -> None:
     for sub in ("a", "b"):
         (outputs / sub).mkdir()
@@ -58,9 +58,9 @@ async def test_artifacts_of_one_name_do_not_overwrite_each_other(
     await client.aclose()
 
 
-def test_a_virtual_path_is_shown_where_it_lies(client: LocalClient, outputs: Path) -> None:
-    assert host_path(client, "t", f"{OUT}/a/b.md") == outputs / "a/b.md"
-    assert host_path(client, "t", "/etc/passwd") is None
+def test_a_virtual_path_is_shown_where_it_lies(client: DeerFlowClient, outputs: Path) -> None:
+    assert host_path(client.harness.paths, "t", f"{OUT}/a/b.md") == outputs / "a/b.md"
+    assert host_path(client.harness.paths, "t", "/etc/passwd") is None
 
 
 def test_paths_are_shown_as_one_would_type_them_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from deerflow_app.cli.endpoints import Endpoint, reach
+from deerflow_app.cli.commands.doctor import Endpoint, reach
 
 
 @pytest.fixture

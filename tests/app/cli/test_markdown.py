@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from deerflow_app.cli.markdown import MarkdownStream, Prose, newest_part
+from deerflow_app.cli.chat.markdown import MarkdownStream, Prose, newest_part
 from deerflow_app.cli.terminal import THEME
 
 DOCUMENT = """Intro line one

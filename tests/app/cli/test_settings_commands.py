@@ -86,7 +86,7 @@ def test_doctor_finds_a_usable_installation_usable(cli: Cli, endpoint: ScriptedO
 
 
 def test_doctor_finds_a_wrong_key(cli: Cli, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deerflow_app.cli.checks.reach", _refuses)
+    monkeypatch.setattr("deerflow_app.cli.commands.doctor.reach", _refuses)
     ended = cli("doctor")
     assert ended.code == 1
     assert "refuses the key" in ended.out
@@ -151,6 +151,6 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def _refuses(*_: object, **__: object) -> object:
-    from deerflow_app.cli.endpoints import Answer
+    from deerflow_app.cli.commands.doctor import Answer
 
     return Answer("bad", "refuses the key (HTTP 401)", "Set the right key.")

@@ -12,12 +12,10 @@ from rich.console import Console
 from deerflow.config import ConfigError, ConfigProblem, ModelConfig
 from deerflow.sandbox.interface import Isolation, ProbeReport, Problem, SandboxUnavailableError
 from deerflow.storage.thread_lock import ThreadBusyError
-from deerflow_app.cli.banner import banner
-from deerflow_app.cli.checks import Check
-from deerflow_app.cli.doctor import exit_code, report
+from deerflow_app.cli.chat.transcript import Transcript, banner
+from deerflow_app.cli.commands.doctor import Check, exit_code, report
 from deerflow_app.cli.failures import explain, turn_failure, usage_failure
 from deerflow_app.cli.terminal import THEME
-from deerflow_app.cli.transcript import Transcript
 
 ISOLATED = ProbeReport("bwrap", True, Isolation("namespaces", True, "none", True))
 REAL = ModelConfig(name="m", use="a:b", model="gpt-x", discovered_from="OPENAI_API_KEY in the environment")

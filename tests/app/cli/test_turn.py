@@ -9,10 +9,9 @@ import pytest
 from rich.console import Console
 
 from deerflow.events.streams.client_events import StreamEvent
-from deerflow_app.cli.live_view import STOPPED, LiveView
-from deerflow_app.cli.plain_view import PlainView
+from deerflow_app.cli.chat.turn import Outcome, Turn
+from deerflow_app.cli.chat.view import STOPPED, LiveView, PlainView
 from deerflow_app.cli.terminal import THEME
-from deerflow_app.cli.turn import Outcome, Turn
 
 
 def ai(content: str = "", *, id: str = "m1", **more: Any) -> StreamEvent:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from deerflow.events.streams.langgraph_sse import frame
-from deerflow_app.remote.connection import Address, Connection
-from deerflow_app.remote.errors import RefusedError, UnreachableError
-from deerflow_app.remote.following import Following
+from deerflow_app.remote.connection import Address, Connection, RefusedError, UnreachableError
+from deerflow_app.remote.stream import Following
 
 Answer = Callable[[str, dict[str, str]], bytes]
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from deerflow.events.streams.langgraph_sse import HEARTBEAT, frame
-from deerflow_app.remote.server_events import ServerEvent, server_events
+from deerflow_app.remote.stream import ServerEvent, server_events
 
 
 async def chunks(data: bytes, size: int) -> AsyncIterator[bytes]:

@@ -1,8 +1,9 @@
-"""What the terminal needs of DeerFlow, whether it works in this process or in a server."""
+"""What does the work for the terminal: this process or a server, behind one interface."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,28 +31,7 @@ class Model(Protocol):
 
 
 class Client(Protocol):
-    """Threads, turns and files; see ``DeerFlowClient`` for what the methods promise.
-
-    - ``url``: of the server that does the work; None: this process does.
-    - ``harness``: what works in this process; None: a server does.
-    - ``paths``: the data directory, if it is on this machine.
-    - ``models``: those that can answer; the first does unless another is chosen.
-    - ``problem``: what is wrong with the configuration right now.
-    - ``notice``: what to know about the choice of place.
-    """
-
-    @property
-    def url(self) -> str | None: ...
-    @property
-    def harness(self) -> Harness | None: ...
-    @property
-    def paths(self) -> Paths | None: ...
-    @property
-    def models(self) -> Sequence[Model]: ...
-    @property
-    def problem(self) -> str | None: ...
-    @property
-    def notice(self) -> str: ...
+    """Threads, turns and files: ``DeerFlowClient`` in this process, ``RemoteClient`` for a server."""
 
     def astream(
         self,
@@ -68,31 +48,42 @@ class Client(Protocol):
 
     async def alist_threads(self, limit: int = 10) -> dict[str, Any]: ...
 
-    def aread_artifact(self, thread_id: str, path: str) -> AsyncGenerator[bytes, None]:
-        """The pieces of a file, by its virtual path. Raises SandboxFileError when it cannot be had."""
-        ...
-
-    async def afile_sizes(self, thread_id: str) -> dict[str, int]:
-        """Bytes of the thread's files, by virtual path."""
-        ...
+    def aread_artifact(self, thread_id: str, path: str) -> AsyncGenerator[bytes, None]: ...
 
     async def aclose(self) -> None: ...
 
 
-def check_model(client: Client, name: str) -> None:
-    """Raises Failure when no model has this name."""
-    known = [model.name for model in client.models]
-    if name not in known:
-        raise usage_failure(f"There is no model {name!r}.", f"Known models: {', '.join(known)}.")
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A client and what the terminal knows about it.
 
+    Args:
+        models: those that can answer; the first does unless another is chosen.
+        file_sizes: bytes of a thread's files, by virtual path.
+        paths: the data directory, if it is on this machine.
+        harness: what works in this process; None: a server does.
+        url: of the server; None: this process does the work.
+        notice: what to know about the choice between them.
+        problem: what is wrong with the configuration right now.
+    """
 
-def chosen_model(client: Client, name: str | None) -> Model:
-    """The model that answers: the named one, else the first. Raises Failure when there is none."""
-    if name is not None:
-        check_model(client, name)
-    if not client.models:
-        raise usage_failure("No model is configured.", "`deerflow doctor` says how to connect one.")
-    return next((model for model in client.models if model.name == name), client.models[0])
+    client: Client
+    models: Sequence[Model]
+    file_sizes: Callable[[str], Awaitable[dict[str, int]]]
+    paths: Paths | None = None
+    harness: Harness | None = None
+    url: str | None = None
+    notice: str = ""
+    problem: Callable[[], str | None] = lambda: None
+
+    def model(self, name: str | None) -> Model:
+        """The model that answers: the named one, else the first. Raises Failure when there is none."""
+        known = [model.name for model in self.models]
+        if name is not None and name not in known:
+            raise usage_failure(f"There is no model {name!r}.", f"Known models: {', '.join(known)}.")
+        if not self.models:
+            raise usage_failure("No model is configured.", "`deerflow doctor` shows how to connect one.")
+        return self.models[known.index(name) if name else 0]
 
 
 def is_demo(model: Model) -> bool:

@@ -59,7 +59,7 @@ def explain(error: BaseException) -> Failure:
     from deerflow.sandbox.interface import SandboxError, SandboxUnavailableError
     from deerflow.storage.errors import DatabaseError
     from deerflow.storage.thread_lock import ThreadBusyError
-    from deerflow_app.remote.errors import RefusedError, RemoteError
+    from deerflow_app.remote.connection import RefusedError, RemoteError
 
     if isinstance(error, RemoteError):
         ours = isinstance(error, RefusedError) and error.status in (400, 401, 403, 404, 413, 422)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from deerflow_app.cli import server_commands, token_commands, user_commands
+from deerflow_app.cli.commands import server, tokens, users
 from deerflow_app.cli.failures import explain
-from deerflow_app.cli.settings import Settings
+from deerflow_app.cli.options import AsJson, ConfigFile, Debug, Settings, settings_of
 
 if TYPE_CHECKING:
     from deerflow.config import AppConfig
@@ -32,9 +32,6 @@ config_app = typer.Typer(
 )
 app.add_typer(config_app, name="config")
 
-ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The config.yaml to use.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show log and tracebacks on stderr.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="The model that answers.")]
 Local = Annotated[bool, typer.Option("--local", help="Work in this process, also where a server is running.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Let the agent keep a visible plan.")]
@@ -79,14 +76,13 @@ def start(
 
     Without a command it opens a chat; lines piped into it are messages.
     """
-    settings = _settings(context, config, debug)
-    settings.local = local
+    settings = settings_of(context, config, debug, local)
     if version:
         from importlib.metadata import version as version_of
 
         typer.echo(f"deerflow {version_of('deerflow')}")
     elif context.invoked_subcommand is None:
-        from deerflow_app.cli.sessions import chat
+        from deerflow_app.cli.commands.chat import chat
 
         raise typer.Exit(chat(settings, thread=thread, model=model, plan=plan, thinking=thinking))
 
@@ -113,11 +109,9 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Carry out one task: progress on stderr, the answer on stdout, delivered files in --out."""
-    from deerflow_app.cli.run import Task
-    from deerflow_app.cli.sessions import run_once
+    from deerflow_app.cli.commands.run import Task, run_once
 
-    settings = _settings(context, config, debug)
-    settings.local = local or settings.local
+    settings = settings_of(context, config, debug, local)
     wanted = Task(task, tuple(file or ()), out, thread)
     raise typer.Exit(run_once(settings, wanted, model=model, plan=plan, thinking=thinking, as_json=as_json))
 
@@ -125,10 +119,10 @@ def run(
 @app.command()
 def doctor(context: typer.Context, as_json: AsJson = False, config: ConfigFile = None, debug: Debug = False) -> None:
     """Check Python, configuration, models, sandbox and disk, and say how to mend what is broken."""
-    from deerflow_app.cli.doctor import diagnose, exit_code, print_report
+    from deerflow_app.cli.commands.doctor import diagnose, exit_code, print_report
     from deerflow_app.cli.terminal import make_console
 
-    checks = diagnose(_settings(context, config, debug))
+    checks = diagnose(settings_of(context, config, debug))
     print_report(checks, make_console(), as_json=as_json)
     raise typer.Exit(exit_code(checks))
 
@@ -141,19 +135,19 @@ def setup(
     debug: Debug = False,
 ) -> None:
     """Prepare the sandbox's Python packages, once; without this the first start does it."""
-    from deerflow_app.cli.setup import set_up
+    from deerflow_app.cli.commands.config import set_up
     from deerflow_app.cli.terminal import make_console
 
-    set_up(_current(_settings(context, config, debug)), make_console(stderr=True), quiet=quiet)
+    set_up(_current(settings_of(context, config, debug)), make_console(stderr=True), quiet=quiet)
 
 
 @app.command()
 def models(context: typer.Context, as_json: AsJson = False, config: ConfigFile = None, debug: Debug = False) -> None:
     """List the models that can answer."""
-    from deerflow_app.cli.configure import print_models
+    from deerflow_app.cli.commands.config import print_models
     from deerflow_app.cli.terminal import make_console
 
-    print_models(_current(_settings(context, config, debug)), make_console(), as_json=as_json)
+    print_models(_current(settings_of(context, config, debug)), make_console(), as_json=as_json)
 
 
 @config_app.command("show")
@@ -161,18 +155,18 @@ def config_show(
     context: typer.Context, as_json: AsJson = False, config: ConfigFile = None, debug: Debug = False
 ) -> None:
     """Show the configuration in force, defaults included, secrets masked."""
-    from deerflow_app.cli.configure import print_config
+    from deerflow_app.cli.commands.config import print_config
     from deerflow_app.cli.terminal import make_console
 
-    print_config(_current(_settings(context, config, debug)), make_console(), as_json=as_json)
+    print_config(_current(settings_of(context, config, debug)), make_console(), as_json=as_json)
 
 
 @config_app.command("path")
 def config_path(context: typer.Context, config: ConfigFile = None, debug: Debug = False) -> None:
     """Print the path of the config file in use; exit code 1 when there is none."""
-    from deerflow_app.cli.configure import config_file
+    from deerflow_app.cli.commands.config import config_file
 
-    file = config_file(_settings(context, config, debug))
+    file = config_file(settings_of(context, config, debug))
     if file is None:
         typer.echo("No config file. `deerflow config init` writes one.", err=True)
         raise typer.Exit(1)
@@ -186,9 +180,9 @@ def config_init(
     debug: Debug = False,
 ) -> None:
     """Write a commented config.yaml to begin with. Nothing is overwritten."""
-    from deerflow_app.cli.configure import write_example
+    from deerflow_app.cli.commands.config import write_example
 
-    _settings(context, None, debug)
+    settings_of(context, None, debug)
     write_example(path)
     typer.echo(f"Wrote {path}. Name your model in it, then run: deerflow doctor")
 
@@ -201,18 +195,10 @@ def config_upgrade(
     debug: Debug = False,
 ) -> None:
     """Bring config.yaml to the current version; values and comments stay, the old file is kept as config.yaml.bak."""
-    from deerflow_app.cli.configure import config_file, upgrade
+    from deerflow_app.cli.commands.config import config_file, upgrade
     from deerflow_app.cli.terminal import make_console
 
-    upgrade(config_file(_settings(context, config, debug)), make_console(), dry_run=dry_run)
-
-
-def _settings(context: typer.Context, config: Path | None, debug: bool) -> Settings:
-    """Options may stand before or after the command."""
-    settings = context.ensure_object(Settings)
-    settings.config = config or settings.config
-    settings.debug = debug or settings.debug
-    return settings
+    upgrade(config_file(settings_of(context, config, debug)), make_console(), dry_run=dry_run)
 
 
 def _current(settings: Settings) -> AppConfig:
@@ -221,14 +207,14 @@ def _current(settings: Settings) -> AppConfig:
     return ConfigSource(settings.config).current()
 
 
-app.add_typer(user_commands.app, name="user")
-app.add_typer(token_commands.app, name="token")
+app.add_typer(users.app, name="user")
+app.add_typer(tokens.app, name="token")
 for command in (
-    server_commands.serve,
-    server_commands.worker,
-    server_commands.prune,
-    server_commands.backup,
-    server_commands.restore,
+    server.serve,
+    server.worker,
+    server.prune,
+    server.backup,
+    server.restore,
 ):
     app.command()(command)
 

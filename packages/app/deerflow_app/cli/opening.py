@@ -1,77 +1,197 @@
-"""Opening the product for one command: the client, its log file, its tools."""
+"""Opening what does the work for one command, its log file, and the sandbox's Python packages."""
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import contextlib
 import logging
 import logging.handlers
 import os
 import queue
+import threading
+from collections.abc import Callable, Mapping
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from deerflow_app.cli.client import check_model
-from deerflow_app.cli.settings import Settings
+from deerflow_app.cli.client import Backend
+from deerflow_app.cli.failures import usage_failure
+from deerflow_app.cli.options import Settings
+from deerflow_app.cli.terminal import one_line
 
 if TYPE_CHECKING:
-    from deerflow_app.cli.client import Client
-    from deerflow_app.cli.local_client import LocalClient
+    from deerflow.client import DeerFlowClient
+    from deerflow.harness import Harness
+    from deerflow_app.remote.connection import Address
+
+URL_VAR, KEY_VAR = "DEER_FLOW_API_URL", "DEER_FLOW_API_KEY"
+PREPARING = "Preparing the sandbox's Python packages"
 
 
-def open_client(settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False) -> Client:
-    """The running server if there is one to be used (see ``choose_server``), else the product in this process.
+def open_backend(settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False) -> Backend:
+    """A running server if one is to be used, else the product in this process.
+
+    In this order: ``--local`` and a configuration named with ``--config`` that the server does not have keep the work
+    here; DEER_FLOW_API_URL names a server; else it is the one that serves this data directory. A running server with
+    another configuration than the one found here is left alone: what the person wrote into it must count.
 
     Raises:
         ConfigError: the configuration cannot be used.
-        Failure: it has no model of that name. RemoteError: the server that is to be used cannot be.
+        Failure: there is no model of that name, or DEER_FLOW_API_URL is no address.
+        RemoteError: the server that is to be used cannot be.
     """
-    from deerflow_app.cli.server_choice import choose_server
-
-    chosen = choose_server(settings, os.environ)
-    if chosen.address is None:
-        return open_here(settings, model=model, thinking=thinking, plan=plan, notice=chosen.notice)
-    from deerflow.config import Paths
-    from deerflow_app.remote.client import RemoteClient
-    from deerflow_app.remote.connection import Connection
-
-    paths = Paths()
-    client = RemoteClient(
-        Connection(chosen.address, chosen.find),
-        paths=paths if chosen.address.local else None,
-        options={"thinking_enabled": thinking, "is_plan_mode": plan} | ({"model_name": model} if model else {}),
-    )
+    found, notice = (None, "") if settings.local else _server(settings, os.environ)
+    if found is None:
+        backend = _here(open_here(settings, model=model, thinking=thinking, plan=plan), notice)
+    else:
+        options = {"thinking_enabled": thinking, "is_plan_mode": plan} | ({"model_name": model} if model else {})
+        backend = _there(*found, options)
+        log_to_file("warning", settings.debug)
     if model is not None:
-        check_model(client, model)
-    log_to_file(paths.base_dir / "deerflow.log", "warning", settings.debug)
-    return client
+        backend.model(model)
+    return backend
 
 
 def open_here(
-    settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False, notice: str = ""
-) -> LocalClient:
-    """The product in this process. Raises ConfigError and Failure as ``open_client``."""
-    from deerflow_app.cli.local_client import LocalClient
+    settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False
+) -> DeerFlowClient:
+    """The product in this process. Raises ConfigError."""
+    from deerflow.client import DeerFlowClient
 
-    client = LocalClient(
-        str(settings.config) if settings.config else None,
-        model_name=model,
-        thinking_enabled=thinking,
-        plan_mode=plan,
-    )
-    client.notice = notice
-    if model is not None:
-        check_model(client, model)
-    log_to_file(client.paths.base_dir / "deerflow.log", client.harness.config.log_level, settings.debug)
+    client = DeerFlowClient(settings.config, model_name=model, thinking_enabled=thinking, plan_mode=plan)
+    log_to_file(client.harness.config.log_level, settings.debug)
     return client
 
 
-def log_to_file(file: Path, level: str, debug: bool) -> None:
-    """Send log records to ``file`` (kept small), so that they never mix with the conversation; with ``debug`` to stderr.
+def _here(client: DeerFlowClient, notice: str) -> Backend:
+    from deerflow_app.cli.chat.files import local_file_sizes
 
-    A thread of its own writes them: logging must not hold up the event loop.
+    return Backend(
+        client,
+        client.harness.config.models,
+        local_file_sizes(client.harness.paths),
+        paths=client.harness.paths,
+        harness=client.harness,
+        notice=notice,
+        problem=lambda: client.config_source.problem,
+    )
+
+
+Found = tuple["Address", Callable[[], "Address | None"] | None]
+
+
+def _there(address: Address, find: Callable[[], Address | None] | None, options: Mapping[str, object]) -> Backend:
+    from deerflow.config import Paths
+    from deerflow_app.cli.chat.files import local_file_sizes
+    from deerflow_app.remote.client import RemoteClient
+    from deerflow_app.remote.connection import Connection
+
+    client = RemoteClient(Connection(address, find), options=options)
+    paths = Paths() if address.local else None
+    sizes = local_file_sizes(paths) if paths else client.afile_sizes
+    return Backend(client, client.models, sizes, paths=paths, url=address.url)
+
+
+def _server(settings: Settings, environ: Mapping[str, str]) -> tuple[Found | None, str]:
+    """Where the server is and how a local one is found again when it has moved, or why none is used."""
+    if url := environ.get(URL_VAR, "").strip():
+        return _elsewhere(settings, url, environ.get(KEY_VAR, "").strip())
+    from deerflow.config import Paths
+    from deerflow_app.gateway.running import running_server
+
+    data_dir = Paths().base_dir
+    if (server := running_server(data_dir)) is None:
+        return None, ""
+    own = _own_config(settings, environ)
+    if own is not None and (server.config is None or own.resolve() != Path(server.config).resolve()):
+        theirs = f"with {server.config}" if server.config else "without a configuration file"
+        return None, f"The server at {server.url} runs {theirs}, so this works without it, with {own}."
+
+    def find() -> Address | None:
+        from deerflow_app.remote.connection import INTERNAL_HEADER, Address
+
+        found = running_server(data_dir)
+        return Address(found.url, {INTERNAL_HEADER: found.token}, local=True) if found else None
+
+    address = find()
+    return (address, find) if address else None, ""
+
+
+def _elsewhere(settings: Settings, url: str, key: str) -> tuple[Found | None, str]:
+    from deerflow_app.remote.connection import Address
+
+    if settings.config is not None:
+        return None, f"{URL_VAR} is set, but --config {settings.config} is for this process: it does the work."
+    if not url.startswith(("http://", "https://")):
+        raise usage_failure(f"{URL_VAR} is {url!r}.", "It begins with http:// or https://, e.g. http://127.0.0.1:2026.")
+    return (Address(url.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {}), None), ""
+
+
+def _own_config(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+    """The configuration file that this process would use; one that is missing is reported when it is opened."""
+    from deerflow.config import ConfigSource
+
+    try:
+        return ConfigSource(settings.config, environ=environ).find()
+    except FileNotFoundError:
+        return settings.config or Path()
+
+
+class Preparation:
+    """The build of the sandbox's packages beside the chat, on a thread that does not keep the process alive.
+
+    Attributes:
+        step: what it does right now, for a status line; empty when there is nothing (more) to do.
+        problem: what is missing and why, once it has ended; empty when everything is there.
     """
-    _log_to(logging.StreamHandler() if debug else _log_file(file), level)
+
+    def __init__(self, harness: Harness) -> None:
+        self.step = ""
+        self.problem = ""
+        self._harness = harness
+        self._ended = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    @classmethod
+    async def begin(cls, harness: Harness) -> Self:
+        """Start the build if the packages are wanted and not there yet."""
+        preparation = cls(harness)
+        if harness.config.sandbox.tool_image.enabled and not (await asyncio.to_thread(harness.tool_image.status)).ready:
+            preparation.step = f"{PREPARING} (once, about a minute)"
+            threading.Thread(target=preparation._build, name="tool-image", daemon=True).start()
+        else:
+            preparation._ended.set()
+        return preparation
+
+    async def ended(self, show: Callable[[str], None] | None = None) -> None:
+        """Return when the build is done, well or not; ``show`` gets each step until then."""
+        while not self._ended.is_set():
+            if show is not None:
+                show(self.step)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), 0.2)
+
+    def _build(self) -> None:
+        try:
+            self._harness.tool_image.build(self._progress)
+        except Exception as error:  # the product works without these packages; the person learns what is missing
+            self.problem = one_line(str(error), 500)
+        finally:
+            self.step = ""
+            with contextlib.suppress(RuntimeError):  # the person has left: the loop is closed
+                self._loop.call_soon_threadsafe(self._ended.set)
+
+    def _progress(self, text: str) -> None:
+        if line := one_line(text):
+            self.step = f"{PREPARING}: {line}"
+
+
+def log_to_file(level: str, debug: bool) -> None:
+    """Send log records to a file (kept small), so that they never mix with the conversation; with ``debug`` to stderr."""
+    from deerflow.config import Paths
+
+    _log_to(logging.StreamHandler() if debug else _log_file(Paths().base_dir / "deerflow.log"), level)
 
 
 def log_to_stderr(level: str) -> None:
@@ -82,6 +202,7 @@ def log_to_stderr(level: str) -> None:
 
 
 def _log_to(target: logging.Handler, level: str) -> None:
+    """A thread of its own writes the records: logging must not hold up the event loop."""
     target.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     records: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
     writer = logging.handlers.QueueListener(records, target)
@@ -97,12 +218,12 @@ class LogFile(logging.handlers.RotatingFileHandler):
     """A log that cannot be written, for instance on a full disk, is no reason to disturb the conversation."""
 
     def _open(self) -> TextIOWrapper:
-        # What tools printed may stand here: nobody else's to read.
+        # What tools printed may stand here: only its owner may read it.
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return TextIOWrapper(os.fdopen(handle, "ab"), encoding="utf-8", write_through=True)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say nothing: what went wrong is told where it matters to the person."""
+        """Print nothing: errors are shown where they matter to the person."""
 
 
 def _log_file(file: Path) -> logging.Handler:

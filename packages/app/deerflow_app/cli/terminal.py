@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import TextIO
+import signal
+from collections.abc import Coroutine
+from typing import Any, TextIO, TypeVar
 
 from rich.console import Console
 from rich.theme import Theme
+
+T = TypeVar("T")
 
 # Colours come from the terminal's own palette, so that light and dark themes both stay readable.
 THEME = Theme(
@@ -81,3 +86,24 @@ def duration(seconds: float) -> str:
 def count(number: int, noun: str) -> str:
     """``1 line``, ``2,400 lines``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+async def until_interrupted(work: Coroutine[Any, Any, T]) -> T | None:
+    """Run ``work``; the first SIGINT cancels it and the answer is None. A second one ends the program."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+
+    def stop() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        return None
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""DeerFlow behind HTTP: threads, turns and files of a running server, used as those of this process are."""
+"""DeerFlow behind HTTP: threads, turns and files of a running server."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from deerflow.identity import check_id
-from deerflow_app.remote.connection import Connection, get_once
-from deerflow_app.remote.errors import RefusedError
-from deerflow_app.thread_folders import file_sizes, thread_folders
+from deerflow_app.remote.connection import Connection, RefusedError, get_once
 
 if TYPE_CHECKING:
-    from deerflow.config import Paths
     from deerflow.events.streams.client_events import StreamEvent
 
 PATIENCE = 60.0
@@ -41,7 +38,6 @@ class RemoteClient:
     """See ``deerflow_app.cli.client.Client``.
 
     Args:
-    paths: the server's data directory, if it is on this machine.
     options: of every turn, as a run's ``context`` takes them, e.g. ``{"is_plan_mode": True}``.
     patience: see PATIENCE.
 
@@ -52,11 +48,9 @@ class RemoteClient:
         self,
         connection: Connection,
         *,
-        paths: Paths | None = None,
         options: Mapping[str, Any] | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        self.paths = paths
         self._connection = connection
         self._options = dict(options or {})
         self._patience = patience
@@ -65,14 +59,6 @@ class RemoteClient:
         self.models: Sequence[RemoteModel] = [
             RemoteModel(**{key: value for key, value in model.items() if key in known}) for model in listed
         ]
-
-    harness = None
-    problem = None
-    notice = ""
-
-    @property
-    def url(self) -> str:
-        return self._connection.address.url
 
     # turns ----------------------------------------------------------------------------------------------------------
 
@@ -118,7 +104,7 @@ class RemoteClient:
                 yield event
 
     def _followed(self, run: Mapping[str, Any]) -> AsyncGenerator[StreamEvent, None]:
-        from deerflow_app.remote.following import Following
+        from deerflow_app.remote.stream import Following
 
         return Following(self._connection, run, patience=self._patience).events()
 
@@ -181,7 +167,6 @@ class RemoteClient:
 
     async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> list[dict[str, Any]]:
         """Send files into the thread's uploads; how a message names them."""
-        from deerflow_app.remote.upload_body import UploadBody
 
         body = UploadBody([Path(file).expanduser() for file in files])
         answer = await self._connection.post(
@@ -209,9 +194,7 @@ class RemoteClient:
             raise SandboxFileError(str(error)) from error
 
     async def afile_sizes(self, thread_id: str) -> dict[str, int]:
-        """Bytes of the thread's files by virtual path; from afar only of those that were delivered or sent."""
-        if self.paths is not None:
-            return await asyncio.to_thread(file_sizes, thread_folders(self.paths, thread_id))
+        """Bytes of the thread's files that were delivered or sent, by virtual path."""
         delivered = await self._if_there(f"/api/threads/{thread_id}/artifacts") or {"artifacts": []}
         sent = await self._if_there(f"/api/threads/{thread_id}/uploads/list") or {"files": []}
         return {file["path"]: int(file["size"]) for file in [*delivered["artifacts"], *sent["files"]]}
@@ -224,3 +207,29 @@ class RemoteClient:
 def _active(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that have not ended, the oldest first."""
     return [run for run in reversed(runs) if run["status"] in ("pending", "running")]
+
+
+PIECE = 1 << 20
+
+
+class UploadBody:
+    """A form with each file in a field ``files`` (RFC 7578; names as browsers write them)."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
+        self._boundary = uuid4().hex
+        self.content_type = f"multipart/form-data; boundary={self._boundary}"
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        for path in self._files:
+            name = path.name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+            head = f'--{self._boundary}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n\r\n'
+            yield head.encode("utf-8", "surrogateescape")
+            file = await asyncio.to_thread(path.open, "rb")
+            try:
+                while piece := await asyncio.to_thread(file.read, PIECE):
+                    yield piece
+            finally:
+                await asyncio.to_thread(file.close)
+            yield b"\r\n"
+        yield f"--{self._boundary}--\r\n".encode()

@@ -1,4 +1,4 @@
-"""Requests to one server, which may be restarted meanwhile at another port and with another key."""
+"""Requests to one server, which may be restarted meanwhile at another port and with another key; what can go wrong."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-
-from deerflow_app.remote.errors import RefusedError, UnreachableError
 
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 30.0
@@ -186,3 +184,32 @@ def _remedy(address: Address) -> str:
     if address.local:
         return "Start it again with `deerflow serve`, or start `deerflow` anew to work without a server."
     return "Check DEER_FLOW_API_URL and the network, or work on this machine with --local."
+
+
+class RemoteError(Exception):
+    """Args:
+    message: what happened, one sentence.
+    remedy: what the person can do next.
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class UnreachableError(RemoteError):
+    """The server does not answer, or not any more."""
+
+
+class RefusedError(RemoteError):
+    """The server answered, but did not do it.
+
+    Args:
+        status: the HTTP status.
+        code: the server's word for the reason, e.g. ``not_found``.
+    """
+
+    def __init__(self, message: str, remedy: str = "", *, status: int, code: str = "") -> None:
+        super().__init__(message, remedy)
+        self.status = status
+        self.code = code

@@ -30,6 +30,9 @@ MAX_EDIT_BYTES = 5 << 20
 
 _SKILL = ".skill/"
 
+PIECE = 8 << 20
+"""Bytes read at a time: artifacts may be larger than memory."""
+
 
 class ChangedError(RequestError):
     """The file is not what the caller believes it to be."""
@@ -158,20 +161,24 @@ def _held(fd: int) -> Iterator[None]:
         os.close(fd)
 
 
-async def read_artifact(context: RunContext, path: str) -> tuple[bytes, str]:
-    """Content and MIME type of a file of the thread, by its virtual path; a leading slash may be missing.
+async def read_artifact(context: RunContext, path: str) -> AsyncGenerator[bytes, None]:
+    """A file of the thread piece by piece, by its virtual path; a leading slash may be missing.
 
     Raises:
         SandboxFileNotFoundError, SandboxPermissionError, SandboxFileError: no such file, outside, not a file.
     """
     sandbox, virtual = await context.sandbox(), "/" + path.lstrip("/")
-    data, size = await sandbox.read(virtual)
-    parts = [data]
-    while data and sum(map(len, parts)) < size:
-        data, size = await sandbox.read(virtual, offset=sum(map(len, parts)))
-        parts.append(data)
+    offset, size = 0, 1
+    while offset < size:
+        data, size = await sandbox.read(virtual, offset=offset, limit=PIECE)
+        yield data
+        offset += len(data) or PIECE
+
+
+async def media_type(path: str) -> str:
+    """The MIME type that the name tells."""
     mime, _ = await asyncio.to_thread(mimetypes.guess_type, path)  # its first call reads the system's tables
-    return b"".join(parts), mime or "application/octet-stream"
+    return mime or "application/octet-stream"
 
 
 async def list_artifacts(context: RunContext, presented: Sequence[str]) -> list[str]:

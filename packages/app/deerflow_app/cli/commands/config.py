@@ -1,4 +1,4 @@
-"""`deerflow models` and `deerflow config …`: looking at the configuration and keeping it current."""
+"""`deerflow models`, `deerflow config …` and `deerflow setup`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from deerflow_app.cli.failures import usage_failure
-from deerflow_app.cli.terminal import clean
+from deerflow_app.cli.terminal import clean, one_line
 
 if TYPE_CHECKING:
     from deerflow.config import AppConfig
-    from deerflow_app.cli.settings import Settings
+    from deerflow_app.cli.options import Settings
 
 
 def print_models(config: AppConfig, console: Console, *, as_json: bool) -> None:
@@ -137,3 +137,32 @@ def _show_upgrade(file: Path, console: Console) -> None:
         before.splitlines(), after.splitlines(), str(file), "after the upgrade", lineterm=""
     ):
         console.print(clean(line), style=styles.get(line[:1]), soft_wrap=True)
+
+
+def set_up(config: AppConfig, console: Console, *, quiet: bool) -> None:
+    """Build the sandbox's Python packages unless they are there. Where they cannot be built it says what is missing.
+
+    Args:
+        quiet: say nothing when there is nothing to do.
+    """
+    from deerflow.config import Paths
+    from deerflow.sandbox.tool_image import ToolImage, ToolImageError
+
+    settings = config.sandbox.tool_image
+    if not settings.enabled:
+        if not quiet:
+            console.print("The sandbox's Python packages are switched off: sandbox.tool_image.enabled is false.")
+        return
+    image = ToolImage(Paths().tools_dir, Path(settings.requirements) if settings.requirements else None)
+    if (status := image.status()).ready:
+        if not quiet:
+            console.print(f"The sandbox's Python packages are ready: {status.path}", soft_wrap=True)
+        return
+    console.print(
+        "Preparing the sandbox's Python packages (once, about a minute)", style=None if console.is_terminal else "faint"
+    )
+    try:
+        with console.status("") as shown:
+            image.build(lambda line: shown.update(f"  {one_line(line)}"))
+    except ToolImageError as error:
+        console.print(f"! {clean(str(error))} DeerFlow works without them.", style="warn", soft_wrap=True)

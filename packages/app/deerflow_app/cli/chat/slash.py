@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,23 +11,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from deerflow.identity import check_id
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE
-from deerflow_app.cli.banner import model_label
-from deerflow_app.cli.client import check_model, chosen_model
-from deerflow_app.cli.deliver import human_size
-from deerflow_app.cli.failures import usage_failure
+from deerflow_app.cli.chat.files import check_files, human_size, thread_folders
+from deerflow_app.cli.chat.session import Chat
+from deerflow_app.cli.chat.transcript import model_label
+from deerflow_app.cli.failures import explain, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
-from deerflow_app.cli.uploads import check_files
-from deerflow_app.thread_folders import thread_folders
 
-if TYPE_CHECKING:
-    from deerflow_app.cli.chat import Chat
+logger = logging.getLogger(__name__)
 
 SHOWN_THREADS = 15
 SHOWN_FILES = 200
@@ -46,14 +44,25 @@ def is_command(line: str) -> bool:
     return re.fullmatch(r"/[a-z]+", line.split()[0]) is not None
 
 
-async def run_command(chat: Chat, line: str) -> bool:
-    """Run a slash command; False when it was the one that leaves."""
-    name, _, argument = line.partition(" ")
-    if name == "/exit":
-        return False
-    if name not in COMMANDS:
-        raise usage_failure(f"There is no command {name}.", "/help lists the commands.")
-    await COMMANDS[name].run(chat, argument.strip())
+async def enter(chat: Chat, line: str) -> bool:
+    """Take one line: a command, or a message to the agent. False when the person wants to leave."""
+    text = line.strip()
+    if not text:
+        return True
+    name, _, argument = text.partition(" ")
+    try:
+        if not is_command(text):
+            await chat.send(text)
+        elif name == "/exit":
+            return False
+        elif name in COMMANDS:
+            await COMMANDS[name].run(chat, argument.strip())
+        else:
+            raise usage_failure(f"There is no command {name}.", "/help lists the commands.")
+    except Exception as error:
+        logger.error("%s", error, exc_info=error)
+        chat.failed = True
+        chat.transcript.failure(explain(error))
     return True
 
 
@@ -87,13 +96,13 @@ async def _resume(chat: Chat, argument: str) -> None:
 
 async def _model(chat: Chat, argument: str) -> None:
     if argument:
-        check_model(chat.client, argument)
+        chat.backend.model(argument)
         chat.model_name = argument
         chat.transcript.block(Text("  From now on ").append(argument, style="bold").append(" answers."))
         return
-    current = chosen_model(chat.client, chat.model_name)
+    current = chat.backend.model(chat.model_name)
     lines = Text("")
-    for model in chat.client.models:
+    for model in chat.backend.models:
         mark = "▸" if model.name == current.name else " "
         lines.append(f"  {mark} {model.name:<24}", style="bold" if model.name == current.name else "none")
         lines.append(f"{clean(model.description or model_label(model))}\n", style="faint")
@@ -105,8 +114,8 @@ async def _files(chat: Chat, argument: str) -> None:
     if argument:
         await _attach(chat, argument)
         return
-    folders = thread_folders(chat.client.paths, chat.thread_id) if chat.client.paths else {}
-    listing = _listing(await chat.client.afile_sizes(chat.thread_id), folders)
+    folders = thread_folders(chat.backend.paths, chat.thread_id) if chat.backend.paths else {}
+    listing = _listing(await chat.backend.file_sizes(chat.thread_id), folders)
     for path in chat.attached:
         listing.append(f"  + {clean(str(path))}", style="none").append("  goes with your next message\n", style="faint")
     if not listing.plain:
@@ -136,7 +145,7 @@ async def _help(chat: Chat, _argument: str) -> None:
 
 
 async def _exit(_chat: Chat, _argument: str) -> None:
-    """Leaving is decided in run_command."""
+    """Leaving is decided in :func:`enter`."""
 
 
 COMMANDS = MappingProxyType(

@@ -1,24 +1,33 @@
-"""What `deerflow doctor` looks at: one function per thing, each tells what it found and what to do about it."""
+"""`deerflow doctor`: is everything there, and if not, what to do."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import os
 import platform
 import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
 
-from deerflow_app.cli.banner import NETWORK, sandbox_label
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from deerflow_app.cli.chat.files import human_size
+from deerflow_app.cli.chat.transcript import NETWORK, sandbox_label
 from deerflow_app.cli.client import is_demo
-from deerflow_app.cli.deliver import human_size
-from deerflow_app.cli.endpoints import endpoint_of, reach
-from deerflow_app.cli.failures import database_failure
+from deerflow_app.cli.failures import database_failure, explain
+from deerflow_app.cli.opening import open_here
+from deerflow_app.cli.options import Settings
+from deerflow_app.cli.terminal import clean
 
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
@@ -209,3 +218,134 @@ def check_storage(client: DeerFlowClient) -> Iterator[Check]:
             f"{base} can be written by every user of this machine",
             f"Run: chmod o-w {base}",
         )
+
+
+TIMEOUT = 3.0
+"""Seconds. A doctor who lets one wait for half a minute is not asked again."""
+
+_CHECK_ADDRESS = "Check the network, a proxy, or the model's base_url."
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The model listing of a provider, which both OpenAI's and Anthropic's APIs have."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: Literal["ok", "warn", "bad"]
+    found: str
+    fix: str = ""
+
+
+def endpoint_of(model: Any) -> Endpoint | None:
+    """Where this chat model sends its requests; None for providers that cannot be asked this way."""
+    if (client := getattr(model, "root_client", None)) is not None:
+        return Endpoint(_listing(str(client.base_url)), {"Authorization": f"Bearer {client.api_key}"})
+    if (url := getattr(model, "anthropic_api_url", None)) is not None:
+        key = getattr(model, "anthropic_api_key", None)
+        secret = key.get_secret_value() if key is not None else ""
+        return Endpoint(
+            _listing(str(url).rstrip("/").removesuffix("/v1") + "/v1"),
+            {"x-api-key": secret, "anthropic-version": "2023-06-01"},
+        )
+    return None
+
+
+def reach(endpoint: Endpoint, *, timeout: float = TIMEOUT) -> Answer:
+    """Ask once. Blocks.
+
+    Args:
+        timeout: seconds for connecting, and for waiting for the answer.
+    """
+    import httpx
+
+    try:
+        status = httpx.get(endpoint.url, headers=dict(endpoint.headers), timeout=timeout).status_code
+    except httpx.TimeoutException:
+        return Answer("bad", f"no answer within {timeout:g} s", _CHECK_ADDRESS)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        return Answer("bad", f"cannot be reached: {str(error) or type(error).__name__}", _CHECK_ADDRESS)
+    if status in (401, 403):
+        return Answer(
+            "bad", f"refuses the key (HTTP {status})", "Set the right key in the environment or in config.yaml."
+        )
+    if status >= 500:
+        return Answer("warn", f"answers with HTTP {status}", "The provider has a problem: try again later.")
+    return Answer("ok", "reachable" if status == 200 else f"reachable (no listing of models: HTTP {status})")
+
+
+def _listing(base: str) -> str:
+    return base.rstrip("/") + "/models"
+
+
+NAME_WIDTH = 16
+"""The same in every area, so that findings stand below each other."""
+
+_GLYPHS = {"ok": ("✓", "ok"), "warn": ("!", "warn"), "bad": ("✗", "bad")}
+
+
+def diagnose(settings: Settings) -> list[Check]:
+    """All checks. What cannot be checked because the configuration is broken is left out; the break is told."""
+    checks = list(check_machine())
+    try:
+        client = open_here(settings)
+    except Exception as error:
+        if settings.debug:
+            raise
+        failure = explain(error)
+        return [*checks, Check("Configuration", "config.yaml", "bad", failure.message, failure.remedy)]
+    try:
+        checks += check_config(client)
+        checks += check_models(client.harness.config)
+        for probe in (check_sandbox, check_tool_image, check_storage, check_database):
+            checks += probe(client)
+    finally:
+        asyncio.run(client.aclose())
+    return checks
+
+
+def exit_code(checks: Sequence[Check]) -> int:
+    """0: DeerFlow can be used; 1: something essential is broken."""
+    return int(any(check.status == "bad" for check in checks))
+
+
+def report(checks: Sequence[Check]) -> RenderableType:
+    """The report as a table by area, remedies under what they mend."""
+    parts: list[RenderableType] = []
+    for area, group in groupby(checks, key=lambda check: check.area):
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        table.add_column(width=4, justify="right")
+        table.add_column(style="bold", overflow="fold", width=NAME_WIDTH)
+        table.add_column(overflow="fold")
+        for check in group:
+            glyph, style = _GLYPHS[check.status]
+            found = Text(clean(check.found))
+            if check.fix:
+                found.append(f"\n→ {clean(check.fix)}", style="accent")
+            table.add_row(Text(glyph, style=style), Text(clean(check.name)), found)
+        parts += [Text(f"\n  {area}", style="bold accent"), table]
+    bad = sum(check.status == "bad" for check in checks)
+    warned = sum(check.status == "warn" for check in checks)
+    verdict = Text("\n  ")
+    if bad:
+        verdict.append(f"✗ {bad} to mend before DeerFlow works as it should.", style="bad")
+    elif warned:
+        verdict.append("✓ DeerFlow can be used. ", style="ok").append(f"{warned} could be better.", style="warn")
+    else:
+        verdict.append("✓ All is well.", style="ok")
+    return Group(*parts, verdict)
+
+
+def print_report(checks: Sequence[Check], console: Console, *, as_json: bool) -> None:
+    """The report on ``console``, or as one JSON object."""
+    if as_json:
+        items = [{"area": c.area, "name": c.name, "status": c.status, "found": c.found, "fix": c.fix} for c in checks]
+        console.file.write(
+            json.dumps({"ok": exit_code(checks) == 0, "checks": items}, ensure_ascii=False, indent=2) + "\n"
+        )
+    else:
+        console.print(report(checks))

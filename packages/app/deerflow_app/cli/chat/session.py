@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import uuid
@@ -13,21 +12,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from deerflow_app.cli.banner import model_label
-from deerflow_app.cli.client import chosen_model
-from deerflow_app.cli.commands import COMMANDS, is_command, run_command
-from deerflow_app.cli.deliver import DEFAULT_OUT, copy_out, host_path
-from deerflow_app.cli.failures import FAILED, explain, turn_failure, usage_failure
-from deerflow_app.cli.interrupt import typed_ahead, until_interrupted
-from deerflow_app.cli.live_view import LiveView
-from deerflow_app.cli.plain_view import PlainView
-from deerflow_app.cli.transcript import Transcript
-from deerflow_app.cli.turn import Turn, TurnView
+from deerflow_app.cli.chat.files import DEFAULT_OUT, copy_out, host_path
+from deerflow_app.cli.chat.transcript import Transcript, model_label
+from deerflow_app.cli.chat.turn import Turn, TurnView
+from deerflow_app.cli.chat.view import LiveView, PlainView
+from deerflow_app.cli.failures import turn_failure, usage_failure
+from deerflow_app.cli.terminal import until_interrupted
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow_app.cli.client import Client
-    from deerflow_app.cli.preparation import Preparation
+    from deerflow_app.cli.client import Backend
+    from deerflow_app.cli.opening import Preparation
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +38,15 @@ class Chat:
 
     def __init__(
         self,
-        client: Client,
+        backend: Backend,
         console: Console,
         *,
         model: str | None = None,
         preparation: Preparation | None = None,
         answer: TextIO | None = None,
     ) -> None:
-        self.client = client
+        self.backend = backend
+        self.client = backend.client
         self.console = console
         self.transcript = Transcript(console)
         self.model_name = model
@@ -69,21 +65,6 @@ class Chat:
         self.title = title
         self._artifacts = list(artifacts)
         self.attached.clear()
-
-    async def enter(self, line: str) -> bool:
-        """Take one entered line; False when the person wants to leave."""
-        text = line.strip()
-        if not text:
-            return True
-        try:
-            if is_command(text):
-                return await run_command(self, text)
-            await self.send(text)
-        except Exception as error:
-            logger.error("%s", error, exc_info=error)
-            self.failed = True
-            self.transcript.failure(explain(error))
-        return True
 
     async def send(self, text: str) -> None:
         """A message of the person, with the files attached to it, and the agent's turn on it."""
@@ -115,12 +96,12 @@ class Chat:
 
     def status(self) -> str:
         """The line below the prompt."""
-        parts = [model_label(chosen_model(self.client, self.model_name)), self.title or "new thread"]
+        parts = [model_label(self.backend.model(self.model_name)), self.title or "new thread"]
         if self._preparation is not None and self._preparation.step:
             parts.append(self._preparation.step)
         if self.attached:
             parts.append(f"{len(self.attached)} attached")
-        if self.client.problem:
+        if self.backend.problem():
             parts.append("config.yaml has an error, the last good one is in force (see deerflow doctor)")
         return " · ".join(parts)
 
@@ -157,8 +138,8 @@ class Chat:
 
     async def _places(self, artifacts: list[str]) -> dict[str, Path | None]:
         """Where delivered files lie on this machine; those of a server elsewhere are fetched."""
-        if self.client.paths is not None:
-            return {path: host_path(self.client, self.thread_id, path) for path in artifacts}
+        if (paths := self.backend.paths) is not None:
+            return {path: host_path(paths, self.thread_id, path) for path in artifacts}
         fetched = await copy_out(self.client, self.thread_id, artifacts, DEFAULT_OUT)
         return {one.path: one.file for one in fetched}
 
@@ -180,24 +161,3 @@ async def _played(turn: Turn, events: AsyncIterator[StreamEvent]) -> Turn:
     async with contextlib.aclosing(events):  # type: ignore[type-var]
         await turn.play(events)
     return turn
-
-
-async def chat_on_terminal(chat: Chat, history_file: Path) -> int:
-    """Prompt, answer, until the person leaves. Returns the exit code."""
-    from deerflow_app.cli.prompt import Prompt
-
-    prompt = Prompt(history_file, list(COMMANDS), chat.status)
-    with typed_ahead():
-        while True:
-            chat.console.print()
-            line = await prompt.line()
-            if line is None or not await chat.enter(line):
-                return 0
-
-
-async def chat_through_pipe(chat: Chat, lines: TextIO) -> int:
-    """Every line of ``lines`` is a message. Returns 1 when a turn failed."""
-    while line := await asyncio.to_thread(lines.readline):
-        if not await chat.enter(line):
-            break
-    return FAILED if chat.failed else 0

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, shown_values
-from deerflow_app.remote.connection import Connection
-from deerflow_app.remote.errors import RefusedError, UnreachableError
-from deerflow_app.remote.server_events import ServerEvent, server_events
+from deerflow_app.remote.connection import Connection, RefusedError, UnreachableError
 
 MODES = ("values", "updates", "messages-tuple", "custom")
 PAUSES = (0.1, 0.5, 1.0, 2.0)
@@ -113,3 +112,46 @@ class Following:
         except UnreachableError as error:
             message = f"The server at {self._connection.address.url} did not hear the stop: it may still go on."
             raise UnreachableError(message, self._remedy) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event; ``data`` is JSON."""
+
+    name: str
+    data: bytes
+    id: str
+
+
+async def server_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[ServerEvent | None, None]:
+    """Every whole event, and None for a comment, which says that the connection lives. What is cut off is left out.
+
+    See https://html.spec.whatwg.org/multipage/server-sent-events.html; lines end with LF or CR LF here.
+    """
+    fields: dict[bytes, bytes] = {}
+    async for line in _lines(chunks):
+        if line:
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            fields[name] = fields[name] + b"\n" + value if name == b"data" and name in fields else value
+            continue
+        if b"data" in fields:
+            yield ServerEvent(
+                fields.get(b"event", b"message").decode(), fields[b"data"], fields.get(b"id", b"").decode()
+            )
+        else:
+            yield None
+        fields = {}
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Split at line feeds only: JSON may hold other characters that text is split at."""
+    pending = bytearray()
+    async for chunk in chunks:
+        pending += chunk
+        if b"\n" not in chunk:
+            continue
+        *lines, rest = pending.split(b"\n")
+        pending = bytearray(rest)
+        for line in lines:
+            yield bytes(line.removesuffix(b"\r"))

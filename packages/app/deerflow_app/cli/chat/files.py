@@ -1,18 +1,22 @@
-"""Delivered files: where they lie on the host, and how they are copied out."""
+"""The files of a thread: what goes in, where it lies on this machine, what is copied out."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import itertools
+import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
-from deerflow.sandbox.interface import SandboxFileError
-from deerflow_app.thread_folders import thread_folders
+from deerflow.identity import LOCAL_PRINCIPAL
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxFileError
+from deerflow_app.cli.failures import usage_failure
 
 if TYPE_CHECKING:
+    from deerflow.config import Paths
     from deerflow_app.cli.client import Client
 
 DEFAULT_OUT = Path("deerflow-out")
@@ -27,10 +31,9 @@ class Delivered:
     problem: str = ""
 
 
-def host_path(client: Client, thread_id: str, virtual: str) -> Path | None:
+def host_path(paths: Paths, thread_id: str, virtual: str) -> Path | None:
     """Where a virtual path lies on this machine, for display; None when it is none of the thread's files."""
-    folders = thread_folders(client.paths, thread_id) if client.paths else {}
-    for root, folder in folders.items():
+    for root, folder in thread_folders(paths, thread_id).items():
         if virtual.startswith(root + "/"):
             return folder / virtual[len(root) + 1 :]
     return None
@@ -94,3 +97,43 @@ def human_size(size: float) -> str:
         if size < 1024:
             return f"{size:.1f} {unit}"
     return f"{size / 1024:.1f} GB"
+
+
+def check_files(paths: list[Path]) -> None:
+    """Raises Failure for the first path that cannot be given to an agent."""
+    for path in paths:
+        if path.is_dir():
+            raise usage_failure(f"{path} is a directory.", "Name its files one by one, or pack it into an archive.")
+        if path.exists() and not path.is_file():
+            raise usage_failure(f"{path} is not a regular file.", "Copy what it gives into a file and name that.")
+        try:
+            with path.open("rb"):
+                pass
+        except OSError as error:
+            raise usage_failure(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def thread_folders(paths: Paths, thread_id: str) -> dict[str, Path]:
+    """The directories of one of the local user's threads, by their virtual path."""
+    user = LOCAL_PRINCIPAL.user_id
+    return {
+        OUTPUTS: paths.outputs(thread_id, user),
+        WORKSPACE: paths.workspace(thread_id, user),
+        UPLOADS: paths.uploads(thread_id, user),
+    }
+
+
+def file_sizes(folders: Mapping[str, Path]) -> dict[str, int]:
+    """Bytes of all regular files, by virtual path. Links are not followed: what they point to may lie outside."""
+    sizes = {}
+    for virtual, folder in folders.items():
+        for parent, _directories, names in os.walk(folder):
+            for path in (Path(parent, name) for name in names):
+                if path.is_file() and not path.is_symlink():
+                    sizes[f"{virtual}/{path.relative_to(folder)}"] = path.stat().st_size
+    return sizes
+
+
+def local_file_sizes(paths: Paths) -> Callable[[str], Awaitable[dict[str, int]]]:
+    """For threads whose files are on this machine."""
+    return lambda thread_id: asyncio.to_thread(file_sizes, thread_folders(paths, thread_id))

@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from deerflow_app.cli.chat.turn import ToolRun
 from deerflow_app.cli.terminal import clean, count, duration, one_line
-from deerflow_app.cli.turn import ToolRun
 
 BODY_LINES = 8
 """Lines of output or preview that a card shows; the whole stands in the thread."""

@@ -1,29 +1,32 @@
-"""`deerflow run`: one task, one answer, its files copied out."""
+"""`deerflow` and `deerflow run`: open what does the work, run on an event loop, close."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
 import sys
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
-from deerflow_app.cli.deliver import DEFAULT_OUT, Delivered, copy_out
+from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
+from deerflow_app.cli.chat.transcript import Transcript, connected, usage_line
+from deerflow_app.cli.chat.turn import Outcome, Turn
+from deerflow_app.cli.chat.view import PlainView
+from deerflow_app.cli.client import is_demo
 from deerflow_app.cli.failures import FAILED, Failure, explain, turn_failure, usage_failure
-from deerflow_app.cli.interrupt import until_interrupted
-from deerflow_app.cli.plain_view import PlainView
-from deerflow_app.cli.terminal import clean
-from deerflow_app.cli.transcript import Transcript, usage_line
-from deerflow_app.cli.turn import Outcome, Turn
+from deerflow_app.cli.opening import Preparation, open_backend
+from deerflow_app.cli.terminal import clean, make_console, until_interrupted
 
 if TYPE_CHECKING:
-    from deerflow_app.cli.client import Client
+    from deerflow_app.cli.client import Backend, Client
+    from deerflow_app.cli.options import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +132,7 @@ def print_answer(result: Result, out: TextIO, *, as_json: bool) -> None:
     if as_json:
         out.write(result.as_json() + "\n")
     elif result.text and out.isatty():
-        from deerflow_app.cli.markdown import Prose
+        from deerflow_app.cli.chat.markdown import Prose
         from deerflow_app.cli.terminal import make_console
 
         make_console(out).print("", Prose(clean(result.text), indent=0), sep="\n")
@@ -144,3 +147,55 @@ def read_task(words: str) -> str:
     if not text.strip():
         raise usage_failure("The task is empty.", 'Say what is to be done: deerflow run "…".')
     return text
+
+
+def run_once(settings: Settings, task: Task, *, model: str | None, plan: bool, thinking: bool, as_json: bool) -> int:
+    """One shot. Returns the exit code; with ``as_json`` every end, an early one too, is one JSON object on stdout."""
+    progress = make_console(stderr=True)
+    try:
+        task = replace(task, text=read_task(task.text))
+        check_files(list(task.files))
+        with progress.status("Starting"):
+            backend = open_backend(settings, model=model, thinking=thinking, plan=plan)
+        result = asyncio.run(_run(backend, task, progress, model))
+    except Exception as error:
+        if not as_json or settings.debug:
+            raise
+        failure = explain(error)
+        result = Result(failure=failure, kind=type(error).__name__)
+        progress.print(f"deerflow: {clean(failure.message)}", style="bad", soft_wrap=True)
+    print_answer(result, sys.stdout, as_json=as_json)
+    return result.exit_code
+
+
+async def _run(backend: Backend, task: Task, progress: Console, model: str | None) -> Result:
+    try:
+        show_circumstances(backend, model, progress)
+        if (preparation := await preparation_of(backend)) is not None:
+            if preparation.step:
+                progress.print(f"{preparation.step}…", style="faint")
+            await preparation.ended()
+            if preparation.problem:
+                progress.print(f"! {clean(preparation.problem)}", style="warn", soft_wrap=True)
+        return await run_task(backend.client, task, progress)
+    finally:
+        await backend.client.aclose()
+
+
+async def preparation_of(backend: Backend) -> Preparation | None:
+    """A server prepares its sandbox itself."""
+    return await Preparation.begin(backend.harness) if backend.harness else None
+
+
+def show_circumstances(backend: Backend, model: str | None, progress: Console) -> None:
+    """What to know about the server and the model before the first answer."""
+    if backend.url is not None:
+        progress.print(connected(backend.url), style="faint", soft_wrap=True)
+    if backend.notice:
+        progress.print(f"! {clean(backend.notice)}", style="warn", soft_wrap=True)
+    if is_demo(backend.model(model)):
+        progress.print(
+            "! Demo model: no model is connected, the words are canned. `deerflow doctor` shows how to connect one.",
+            style="warn",
+            soft_wrap=True,
+        )

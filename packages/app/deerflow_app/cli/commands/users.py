@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from deerflow_app.cli.accounts import find_user, with_database
-from deerflow_app.cli.failures import usage_failure
-from deerflow_app.cli.settings import Settings
+from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.options import AsJson, ConfigFile, Settings, settings_of
 
 if TYPE_CHECKING:
     from deerflow.accounts.users import Role, User
+    from deerflow.config import Paths
+    from deerflow.features.user_data import Belongings
+    from deerflow.runtime import Runtime
     from deerflow.storage.database import Database
 
 app = typer.Typer(help="Manage who may sign in to the gateway.", no_args_is_help=True, rich_markup_mode=None)
 
-ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The config.yaml to use.")]
 Email = Annotated[str, typer.Argument(help="The e-mail address of the account.")]
 CREDENTIALS_FILE = "admin_initial_credentials.txt"
 
@@ -26,7 +29,7 @@ CREDENTIALS_FILE = "admin_initial_credentials.txt"
 @app.command("list")
 def list_users(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> None:
     """List the accounts, the oldest first."""
@@ -137,7 +140,6 @@ def delete_user(
     """Delete an account, its sessions, API tokens and crons. Asks what is to become of its threads and files."""
     from deerflow.accounts.users import UserRepository
     from deerflow.config import Paths
-    from deerflow_app.cli.deletion import account_and_belongings, delete_all
 
     settings, paths = settings_of(context, config), Paths()
     user, owned = with_database(settings, lambda database: account_and_belongings(database, paths, email))
@@ -159,13 +161,6 @@ def delete_user(
         )
 
 
-def settings_of(context: typer.Context, config: Path | None) -> Settings:
-    """Options may stand before or after the command."""
-    settings = context.ensure_object(Settings)
-    settings.config = config or settings.config
-    return settings
-
-
 def _role(role: str) -> Role:
     if role == "admin" or role == "user":
         return role
@@ -183,3 +178,97 @@ def _write_credentials(email: str, password: str) -> Path:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(f"email: {email}\npassword: {password}\n")
     return path
+
+
+T = TypeVar("T")
+
+
+def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
+    """Run ``work`` on the configured database. Raises Failure where it cannot be used, or refuses."""
+    from deerflow.errors import RequestError
+    from deerflow.storage.errors import DatabaseError
+
+    database = _open(settings)
+
+    async def run() -> T:
+        try:
+            return await work(database)
+        finally:
+            await database.aclose()
+
+    try:
+        return asyncio.run(run())
+    except (RequestError, DatabaseError) as error:
+        raise Failure(str(error)) from None
+
+
+async def find_user(database: Database, email: str | None) -> User:
+    """The account with that address; without one the oldest administrator. Raises Failure."""
+    from deerflow.accounts.users import UserRepository
+
+    users = UserRepository(database)
+    if email is not None:
+        if user := await users.by_email(email.strip()):
+            return user
+        raise Failure(f"There is no account with the address {email}.", remedy="`deerflow user list` shows all.")
+    for user in await users.list(limit=10_000):
+        if user.role == "admin":
+            return user
+    raise Failure("There is no administrator yet.", remedy="Make one with `deerflow user add EMAIL`.")
+
+
+def _open(settings: Settings) -> Database:
+    from deerflow.config import ConfigSource, Paths
+    from deerflow.storage.database import Database
+
+    config = ConfigSource(settings.config).current()
+    if config.database.backend == "memory":
+        raise usage_failure(
+            "The database is in the memory of the gateway and nowhere else.",
+            "Set database.backend to sqlite or postgres.",
+        )
+    return Database(config.database.location(Paths().data_dir, config.origin.project_root))
+
+
+async def account_and_belongings(database: Database, paths: Paths, email: str) -> tuple[User, Belongings]:
+    """Raises Failure for an unknown address and for the only administrator."""
+    from deerflow.accounts.users import UserRepository
+    from deerflow.features.user_data import belongings
+
+    user = await find_user(database, email)
+    others = [one for one in await UserRepository(database).list(limit=1_000_000) if one.id != user.id]
+    if user.role == "admin" and not any(one.role == "admin" for one in others):
+        raise Failure(
+            f"{user.email} is the only administrator.",
+            remedy="Make someone else one first: `deerflow user role EMAIL admin`.",
+        )
+    return user, await belongings(database, paths, user.id)
+
+
+def delete_all(settings: Settings, paths: Paths, user: User) -> None:
+    """The data first, so that whoever was interrupted can begin again with the address.
+
+    Raises Failure while a server of this machine uses the same SQLite file: it may be executing runs of the user.
+    """
+    from deerflow.config import ConfigSource
+    from deerflow.runtime import Runtime
+    from deerflow_app.gateway.running import running_server
+
+    runtime = Runtime(ConfigSource(settings.config), paths, executes=False)
+    if not runtime.database.is_postgres and (running := running_server(paths.base_dir)) is not None:
+        raise Failure(f"DeerFlow is running: {running.url}", remedy="Stop it first, or delete with --keep-data.")
+    asyncio.run(_delete_all(runtime, paths, user))
+
+
+async def _delete_all(runtime: Runtime, paths: Paths, user: User) -> None:
+    from deerflow.accounts.users import UserRepository
+    from deerflow.features.user_data import delete_belongings
+
+    try:
+        await runtime.start()
+        await delete_belongings(runtime.database, runtime.threads, paths, user.id)
+        await UserRepository(runtime.database).delete(user.id)
+        # What came in between.
+        await delete_belongings(runtime.database, runtime.threads, paths, user.id)
+    finally:
+        await runtime.aclose()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deerflow_app.cli.accounts import find_user, with_database
+from deerflow_app.cli.commands.users import find_user, with_database
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.user_commands import ConfigFile, settings_of
+from deerflow_app.cli.options import AsJson, ConfigFile, settings_of
 
 if TYPE_CHECKING:
     from deerflow.accounts.tokens import ApiToken, Scope
@@ -58,7 +58,7 @@ def create_token(
 def list_tokens(
     context: typer.Context,
     user: User = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> None:
     """List the tokens of a user, the newest first."""

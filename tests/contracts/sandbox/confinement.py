@@ -372,7 +372,7 @@ async def first_command_line(environment: Environment) -> None:
     command = "tr '\\0' ' ' </proc/1/cmdline"
     for env in (None, {"TOKEN": "x"}):
         result = await environment.sandbox.exec(command, env=env)
-        assert "agent.py" in result.output, result
+        assert "agent.pyc" in result.output, result
         assert str(environment.data_dir) not in result.output, result
 
 

@@ -38,6 +38,7 @@ ROOT = {
     "sandbox.replicas": 3,
     "sandbox.container_prefix": "deer-flow-sandbox",
     "sandbox.idle_timeout": 900,
+    "sandbox.sleep_after": 120,
     "sandbox.command_timeout": 600,
     "sandbox.max_sessions": 40,
     "sandbox.provisioner_url": "",

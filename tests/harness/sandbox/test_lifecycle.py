@@ -136,12 +136,46 @@ async def test_a_shell_that_works_or_was_used_lately_does_not_end(sandboxes: San
     assert (await running).output == "done\n"
 
 
-@with_provider(idle_timeout=0)
+@with_provider(idle_timeout=0, sleep_after=0)
 async def test_a_timeout_of_zero_keeps_shells(sandboxes: Sandboxes) -> None:
-    sandbox = await sandboxes.acquire(idle_timeout=0)
+    sandbox = await sandboxes.acquire()
     await sandbox.exec("true")
     await reap(sandboxes)
     assert sandbox.launcher_pid is not None
+
+
+async def test_a_shell_without_background_processes_sleeps_and_wakes_as_it_was(sandboxes: Sandboxes) -> None:
+    sandbox = await sandboxes.acquire()
+    await sandbox.exec("cd /tmp; export A=kept")
+    await reap(sandboxes, after=119)
+    assert sandbox.launcher_pid is not None
+    await reap(sandboxes, after=121)
+    assert sandbox.launcher_pid is None
+    assert (await sandbox.exec("pwd; echo $A")).output == "/tmp\nkept\n"
+
+
+@pytest.mark.parametrize("start", ["exec", "start_process"])
+async def test_a_shell_with_background_processes_does_not_sleep(sandboxes: Sandboxes, start: str) -> None:
+    sandbox = await sandboxes.acquire()
+    if start == "exec":
+        await sandbox.exec("exec -a sleepless sleep 300 &")
+    else:
+        await sandbox.start_process("exec -a sleepless sleep 300")
+    await appeared("sleepless")
+    await reap(sandboxes, after=121)
+    assert sandbox.launcher_pid is not None
+    assert (await sandbox.exec("pgrep -c sleep")).output == "1\n"
+
+
+async def test_of_many_idle_shells_those_used_longest_ago_sleep_early(
+    sandboxes: Sandboxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deerflow.sandbox.provider.WARM_SESSIONS", 1)
+    first, second = [await sandboxes.acquire(name) for name in ("a", "b")]
+    await first.exec("true")
+    await second.exec("true")
+    await reap(sandboxes, after=20)
+    assert (first.launcher_pid is None, second.launcher_pid is None) == (True, False)
 
 
 # room -------------------------------------------------------------------------------------------------------------------
@@ -667,7 +701,7 @@ async def test_a_large_answer_comes_through_the_bridge_whole(sandboxes: Sandboxe
     sandbox = await sandboxes.acquire()
     program = """
 import importlib.util, selectors, socket, sys, threading
-spec = importlib.util.spec_from_file_location('supervisor', '/run/agent.py')
+spec = importlib.util.spec_from_file_location('supervisor', '/run/agent.pyc')
 supervisor = importlib.util.module_from_spec(spec); spec.loader.exec_module(supervisor)
 selector = selectors.DefaultSelector()
 client, inner = socket.socketpair(); outer, upstream = socket.socketpair()

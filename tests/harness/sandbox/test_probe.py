@@ -77,7 +77,7 @@ class PickyLauncher(NamespaceLauncher):
 
 def picky(tmp_path: Path, *complaints: tuple[str, str]) -> NamespaceLauncher:
     kind = type("Launcher", (PickyLauncher,), {"complaints": complaints})
-    return kind("/usr/bin/bwrap", tmp_path, Interpreter("/usr/bin/python3"))
+    return kind("/usr/bin/bwrap", tmp_path, Interpreter("/usr/bin/python3", b""))
 
 
 def test_features_are_given_up_one_by_one(tmp_path: Path) -> None:

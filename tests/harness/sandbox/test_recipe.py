@@ -9,7 +9,7 @@ import pytest
 from deerflow.sandbox.isolation.recipe import SYSTEM_DIRECTORIES, Bind, Features, Recipe, build_arguments, descriptors
 
 RECIPE = Recipe(
-    command=("/usr/bin/python3", "/run/agent.py", "9"),
+    command=("/usr/bin/python3", "/run/agent.pyc", "9"),
     etc=Bind("/mnt/0", "/etc"),
     binds=(
         Bind("/mnt/1", "/mnt/user-data/workspace", read_only=False),
@@ -46,9 +46,9 @@ def test_the_whole_command_line() -> None:
         *"--size 1048576 --tmpfs /run".split(),
         *"--bind /mnt/4 /tmp --ro-bind /mnt/2 /mnt/skills --bind-fd 7 /home/agent --ro-bind-fd 8 /run/sbx".split(),
         *"--bind /mnt/1 /mnt/user-data/workspace".split(),
-        *"--perms 0444 --ro-bind-data 5 /run/agent.py".split(),
+        *"--perms 0444 --ro-bind-data 5 /run/agent.pyc".split(),
         *"--remount-ro /dev --remount-ro /run --remount-ro / --chdir / --seccomp 6".split(),
-        *"-- /usr/bin/python3 /run/agent.py 9".split(),
+        *"-- /usr/bin/python3 /run/agent.pyc 9".split(),
     ]
 
 

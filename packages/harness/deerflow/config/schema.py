@@ -219,8 +219,10 @@ class SandboxConfig(OpenSection):
     limits: LimitsConfig = LimitsConfig()
     command_timeout: float = Field(default=600, gt=0)
     """Seconds that one command may take."""
+    sleep_after: float = Field(default=120, ge=0)
+    """Seconds after which an idle sandbox without background processes is put to sleep; 0 for never."""
     idle_timeout: float = Field(default=900, ge=0)
-    """Seconds after which an idle sandbox is ended; 0 keeps it."""
+    """Seconds after which an idle sandbox is ended with its background processes; 0 keeps it."""
     max_sessions: int = Field(default=40, ge=1)
     etc_extra: tuple[str, ...] = ()
     """Files of the host's /etc that sandboxes see besides the usual ones."""

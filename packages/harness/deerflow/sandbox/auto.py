@@ -44,6 +44,7 @@ class AutoSandboxProvider(SandboxProvider):
         data_dir: Path,
         *,
         max_sessions: int = 40,
+        sleep_after: float = 120,
         idle_timeout: float = 900,
         etc_extra: Sequence[str] = (),
         allow_unsandboxed: bool = False,
@@ -51,7 +52,7 @@ class AutoSandboxProvider(SandboxProvider):
     ) -> None:
         """
         Args:
-            data_dir, max_sessions, idle_timeout, etc_extra: see ``IsolatingProvider``.
+            data_dir, max_sessions, sleep_after, idle_timeout, etc_extra: see ``IsolatingProvider``.
             allow_unsandboxed: rather than refusing commands run them on the host itself.
             candidates: what to try instead of the built-in providers, best first.
         """
@@ -59,7 +60,12 @@ class AutoSandboxProvider(SandboxProvider):
         self._allow_unsandboxed = allow_unsandboxed
         if candidates is None:
             kinds = (BwrapSandboxProvider, UsernsSandboxProvider, LandlockSandboxProvider)
-            options = {"max_sessions": max_sessions, "idle_timeout": idle_timeout, "etc_extra": etc_extra}
+            options = {
+                "max_sessions": max_sessions,
+                "sleep_after": sleep_after,
+                "idle_timeout": idle_timeout,
+                "etc_extra": etc_extra,
+            }
             candidates = [kind(data_dir, **options) for kind in kinds]
         self._candidates = tuple(candidates)
         self._chosen: SandboxProvider | None = None

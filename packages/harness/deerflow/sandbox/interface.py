@@ -193,7 +193,6 @@ class Policy:
     limits: Limits = Limits()
     tools_dir: Path | None = None
     """The tool image, bound read-only at the same path."""
-    idle_timeout: float = 900
 
 
 OnOutput = Callable[[str], Awaitable[None] | None]

@@ -158,11 +158,16 @@ class IsolatedSandbox(HostFilesSandbox):
         """Whether somebody waits for this sandbox."""
         return self._holders > 0 or self._starting.locked() or (self._session is not None and self._session.busy)
 
-    async def retire(self, notice: str = RESTARTED) -> None:
+    async def retire(self) -> None:
         """End the session, keeping what the next one begins with."""
         # A command that comes meanwhile waits for what this keeps.
         async with self._starting:
-            await self._retire(notice)
+            await self._retire(RESTARTED)
+
+    async def sleep(self) -> None:
+        """End the session as ``retire`` does, unless background processes run in it or their output is unread."""
+        async with self._starting:
+            await self._retire(RESTARTED, spare_background=True)
 
     async def end(self) -> None:
         """End the session for good."""
@@ -281,19 +286,20 @@ class IsolatedSandbox(HostFilesSandbox):
             self._session = await self._source.start_session(self, self._shell, counted=True)
             return self._session
 
-    async def _retire(self, notice: str) -> None:
-        session, self._session = self._session, None
+    async def _retire(self, notice: str, *, spare_background: bool = False) -> None:
+        session = self._session
         if session is None:
             return
         try:
-            self._shell, background = await session.shell()
+            shell, background = await session.shell()
             if background or session.processes:
+                if spare_background:
+                    return
                 self._notice = notice
+            self._shell = shell
         except SandboxError:
             self._shell, self._notice = Shell(), DIED
-        except asyncio.CancelledError:
-            self._session = session
-            raise
+        self._session = None
         await asyncio.shield(session.close())
 
     async def _drop_session(self) -> None:

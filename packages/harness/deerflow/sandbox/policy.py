@@ -45,7 +45,6 @@ def thread_policy(
         ),
         limits=Limits(**{key: value for key, value in settings.limits.model_dump().items() if key in Limits.__slots__}),
         tools_dir=tools_dir,
-        idle_timeout=settings.idle_timeout,
     )
 
 

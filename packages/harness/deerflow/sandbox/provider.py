@@ -43,6 +43,9 @@ from deerflow.sandbox.spawner import Spawner
 from deerflow.sandbox.watch import Watch
 
 REAP_INTERVAL = 5.0
+WARM_SESSIONS = 6
+"""Idle shells beyond these are put to sleep after ``CROWDED_SLEEP_AFTER`` seconds: each holds some MB."""
+CROWDED_SLEEP_AFTER = 15.0
 MAX_REMEMBERED = 2000
 """Sandboxes without a session whose working directory and environment are remembered."""
 
@@ -60,6 +63,7 @@ class IsolatingProvider(SandboxProvider):
         data_dir: Path,
         *,
         max_sessions: int = 40,
+        sleep_after: float = 120,
         idle_timeout: float = 900,
         etc_extra: Sequence[str] = (),
         first_uid: int | None = None,
@@ -68,7 +72,8 @@ class IsolatingProvider(SandboxProvider):
         Args:
             data_dir: where threads' directories lie; the provider keeps its own files in ``data_dir/sandbox``.
             max_sessions: shells that may be up at once.
-            idle_timeout: seconds after which an unused shell is ended, 0 for never; a policy may ask for less.
+            sleep_after: seconds after which an unused shell is ended unless it runs background processes, 0 for never.
+            idle_timeout: seconds after which an unused shell is ended with its background processes, 0 for never.
             etc_extra: further paths below /etc that sandboxes may read.
             first_uid: as root, threads run as host uids from here on; without it in a range of the data directory's own.
         """
@@ -76,6 +81,7 @@ class IsolatingProvider(SandboxProvider):
         self.state_dir = data_dir.absolute() / "sandbox"
         self.etc_extra = tuple(etc_extra)
         self._max_sessions = max_sessions
+        self._sleep_after = sleep_after
         self._idle_timeout = idle_timeout
         self._identities = ThreadIdentities(self.state_dir / "identities.db", first_uid or range_of(self.state_dir))
         self._sandboxes: dict[str, IsolatedSandbox] = {}
@@ -241,11 +247,17 @@ class IsolatingProvider(SandboxProvider):
 
     async def reap(self, now: float) -> None:
         """End the sessions that have been idle at ``now`` (monotonic seconds) for too long."""
-        for sandbox in list(self._sandboxes.values()):
-            # 0 means never.
-            timeouts = [seconds for seconds in (self._idle_timeout, sandbox.policy.idle_timeout) if seconds > 0]
-            if timeouts and now - sandbox.last_used >= min(timeouts) and not sandbox.busy:
+        idle = [sandbox for sandbox in self._sandboxes.values() if not sandbox.busy]
+        warm = 0
+        for sandbox in sorted(idle, key=lambda one: one.last_used, reverse=True):
+            unused = now - sandbox.last_used
+            warm += sandbox.live
+            sleep_after = self._sleep_after if warm <= WARM_SESSIONS else min(self._sleep_after, CROWDED_SLEEP_AFTER)
+            if self._idle_timeout and unused >= self._idle_timeout:
                 await sandbox.retire()
+                await sandbox.close_files()
+            elif sleep_after and unused >= sleep_after:
+                await sandbox.sleep()
                 await sandbox.close_files()
         with self._sandboxes_lock:
             asleep = [one for one in self._sandboxes.values() if not one.live and not one.busy]

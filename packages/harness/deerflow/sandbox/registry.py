@@ -14,7 +14,7 @@ from deerflow.sandbox.interface import SandboxProvider
 def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
     """The provider that ``sandbox.use`` names: ``auto``, or a class path.
 
-    The constructor is given what its signature asks for by name, of: ``data_dir``, ``max_sessions``, ``idle_timeout``,
+    The constructor is given what its signature asks for by name, of: ``data_dir``, ``max_sessions``, ``sleep_after``, ``idle_timeout``,
     ``etc_extra``, ``allow_unsandboxed``, ``allow_host_bash``, ``config``, ``paths``.
 
     Raises:
@@ -27,6 +27,7 @@ def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
     offered = {
         "data_dir": paths.base_dir,
         "max_sessions": settings.max_sessions,
+        "sleep_after": settings.sleep_after,
         "idle_timeout": settings.idle_timeout,
         "etc_extra": tuple(settings.etc_extra),
         "allow_unsandboxed": settings.allow_unsandboxed,

@@ -5,40 +5,49 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-OLDEST = (3, 9)
 SYSTEM_PYTHON = "/usr/bin/python3"
+SUPERVISOR_SOURCE = Path(__file__).parents[1] / "supervisor.py"
+# Bytecode starts faster than source, and leaves 2 MB less behind in every sandbox.
+COMPILE = """
+import sys
+assert sys.version_info >= (3, 9)
+import importlib.util, marshal
+code = compile(sys.stdin.buffer.read(), "agent.py", "exec", dont_inherit=True, optimize=2)
+sys.stdout.buffer.write(importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """An executable and, where it lies outside of /usr, the directory that must be bound with it."""
+    """An executable, the supervisor in its bytecode, and a directory outside of /usr that must be bound with it."""
 
     executable: str
+    supervisor: bytes
     prefix: str | None = None
 
 
 def find_interpreter(system_python: str = SYSTEM_PYTHON) -> Interpreter:
-    """Blocks while it asks the system's Python for its version.
+    """The interpreter to use. Blocks while it compiles the supervisor.
 
     A Python built for one prefix finds its libraries only there, so ours is bound at the path it has on the host.
     """
-    code = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
-    try:
-        run = subprocess.run(
-            [system_python, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=20, env={}, check=True
-        )
-        major, _, minor = run.stdout.partition(".")
-        if (int(major), int(minor)) >= OLDEST:
-            return Interpreter(system_python)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        pass
+    with suppress(OSError, subprocess.SubprocessError):
+        return Interpreter(system_python, _compiled_by(system_python))
     executable = os.path.realpath(sys.executable)
-    if executable.startswith("/usr/"):
-        return Interpreter(executable)
-    return Interpreter(executable, os.path.realpath(sys.base_prefix))
+    prefix = None if executable.startswith("/usr/") else os.path.realpath(sys.base_prefix)
+    return Interpreter(executable, _compiled_by(executable), prefix)
+
+
+def _compiled_by(python: str) -> bytes:
+    run = subprocess.run(
+        [python, "-I", "-S", "-B", "-c", COMPILE], input=SUPERVISOR_SOURCE.read_bytes(), capture_output=True,
+        timeout=20, env={}, check=True,
+    )  # fmt: skip
+    return run.stdout
 
 
 def tool_image_prefix(tools: Path) -> str | None:

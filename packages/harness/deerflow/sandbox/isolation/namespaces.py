@@ -113,7 +113,7 @@ class NamespaceLauncher:
                 features=self.features,
             )
             for name, content in (
-                ("supervisor_fd", (HERE.parent / "supervisor.py").read_bytes()),
+                ("supervisor_fd", self.interpreter.supervisor),
                 ("seccomp_fd", build_filter()),
             ):
                 descriptor = memory_descriptor(name, content)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 HOME = "/home/agent"
 RUN = "/run"
-SUPERVISOR = "/run/agent.py"
+SUPERVISOR = "/run/agent.pyc"
 SOCKET_DIRECTORY = "/run/sbx"
 SANDBOX_ID = 1000
 """uid and gid inside."""

@@ -396,10 +396,8 @@ async def test_a_sandbox_is_never_started_as_root(sandboxes: Sandboxes) -> None:
 def test_the_root_launcher_refuses_to_stay_root(uid: str) -> None:
     import deerflow.sandbox.isolation.root_launcher as launcher
 
-    config = f'{{"uid": {uid}, "stage": null, "binds": [], "module": null}}'
-    run = subprocess.run(
-        [sys.executable, launcher.__file__, config, "--", "/bin/echo", "started"], capture_output=True, text=True
-    )
+    command = [sys.executable, launcher.__file__, uid, "", "", "--", "/bin/echo", "started"]
+    run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode != 0
     assert "refusing" in run.stderr
     assert run.stdout == ""

@@ -111,8 +111,7 @@ class LandlockLauncher:
         module = str(HERE / "landlock_launcher.py")
         if request.uid is None:
             return [*python, module, config], [descriptor]
-        root_config = json.dumps({"uid": request.uid, "stage": None, "binds": [], "module": module})
-        return [*python, str(HERE / "root_launcher.py"), root_config, "--", config], [descriptor]
+        return [*python, str(HERE / "root_launcher.py"), str(request.uid), "", module, "--", config], [descriptor]
 
     def _start(self, request: LaunchRequest) -> dict[str, Any]:
         start = host_start_message(request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -41,15 +40,14 @@ class _Sources:
 
     features: Features
     stage: str | None
-    staged: list[tuple[str, str]] = field(default_factory=list)
+    staged: list[str] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
 
     def bind(self, host: Path | str, target: str, *, read_only: bool = True) -> Bind:
         path = os.path.realpath(host)
         if self.stage is not None:
-            name = f"{len(self.staged)}"
-            self.staged.append((path, name))
-            return Bind(f"{self.stage}/{name}", target, read_only)
+            self.staged.append(path)
+            return Bind(f"{self.stage}/{len(self.staged) - 1}", target, read_only)
         if self.features.bind_fd:
             descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             self.descriptors.append(descriptor)
@@ -145,14 +143,9 @@ class NamespaceLauncher:
         if uid is None:
             program = [self.program] if self.program else [sys.executable, *PYTHON_FLAGS, own_launcher]
             return [*program, *arguments]
-        config = {
-            "uid": uid,
-            "stage": sources.stage,
-            "binds": sources.staged,
-            "module": None if self.program else own_launcher,
-        }
-        root_launcher = [sys.executable, *PYTHON_FLAGS, str(HERE / "root_launcher.py"), json.dumps(config), "--"]
-        return [*root_launcher, *([self.program] if self.program else []), *arguments]
+        module, program = ("", [self.program]) if self.program else (own_launcher, [])
+        options = [str(uid), sources.stage or "", module, *sources.staged, "--", *program]
+        return [sys.executable, *PYTHON_FLAGS, str(HERE / "root_launcher.py"), *options, *arguments]
 
 
 class BwrapSandboxProvider(IsolatingProvider):

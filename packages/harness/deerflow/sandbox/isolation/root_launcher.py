@@ -2,12 +2,14 @@
 # ruff: noqa: PTH102
 """As root: build a private view of the bind sources, become the sandbox's uid for good, then start the sandbox.
 
-Run as a script: ``python -I -S -B root_launcher.py CONFIG -- ARGUMENTS``. CONFIG is JSON:
+Run as a script: ``python -I -S -B root_launcher.py UID STAGE MODULE [SOURCE ...] -- ARGUMENTS``.
 
-    uid    the host uid and gid to become; never 0
-    stage  directory to mount the private view on, or null
-    binds  [[host path, name below stage], ...]
-    module path of a launcher to go on with in this process, by prepare(ARGUMENTS)(); null: ARGUMENTS is executed
+    UID     the host uid and gid to become; never 0
+    STAGE   directory to mount the private view on, or empty
+    MODULE  path of a launcher to go on with in this process, by prepare(ARGUMENTS)(); empty: ARGUMENTS is executed
+    SOURCE  host directories, bound as 0, 1, ... below STAGE
+
+Every shell waits for this start, so it imports as little as possible.
 
 bwrap as uid 0 is escapable: procfs judges by the kernel's uid, so root inside could write core_pattern whatever its
 capabilities. A mount namespace of our own lets the sandbox use directories below others that only root may enter.
@@ -16,11 +18,12 @@ capabilities. A mount namespace of our own lets the sandbox use directories belo
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-import json
 import os
 import sys
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 CLONE_NEWNS = 0x00020000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_SLAVE = 2, 4, 4096, 16384, 1 << 19
@@ -39,17 +42,15 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
         fail(f"mount {source or kind} on {target}")
 
 
-def stage(directory: str, binds: list[tuple[str, str]]) -> None:
+def stage(directory: str, sources: list[str]) -> None:
     """Bind every source below ``directory``, visible to this process and its children only."""
     if libc.unshare(CLONE_NEWNS) < 0:
         fail("private mount namespace")
     mount(None, "/", None, MS_SLAVE | MS_REC)
     # Sources first: one of them may lie below the directory that is about to be covered.
-    sources = [
-        (os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC), name) for source, name in binds
-    ]
+    opened = [os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC) for source in sources]
     mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
-    for source, name in sources:
+    for name, source in enumerate(opened):
         target = f"{directory}/{name}"
         os.mkdir(target, 0o755)
         mount(f"/proc/self/fd/{source}", target, None, MS_BIND | MS_REC)
@@ -69,6 +70,8 @@ def become(uid: int) -> None:
 
 
 def load(path: str) -> Any:
+    import importlib.util
+
     spec = importlib.util.spec_from_file_location("launcher", path)
     if spec is None or spec.loader is None:
         raise SystemExit(f"root launcher: {path} cannot be loaded")
@@ -77,16 +80,17 @@ def load(path: str) -> Any:
     return module
 
 
-def main(config: dict[str, Any], arguments: list[str]) -> NoReturn:
+def main(uid: int, directory: str, module: str, sources: list[str], arguments: list[str]) -> NoReturn:
     # Modules and the interpreter may be readable for root only: load before the uid is gone.
-    enter = load(config["module"]).prepare(arguments) if config.get("module") else None
-    if config.get("stage"):
-        stage(config["stage"], config["binds"])
-    become(config["uid"])
+    enter = load(module).prepare(arguments) if module else None
+    if directory:
+        stage(directory, sources)
+    become(uid)
     if enter is not None:
         enter()
     os.execve(arguments[0], arguments, {})
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), sys.argv[3:])
+    end = sys.argv.index("--")
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:end], sys.argv[end + 1 :])

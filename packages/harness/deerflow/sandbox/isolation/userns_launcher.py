@@ -1,5 +1,5 @@
 # Descriptors and system calls, not path objects: it runs where the file system cannot be trusted yet.
-# ruff: noqa: PTH102, PTH103, PTH108, PTH115, PTH116, PTH120, PTH123, PTH211, UP006, UP035, UP045
+# ruff: noqa: PTH102, PTH103, PTH108, PTH115, PTH116, PTH120, PTH123, PTH211
 """Does what ``bwrap`` does with the options that our recipe uses, for machines that allow user namespaces but have no bwrap.
 
 Run as a script (``python -I -S -B userns_launcher.py OPTIONS -- COMMAND``) or by ``main(arguments)``. Standard library
@@ -22,9 +22,9 @@ import stat
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Optional, Tuple
+from typing import Any, NoReturn
 
-Operation = Tuple[str, Optional[str], str, Optional[int], Optional[int]]  # evaluated by Python 3.9
+Operation = tuple[str, str | None, str, int | None, int | None]
 """Option, source, target, permissions, size."""
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32

@@ -24,7 +24,7 @@ from deerflow.sandbox.interface import ProbeReport
 from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
 from deerflow.sandbox.isolation.plan import Launcher
-from deerflow.sandbox.isolation.probe import describe, examine_namespaces
+from deerflow.sandbox.isolation.probe import examine_namespaces
 from deerflow.sandbox.provider import IsolatingProvider
 
 
@@ -56,7 +56,7 @@ def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
     report = provider.probe()
     if not report.ok:
         refuse = pytest.fail if os.environ.get("REQUIRE_SANDBOX") == "1" else pytest.skip
-        refuse(describe(report))
+        refuse(str(report))
     stack = AsyncExitStack()
     with asyncio.Runner() as runner:
         yield runner.run(stack.enter_async_context(open_environment(provider, data_dir)))

@@ -16,7 +16,6 @@ from tests.harness.sandbox.conftest import Sandboxes
 from deerflow.sandbox.interface import SandboxRuntimeError
 from deerflow.sandbox.isolation.host_paths import HostPathsSandbox
 from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
-from deerflow.sandbox.isolation.probe import describe
 
 pytestmark = pytest.mark.sandbox
 
@@ -30,7 +29,7 @@ async def landlocked(data_dir: Path) -> AsyncIterator[Sandboxes]:
     provider = LandlockSandboxProvider(data_dir)
     report = await asyncio.to_thread(provider.probe)
     if not report.ok:
-        (pytest.fail if os.environ.get("REQUIRE_SANDBOX") == "1" else pytest.skip)(describe(report))
+        (pytest.fail if os.environ.get("REQUIRE_SANDBOX") == "1" else pytest.skip)(str(report))
     yield Sandboxes(provider, data_dir)
     await provider.shutdown()
 

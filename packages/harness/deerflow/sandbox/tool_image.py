@@ -103,15 +103,6 @@ class ToolImage:
             return self._root / hashlib.sha256(facts + b"\0" + content).hexdigest()[:16]
         return self._root / "none"
 
-    @property
-    def bin_dir(self) -> Path:
-        return self.path() / "bin"
-
-    @property
-    def site_packages(self) -> Path:
-        python = self._find_python()
-        return self.path() / "lib" / f"python{python[1] if python else '3'}" / "site-packages"
-
     def status(self) -> ToolImageStatus:
         """Look, without building anything."""
         path = self.path()

@@ -229,12 +229,3 @@ def _give(directory: Path, uid: int) -> None:
 
 def _shorten(text: str) -> str:
     return " ".join(text.split())[:300]
-
-
-def describe(report: ProbeReport) -> str:
-    """A report as lines of text."""
-    level = report.isolation.level if report.isolation else "-"
-    lines = [f"{report.provider}: {'ok' if report.ok else 'not available'} ({level})"]
-    lines += [f"  {problem.code}: {problem.sentence}\n    {problem.fix}" for problem in report.problems]
-    lines += [f"  warning: {warning}" for warning in (report.isolation.warnings if report.isolation else ())]
-    return "\n".join(lines)

@@ -190,6 +190,12 @@ def test_a_run_is_told_from_running_to_its_end_by_ids_that_name_it(status: str, 
         assert told[-1].data["error"] == "The model is gone."
 
 
+def test_what_a_run_begins_with_is_an_update_that_says_where_it_stands() -> None:
+    frames = rendered(Script().add("input", {"after": "m0", "values": {"messages": [{"type": "human", "id": "h"}]}}))
+    values = {"messages": [{"type": "human", "id": "h"}]}
+    assert data_of(frames, "updates") == [{"node": "__start__", "after": "m0", "values": values}]
+
+
 def test_the_last_values_come_before_the_last_word() -> None:
     assert [frame.method for frame in rendered(Script().end())] == ["lifecycle", "checkpoints", "values", "lifecycle"]
 

@@ -13,6 +13,7 @@ from sqlalchemy import delete, update
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
+from deerflow.events.streams.client_events import messages_in
 from deerflow.events.streams.langgraph_sse import Frames
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
@@ -494,3 +495,27 @@ async def test_what_a_dying_process_did_not_write_into_the_log_is_told_by_the_ne
     run = await ended(after, run)
     assert run.llm_calls == 3 and run.message_count == 6 and run.status is RunStatus.SUCCESS
     await after.aclose()
+
+
+async def test_updates_and_what_runs_begin_with_add_up_to_the_thread(runtime: Runtime, endpoint: ScriptedOpenAI):
+    """Clients that follow a thread need no snapshot of it."""
+    endpoint.script(ToolCalls(bash("echo hi")), Text("done"), Text("two"), Text("again"))
+    where = await thread(runtime)
+    events: list[Any] = []
+    checkpoint: dict[str, Any] = {}
+    for text in ("one", "two", "instead of two"):
+        run = await runtime.runs.start(ME, say(text, **checkpoint), thread_id=where)
+        events += [event async for batch in runtime.runs.events(run) for event in batch]
+        checkpoint = {"checkpoint_id": (await ended(runtime, run)).checkpoint_before} if text == "two" else {}
+
+    shown: list[str] = []
+    for event in events:
+        if event.method == "input":
+            after = event.data["after"]
+            shown = shown[: shown.index(after) + 1] if after else []
+        if event.method in ("input", "updates"):
+            update = {"begin": event.data["values"]} if event.method == "input" else event.data
+            shown += [message["id"] for message in messages_in(update) if message["id"] not in shown]
+
+    held = (await runtime.threads.states.get(ME, where))["values"]["messages"]
+    assert shown == [message["id"] for message in held] and len(held) == 6

@@ -14,7 +14,8 @@ export interface Follower {
   onGone(error: ApiError): void;
 }
 
-const CHANNELS = ["values", "lifecycle", "input", "messages", "custom"];
+/** What changes; the state itself is loaded once. */
+const CHANNELS = ["updates", "lifecycle", "input", "messages", "custom"];
 /** The server says something every five seconds; three misses, and the connection is taken for dead. */
 const SILENCE = 16_000;
 /** Events of so many milliseconds are handed over together: nobody reads faster than a screen draws. */

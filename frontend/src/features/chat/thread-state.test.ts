@@ -31,6 +31,10 @@ const block = (index: number, content: object) =>
 const delta = (index: number, change: object) =>
   event("messages", { event: "content-block-delta", index, delta: change });
 const end = (usage?: object) => event("messages", { event: "message-finish", usage });
+/** A run has begun with messages that follow on `after`. */
+const begun = (after: string | null, messages: WireMessage[]) =>
+  event("updates", { node: "__start__", after, values: { messages } });
+const update = (...messages: WireMessage[]) => event("updates", { node: "model", values: { messages } });
 const say = (id: string, text: string) => [
   start(id),
   block(0, { type: "text", text: "" }),
@@ -50,12 +54,15 @@ const turnsOf = (state: ThreadState, more?: Partial<Surroundings>) =>
   toTurns(state.messages, around(state, more));
 
 describe("a run that is followed", () => {
-  const question = event("values", { messages: [human("h1", "r1")] });
+  const question = begun(null, [human("h1", "r1")]);
 
   it("shows the answer as it grows, and its usage at the end", () => {
     const half = reduce(EMPTY, [begin, question, ...say("a1", "Hi!").slice(0, 4)]);
     expect(turnsOf(half)[0]?.answer).toEqual({ id: "a1", text: "Hi", streaming: true });
-    const whole = reduce(EMPTY, [begin, question, ...say("a1", "Hi!"), finish]);
+    const saved = update(
+      ai("a1", "Hi!", { usage_metadata: { input_tokens: 10, output_tokens: 2, total_tokens: 12 } }),
+    );
+    const whole = reduce(EMPTY, [begin, question, ...say("a1", "Hi!"), saved, finish]);
     expect(turnsOf(whole)[0]).toMatchObject({
       answer: { text: "Hi!", streaming: false },
       state: "done",
@@ -104,7 +111,19 @@ describe("a run that is followed", () => {
       block(0, { type: "text", text: "a\nb" }),
       end(),
     ];
-    const done = turnsOf(reduce(EMPTY, [...called, ...result, ...say("a2", "Two files."), finish]))[0]!;
+    const saved = [
+      update(
+        ai("a1", "", {
+          tool_calls: [{ id: "c1", name: "bash", args: { command: "ls" } }],
+          additional_kwargs: { reasoning_content: "hmm" },
+        }),
+      ),
+      ...result,
+      update({ id: "t1", type: "tool", content: "a\nb", tool_call_id: "c1", name: "bash" }),
+      ...say("a2", "Two files."),
+      update(ai("a2", "Two files.")),
+    ];
+    const done = turnsOf(reduce(EMPTY, [...called, ...saved, finish]))[0]!;
     expect(done.steps[1]).toMatchObject({ call: { status: "done", result: "a\nb" } });
     expect(done.answer?.text).toBe("Two files.");
   });
@@ -121,14 +140,41 @@ describe("a run that is followed", () => {
     expect(turnsOf(reduce(state, say("a2", "whole")))[0]?.answer?.text).toBe("whole");
   });
 
-  it("keeps what grows when a snapshot does not hold it yet", () => {
+  it("keeps what grows when another step ends", () => {
+    const state = reduce(EMPTY, [begin, question, ...say("a1", "He").slice(0, 3), update(ai("b1", "Done."))]);
+    expect(state.messages.map(({ text }) => text)).toContain("H");
+  });
+
+  it("drops what was streamed by a step that did not end", () => {
+    const half = [begin, question, ...say("a1", "half").slice(0, 4)];
+    const retried = reduce(EMPTY, [
+      ...half,
+      event("custom", { payload: { type: "llm_retry", message: "busy" } }),
+    ]);
+    expect(retried.messages.map(({ id }) => id)).toEqual(["h1"]);
+    expect(reduce(EMPTY, [...half, finish]).messages.map(({ id }) => id)).toEqual(["h1"]);
+  });
+
+  it("shows what came in during a step before the answer of that step", () => {
     const state = reduce(EMPTY, [
       begin,
       question,
-      ...say("a1", "He").slice(0, 3),
-      event("values", { messages: [human("h1", "r1")] }),
+      ...say("a1", "Hi"),
+      update(human("h2", "r1"), ai("a1", "Hi")),
     ]);
-    expect(turnsOf(state)[0]?.answer?.text).toBe("H");
+    expect(state.messages.map(({ id }) => id)).toEqual(["h1", "h2", "a1"]);
+  });
+
+  it("goes on from where a run begins, in every tab", () => {
+    const before = loaded(
+      { messages: [human("h1", "r1"), ai("a1", "One"), human("h2", "r2"), ai("a2", "Two")] },
+      [],
+      false,
+    );
+    const forked = reduce(before, [begin, begun("a1", [human("h3", "r3")])]);
+    expect(forked.messages.map(({ id }) => id)).toEqual(["h1", "a1", "h3"]);
+    const replayed = reduce(before, [begin, begun("a1", [human("h2", "r2")])]);
+    expect(replayed.messages).toHaveLength(4);
   });
 
   it("does not show what sub-agents say as its own", () => {
@@ -167,9 +213,9 @@ describe("a thread that was loaded in the middle of a run", () => {
     expect(state.messages.map(({ text }) => text)).toEqual(["hello", "First.", "Second."]);
   });
 
-  it("keeps the identity of messages that a snapshot repeats", () => {
+  it("keeps the identity of messages that an update repeats", () => {
     const before = loaded(values, [], true);
-    const after = reduce(before, [event("values", structuredClone(values))]);
+    const after = reduce(before, [update(...structuredClone(values.messages))]);
     expect(after.messages[1]).toBe(before.messages[1]);
   });
 });

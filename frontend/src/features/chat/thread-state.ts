@@ -10,6 +10,11 @@ export interface Values {
   artifacts?: string[];
 }
 
+interface Update {
+  values: Values | null | (Values | null)[];
+  after?: string | null;
+}
+
 export interface WaitingFor {
   id: string;
   value: unknown;
@@ -33,6 +38,8 @@ export interface ThreadState {
   endings: number;
   /** Ids of messages that the loaded state held: the replay of a run does not write them anew. */
   sealed: ReadonlySet<string>;
+  /** Ids of messages that were streamed and are not part of the thread yet: they go if their step does not end. */
+  unsaved: ReadonlySet<string>;
   /** The message that is being told. */
   current: { id: string; blocks: Block[] } | null;
 }
@@ -58,6 +65,7 @@ export const EMPTY: ThreadState = {
   contextUsed: null,
   endings: 0,
   sealed: new Set(),
+  unsaved: new Set(),
   current: null,
 };
 /** Characters of a command's live output that are kept; the result holds the rest. */
@@ -87,8 +95,8 @@ function afterEvent(state: ThreadState, { method, params }: ProtocolEvent): Thre
   switch (method) {
     case "lifecycle":
       return afterLifecycle(state, data);
-    case "values":
-      return withValues(state, data as Values);
+    case "updates":
+      return afterUpdate(state, data as unknown as Update);
     case "messages":
       return afterMessageEvent(state, data);
     case "input.requested": {
@@ -107,27 +115,71 @@ function afterEvent(state: ThreadState, { method, params }: ProtocolEvent): Thre
 function afterLifecycle(state: ThreadState, data: Record<string, unknown>): ThreadState {
   if (data.event === "running") return { ...state, running: true, waitingFor: [], retry: null };
   if (!["completed", "failed", "interrupted"].includes(String(data.event))) return state;
-  const none = { growing: EMPTY.growing, current: null, outputs: {}, retry: null };
-  return { ...state, ...none, running: false, endings: state.endings + 1 };
+  const none = { growing: EMPTY.growing, outputs: {}, retry: null };
+  return { ...withoutUnsaved(state), ...none, running: false, endings: state.endings + 1 };
+}
+
+/** A step has ended, or a run has begun after the message `after` (null: with the first one). */
+function afterUpdate(state: ThreadState, { values, after }: Update): ThreadState {
+  const writes = (Array.isArray(values) ? values : [values]).filter((write) => write !== null);
+  const begins = after !== undefined && !isReplayed(state, writes);
+  const before = begins ? { ...cutAfter(state, after), todos: EMPTY.todos } : state;
+  return writes.reduce(withValues, before);
+}
+
+/** The loaded state holds what the run began with: the replay of the run takes nothing away. */
+const isReplayed = (state: ThreadState, writes: readonly Values[]) =>
+  writes.some((write) =>
+    listOf(write.messages).some(({ id }) => state.messages.some((one) => one.id === id)),
+  );
+
+function cutAfter(state: ThreadState, messageId: string | null): ThreadState {
+  const at = state.messages.findIndex(({ id }) => id === messageId);
+  if (messageId !== null && at < 0) return state; // it is none that people see
+  return at === state.messages.length - 1 ? state : { ...state, messages: state.messages.slice(0, at + 1) };
 }
 
 function withValues(state: ThreadState, values: Values): ThreadState {
-  const known = new Map(state.messages.map((message) => [message.id, message]));
-  const messages = (values.messages ?? []).flatMap((message) => {
+  const messages = [...state.messages];
+  const saved = new Set<string>();
+  let place = messages.length;
+  // Backwards: what was streamed has its place, and a message that came in before it goes there.
+  for (const message of listOf(values.messages).toReversed()) {
     const now = said(message);
-    const before = now && known.get(now.id);
-    return now ? [before && JSON.stringify(before) === JSON.stringify(now) ? before : now] : [];
-  });
-  const ids = new Set(messages.map(({ id }) => id));
-  const told = state.messages.filter((message) => state.growing.has(message.id) && !ids.has(message.id));
+    if (!now) continue;
+    saved.add(now.id);
+    const at = messages.findLastIndex(({ id }) => id === now.id);
+    if (at < 0) messages.splice(place, 0, now);
+    else {
+      place = at;
+      if (JSON.stringify(messages[at]) !== JSON.stringify(now)) messages[at] = now;
+    }
+  }
   return {
     ...state,
-    messages: values.messages ? [...messages, ...told] : state.messages,
+    messages: saved.size ? messages : state.messages,
+    growing: minus(state.growing, saved),
+    unsaved: minus(state.unsaved, saved),
     title: values.title ?? state.title,
-    todos: values.todos ?? [],
-    artifacts: values.artifacts ?? state.artifacts,
+    todos: values.todos ?? state.todos,
+    artifacts: values.artifacts ? [...new Set([...state.artifacts, ...values.artifacts])] : state.artifacts,
   };
 }
+
+const listOf = (messages: Values["messages"] | WireMessage) =>
+  messages === undefined ? [] : Array.isArray(messages) ? messages : [messages];
+
+const minus = (set: ReadonlySet<string>, taken: ReadonlySet<string>) =>
+  [...set].some((one) => taken.has(one)) ? new Set([...set].filter((one) => !taken.has(one))) : set;
+
+/** Nothing is left of messages whose step did not end. */
+const withoutUnsaved = (state: ThreadState): ThreadState => ({
+  ...state,
+  messages: state.unsaved.size ? state.messages.filter(({ id }) => !state.unsaved.has(id)) : state.messages,
+  growing: minus(state.growing, state.unsaved),
+  unsaved: EMPTY.unsaved,
+  current: null,
+});
 
 function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadState {
   if (data.type === "tool_output" && typeof data.tool_call_id === "string") {
@@ -135,7 +187,7 @@ function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadS
     const output = (before + String(data.text ?? "")).slice(-OUTPUT);
     return { ...state, outputs: { ...state.outputs, [data.tool_call_id]: output } };
   }
-  if (data.type === "llm_retry") return { ...state, retry: String(data.message ?? "") };
+  if (data.type === "llm_retry") return { ...withoutUnsaved(state), retry: String(data.message ?? "") };
   if (data.type === "token_usage") {
     const usage = data.usage as { input_tokens?: number } | undefined;
     return { ...state, contextUsed: usage?.input_tokens ?? state.contextUsed };
@@ -157,7 +209,7 @@ function afterMessageEvent(state: ThreadState, data: Record<string, unknown>): T
     case "message-finish":
       return afterFinish(state, data);
     case "error": // the run was taken up again, and says the step anew
-      return without(state, state.current?.id);
+      return withoutUnsaved(state);
     default:
       return state;
   }
@@ -183,6 +235,7 @@ function afterStart(state: ThreadState, data: Record<string, unknown>): ThreadSt
     retry: null,
     current: { id, blocks: [] },
     growing: new Set([...state.growing, id]),
+    unsaved: new Set([...state.unsaved, id]),
   };
 }
 
@@ -234,17 +287,6 @@ function withMessage(state: ThreadState, id: string, change: Partial<Said>): rea
   const at = state.messages.findLastIndex((message) => message.id === id);
   const message = state.messages[at];
   return message ? state.messages.with(at, { ...message, ...change }) : state.messages;
-}
-
-function without(state: ThreadState, id: string | undefined): ThreadState {
-  const growing = new Set(state.growing);
-  if (id) growing.delete(id);
-  return {
-    ...state,
-    growing,
-    current: null,
-    messages: state.messages.filter((message) => message.id !== id),
-  };
 }
 
 function blockOf(content: Record<string, unknown>): Block {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -82,7 +82,10 @@ class GraphStream:
         self._partial: dict[str, list[str]] = {}
         """Text of answers that are being streamed by the agent itself, by id: what is left of them when the run is stopped."""
         self._state: dict[str, Any] | None = None
+        self._began: dict[str, Any] | None = None
+        """Which message stands before those with which the run began, as clients read it."""
         self._unread = False
+        self._joining: Sequence[BaseMessage] | None = None
 
     async def play(
         self,
@@ -92,15 +95,18 @@ class GraphStream:
         context: RunContext,
         *,
         unread: bool = False,
+        joining: Sequence[BaseMessage] | None = None,
         **options: Any,
     ) -> None:
         """Run the graph to its end, its next interrupt, or an exception.
 
         Args:
             unread: the first state is older than what has been emitted already, and is not emitted.
+            joining: messages with which the run begins; empty if it forks without any, None if it only goes on.
             options: ``durability``, ``interrupt_before``, ``interrupt_after``.
         """
         self._unread = unread
+        self._joining = joining
         modes = [mode for mode in self._modes if mode != "events"]
         given: dict[str, Any] = {"context": context, "stream_mode": modes, "subgraphs": True, **options}
         if "events" in self._modes:
@@ -124,6 +130,11 @@ class GraphStream:
                     self._take(*event["data"]["chunk"])
                 else:
                     self._writer.append("events", plain(event))
+
+    def emit_undone(self) -> None:
+        """The run was rolled back: the thread ends where it stood before."""
+        if self._began is not None:
+            self._writer.append("input", {**self._began, "values": {"messages": []}})
 
     def partial(self) -> AIMessage | None:
         """The answer that was cut off in the middle, if there is text of it."""
@@ -151,7 +162,11 @@ class GraphStream:
     def _values(self, namespace: tuple[str, ...], payload: dict[str, Any]) -> None:
         if namespace:
             self._writer.append("values", values_json(payload), namespace)
-        elif self._unread:
+            return
+        if self._joining is not None:
+            self._began = _emit_input(self._writer, payload, self._joining)
+            self._joining = None
+        if self._unread:
             self._unread = False
         else:
             self._state = payload
@@ -181,6 +196,27 @@ class GraphStream:
             self._meter.add(message, "subagent" if namespace else "lead_agent")
         if joined and not namespace:
             self._joined(joined)
+
+
+def emit_added(writer: EventWriter, state: Mapping[str, Any], added: Collection[str | None]) -> None:
+    """Emit messages that joined the thread without a step of the graph: what was left when a run was stopped."""
+    messages = [message_json(message) for message in state.get("messages") or () if message.id in added]
+    writer.append("input", {"values": {"messages": messages}})
+
+
+def _emit_input(writer: EventWriter, state: Mapping[str, Any], joining: Sequence[BaseMessage]) -> dict[str, Any]:
+    """Emit with what a run begins, so that clients need no snapshot: where its messages stand, they, and the other values."""
+    messages, ids = state.get("messages") or [], {message.id for message in joining}
+    at = next((index for index, message in enumerate(messages) if message.id in ids), len(messages))
+    after = next((message.id for message in reversed(messages[:at]) if _is_shown(message)), None)
+    values = values_json({key: value for key, value in state.items() if key != "messages"})
+    shown = [message_json(message) for message in joining]
+    writer.append("input", {"after": after, "values": {**values, "messages": shown}})
+    return {"after": after}
+
+
+def _is_shown(message: BaseMessage) -> bool:
+    return message.type in ("human", "ai", "tool") and not message.additional_kwargs.get("hide_from_ui")
 
 
 def _with(handler: AsyncCallbackHandler, config: RunnableConfig) -> RunnableConfig:

@@ -28,7 +28,7 @@ from langgraph.errors import EmptyInputError, GraphRecursionError
 from deerflow.agents.middlewares.model_result import ERROR, is_error
 from deerflow.config import ConfigError
 from deerflow.errors import RequestError
-from deerflow.events.graph_stream import GraphStream
+from deerflow.events.graph_stream import GraphStream, emit_added
 from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
@@ -36,8 +36,8 @@ from deerflow.events.streams.client_events import messages_in
 from deerflow.events.usage_meter import UsageMeter
 from deerflow.runs.admission import Slot
 from deerflow.runs.finalize import UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
-from deerflow.runs.input import RunInput
-from deerflow.runs.request import RunSpec
+from deerflow.runs.input import GraphInput, RunInput
+from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
 from deerflow.storage.runs import (
@@ -234,6 +234,7 @@ class Attempt:
                     given.config,
                     context,
                     unread=given.unread,
+                    joining=_joining(given, request),
                     durability=request.saves,
                     interrupt_before=request.interrupt_before,
                     interrupt_after=request.interrupt_after,
@@ -292,6 +293,8 @@ class Attempt:
             if before is not None:
                 checkpointer: Any = self.parts.agents.harness.checkpointer
                 await checkpointer.adelete_after(self.run.thread_id, before or None)
+            if self._stream is not None:
+                self._stream.emit_undone()
         elif outcome.unfinished is not None:
             partial = self._stream.partial() if self._stream is not None else None
             await to_its_end(self._settle(outcome.unfinished, partial))
@@ -311,8 +314,12 @@ class Attempt:
             undelivered = await self._undelivered()
             read = [message for message in undelivered if message.id in self._read]
             joining = [*read, *([partial] if partial else []), *(other for other in undelivered if other not in read)]
+            before = (await self._agent.aget_state(config_of(run.thread_id))).values or {}
+            known = {message.id for message in before.get("messages") or ()}
             joined = await settle(self._agent, config_of(run.thread_id), why=why, joining=joining)
-            self._writer.values((await self._agent.aget_state(config_of(run.thread_id))).values)
+            state = (await self._agent.aget_state(config_of(run.thread_id))).values
+            self._writer.values(state)
+            emit_added(self._writer, state, {message.id for message in state.get("messages") or ()} - known)
         except Exception as error:
             logger.exception("Thread %s could not be settled.", run.thread_id, exc_info=error)
             return
@@ -382,6 +389,12 @@ class Attempt:
         now = await self.parts.runs.find(self.run.run_id)
         if now is None or now.epoch != self.run.epoch or now.status is not RunStatus.RUNNING:
             raise LostRunError(self.run.run_id)
+
+
+def _joining(given: GraphInput, request: RunRequest) -> list[BaseMessage] | None:
+    """The messages with which the run begins; of an earlier attempt, those of the person."""
+    joining = given.messages or [message for message in given.earlier if isinstance(message, HumanMessage)]
+    return joining if joining or request.fork_from is not None else None
 
 
 async def _over() -> bool:

@@ -98,6 +98,8 @@ class Renderer:
                 return self._message(namespace, *data)
             case "updates":
                 return self._updates(namespace, data)
+            case "input":
+                return [("updates", namespace, {"node": "__start__", **data})]
             case "values" if not namespace:
                 return _SNAPSHOT
             case "values" | "tasks":

@@ -34,10 +34,6 @@ class States:
 
     def __init__(self) -> None:
         self.stored: dict[str, Any] = {"messages": [], "title": "Stored"}
-        self.view = self
-
-    def values(self, raw: dict[str, Any]) -> dict[str, Any]:
-        return raw
 
     async def get(self, principal: Principal, thread_id: str) -> dict[str, Any]:
         return {"values": self.stored}

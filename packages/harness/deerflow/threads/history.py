@@ -1,4 +1,4 @@
-"""A page of a thread's history at the cost of reading it once.
+"""States of a thread as clients of LangGraph's API read them; a page of its history at the cost of reading it once.
 
 LangGraph rebuilds the messages of each checkpoint by itself, from the last full snapshot on. Neighbours differ by what
 one step wrote, so here each is made from the one before.
@@ -6,7 +6,7 @@ one step wrote, so here each is made from the one before.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -16,6 +16,69 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, Delt
 from langgraph.types import StateSnapshot
 
 from deerflow.agents.factory import Agent
+from deerflow.events.jsonable import message_json, plain, values_json
+
+_HIDDEN_METADATA = frozenset({"counters_since_delta_snapshot", "thread_id"})
+
+Render = Callable[[BaseMessage], dict[str, Any]]
+
+
+def state_json(snapshot: StateSnapshot, title: str | None = None, message: Render = message_json) -> dict[str, Any]:
+    """``{values, next, tasks, metadata, created_at, checkpoint, parent_checkpoint, interrupts}``, and the two checkpoints'
+    bare ids.
+
+    Args:
+        title: what the thread is called by now, whatever it was called then.
+        message: renders a message.
+    """
+    checkpoint, parent = checkpoint_of(snapshot.config), checkpoint_of(snapshot.parent_config)
+    return {
+        "values": state_values(snapshot.values, title, message),
+        "next": list(snapshot.next),
+        "tasks": [_task_json(task) for task in snapshot.tasks],
+        "metadata": {
+            key: plain(value)
+            for key, value in (snapshot.metadata or {}).items()
+            if key not in _HIDDEN_METADATA and not key.startswith("__")
+        },
+        "created_at": snapshot.created_at,
+        "checkpoint": checkpoint,
+        "parent_checkpoint": parent,
+        "interrupts": [plain(interrupt) for interrupt in snapshot.interrupts],
+        "checkpoint_id": checkpoint["checkpoint_id"] if checkpoint else None,
+        "parent_checkpoint_id": parent["checkpoint_id"] if parent else None,
+    }
+
+
+def state_values(values: Any, title: str | None = None, message: Render = message_json) -> dict[str, Any]:
+    """Without host paths and pictures' bytes."""
+    return values_json(values if isinstance(values, Mapping) else {}, message) | ({"title": title} if title else {})
+
+
+def checkpoint_of(config: RunnableConfig | dict[str, Any] | None) -> dict[str, Any] | None:
+    """``{thread_id, checkpoint_ns, checkpoint_id}`` of a configuration."""
+    if config is None:
+        return None
+    where = config["configurable"]
+    return {
+        "thread_id": where["thread_id"],
+        "checkpoint_ns": where.get("checkpoint_ns", ""),
+        "checkpoint_id": where.get("checkpoint_id"),
+    }
+
+
+def _task_json(task: Any) -> dict[str, Any]:
+    nested = task.state
+    return {
+        "id": task.id,
+        "name": task.name,
+        "path": plain(task.path),
+        "error": None if task.error is None else str(task.error),
+        "interrupts": [plain(interrupt) for interrupt in task.interrupts],
+        "checkpoint": checkpoint_of(nested) if isinstance(nested, dict) else None,
+        "state": state_json(nested) if isinstance(nested, StateSnapshot) else None,
+        "result": plain(task.result),
+    }
 
 
 async def read_history(

@@ -39,6 +39,7 @@ from deerflow.storage.threads import (
 )
 from deerflow.threads.checkpoint import compact, provisional_title
 from deerflow.threads.copy import copy_tree
+from deerflow.threads.history import state_values
 from deerflow.threads.states import Graph, ThreadStates
 from deerflow.threads.transcript import TranscriptView
 
@@ -117,7 +118,7 @@ class ThreadService:
         """The thread with its values and what it waits for. Raises NotFoundError."""
         thread = await self.repository.get(principal, thread_id)
         snapshot = await self.states.snapshot(thread_id)
-        values = await asyncio.to_thread(self.states.view.values, snapshot.values, thread.title)
+        values = await asyncio.to_thread(state_values, snapshot.values, thread.title)
         asked = {
             task.id: [plain(interrupt) for interrupt in task.interrupts] for task in snapshot.tasks if task.interrupts
         }

@@ -14,7 +14,7 @@ from langgraph.types import StateSnapshot, StateUpdate
 
 from deerflow.agents.factory import Agent
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
-from deerflow.events.jsonable import HIDDEN_KEYS
+from deerflow.events.jsonable import HIDDEN_KEYS, MessageCache
 from deerflow.identity import Principal
 from deerflow.storage.checkpoints.base import annotate
 from deerflow.storage.database import Database
@@ -23,9 +23,8 @@ from deerflow.storage.storable import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
-from deerflow.threads.history import read_history
+from deerflow.threads.history import checkpoint_of, read_history, state_json
 from deerflow.threads.input import OWN_KEYS, messages_of
-from deerflow.threads.state_view import StateView, checkpoint_of
 
 Graph = Callable[[], Awaitable[Agent]]
 """Gives an agent's graph with a checkpointer: whose, does not matter, since all have the same state."""
@@ -49,7 +48,6 @@ class ThreadStates:
         self._runs = RunStore(database)
         self._graph = graph
         self._lock = lock
-        self.view = StateView()
 
     async def get(
         self,
@@ -66,7 +64,7 @@ class ThreadStates:
         """
         thread = await self._threads.get(principal, thread_id)
         snapshot = await self.snapshot(thread_id, checkpoint, subgraphs=subgraphs)
-        state = await asyncio.to_thread(self.view.state, snapshot, thread.title)
+        state = await asyncio.to_thread(state_json, snapshot, thread.title)
         if checkpoint is None and thread.status == "busy" and not state["next"]:
             # A run is on its way and has saved nothing yet: who reads the state to see whether to follow it must see it.
             state["next"] = ["__start__"]
@@ -141,7 +139,8 @@ class ThreadStates:
                 page += await read_history(graph, config, limit=limit - len(page), before=older, filter=metadata)
         except ValueError as error:  # LangGraph's savers do not look for every key
             raise InvalidRequestError(f"metadata: {_first_line(error)}") from error
-        return await asyncio.to_thread(lambda: [self.view.state(snapshot, thread.title) for snapshot in page])
+        rendered = MessageCache()
+        return await asyncio.to_thread(lambda: [state_json(snapshot, thread.title, rendered) for snapshot in page])
 
     async def update(
         self,

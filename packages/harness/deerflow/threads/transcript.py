@@ -14,13 +14,13 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from sqlalchemy import Connection, select
 
 from deerflow.errors import NotFoundError
+from deerflow.events.jsonable import message_json
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, find
 from deerflow.storage.tables import runs, turns
 from deerflow.storage.threads import ThreadRepository
 from deerflow.threads.branches import are_joined, branches, turns_of
-from deerflow.threads.export import as_json, as_markdown
 from deerflow.threads.feedback import Feedback, FeedbackRepository
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class TranscriptView:
         name = re.sub(r"[^\w. -]+", "_", thread.title or "")[:100].strip(". ") or thread_id
         if format == "md":
             return f"{name}.md", as_markdown(thread.title, messages).encode("utf-8", "replace")
-        shown = as_json(thread.title, thread_id, [self._states.view.message(message) for message in messages])
+        shown = as_json(thread.title, thread_id, [message_json(message) for message in messages])
         return f"{name}.json", await asyncio.to_thread(orjson.dumps, shown)
 
     async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
@@ -176,7 +176,7 @@ class TranscriptView:
                     "run_id": run_id,
                     "event_type": _EVENT_TYPES.get(message.type, message.type),
                     "category": "message",
-                    "content": self._states.view.message(message),
+                    "content": message_json(message),
                     "metadata": _metadata(message),
                     "seq": seq,
                     "created_at": message.additional_kwargs.get("timestamp") or since,
@@ -250,3 +250,31 @@ def _usage(rows: Sequence[Any]) -> dict[str, Any]:
         "by_model": by_model,
         "by_caller": by_caller,
     }
+
+
+# as a document --------------------------------------------------------------------------------------------------------
+
+
+def as_markdown(title: str | None, messages: Sequence[AnyMessage]) -> str:
+    """What people and agents said, and which tools were called. Results of tools are left out."""
+    parts = [f"# {title}"] if title else []
+    for message in messages:
+        if message.additional_kwargs.get("hide_from_ui"):
+            continue
+        if isinstance(message, HumanMessage):
+            parts.append(f"## User\n\n{message.text.strip()}")
+        elif isinstance(message, AIMessage):
+            if message.text.strip():
+                parts.append(f"## Assistant\n\n{message.text.strip()}")
+            parts += [f"*Tool: {_code(call['name'])}*" for call in message.tool_calls]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(title: str | None, thread_id: str, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """All messages but hidden ones, as they are."""
+    shown = [message for message in messages if not (message.get("additional_kwargs") or {}).get("hide_from_ui")]
+    return {"thread_id": thread_id, "title": title, "messages": shown}
+
+
+def _code(name: str) -> str:
+    return "`" + name.replace("`", "'") + "`"

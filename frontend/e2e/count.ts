@@ -11,13 +11,13 @@ export default class Count implements Reporter {
     this.tests.set(test, result.status);
   }
 
-  onEnd(_result: FullResult) {
+  onEnd(_result: FullResult): Promise<{ status: "failed" } | undefined> {
     const unstable = [...this.tests.keys()].filter((test) => test.outcome() === "flaky");
     for (const test of unstable) console.log(`unstable: ${test.titlePath().join(" › ")}`);
     console.log(`unstable tests: ${unstable.length}, at most ${UNSTABLE} are allowed`);
     const all = [...this.tests.values()];
     const passed = all.filter((status) => status === "passed").length;
     console.log(`${passed} passed, ${all.length - passed} failed`);
-    return unstable.length > UNSTABLE ? { status: "failed" as const } : undefined;
+    return Promise.resolve(unstable.length > UNSTABLE ? { status: "failed" } : undefined);
   }
 }

@@ -22,9 +22,8 @@ from tests.contracts.sandbox.environment import Check, Environment, NotApplicabl
 
 from deerflow.sandbox.interface import ProbeReport
 from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
-from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider, examine_namespaces
 from deerflow.sandbox.isolation.plan import Launcher
-from deerflow.sandbox.isolation.probe import examine_namespaces
 from deerflow.sandbox.provider import IsolatingProvider
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, SandboxRuntimeError
+from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, SandboxError, SandboxRuntimeError
 from deerflow.sandbox.isolation import recipe as recipes
 from deerflow.sandbox.isolation.etc_tree import ensure_etc_tree
 from deerflow.sandbox.isolation.interpreter import Interpreter, find_interpreter, tool_image_prefix
@@ -21,9 +22,19 @@ from deerflow.sandbox.isolation.plan import (
     start_message,
     thread_mounts,
 )
-from deerflow.sandbox.isolation.probe import examine_namespaces
+from deerflow.sandbox.isolation.probe import (
+    MAX_TRIALS,
+    NO_BWRAP,
+    NOT_LINUX,
+    PROBE_UID,
+    TRIAL_TIMEOUT,
+    UNKNOWN,
+    classify,
+    shorten,
+    trial_policy,
+)
 from deerflow.sandbox.isolation.recipe import Bind, Features, Recipe
-from deerflow.sandbox.isolation.seccomp import build_filter
+from deerflow.sandbox.isolation.seccomp import UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
 
@@ -167,6 +178,67 @@ class UsernsSandboxProvider(BwrapSandboxProvider):
 
     def _examine(self) -> tuple[ProbeReport, Launcher | None]:
         return examine_namespaces(self.name, self._launcher(None), self.drops_root)
+
+
+def examine_namespaces(
+    name: str, launcher: NamespaceLauncher, drops_root: bool
+) -> tuple[ProbeReport, NamespaceLauncher | None]:
+    """Find the features with which ``launcher`` works. Blocks for some hundred milliseconds.
+
+    Args:
+        name: the provider's, for the report.
+        drops_root: this process is root, so the trial runs under a uid of its own.
+    """
+    if sys.platform != "linux":
+        return ProbeReport(name, ok=False, problems=(NOT_LINUX,)), None
+    if name == "bwrap" and launcher.program is None:
+        return ProbeReport(name, ok=False, problems=(NO_BWRAP,)), None
+    launcher = replace(launcher, features=replace(launcher.features, stage=drops_root))
+    problems: list[Problem] = []
+    for _ in range(MAX_TRIALS):
+        complaint = _try(launcher, PROBE_UID if drops_root else None)
+        if complaint is None:
+            report = ProbeReport(name, ok=True, isolation=launcher.isolation(Policy()), problems=tuple(problems))
+            return report, launcher
+        cause = classify(complaint)
+        sentence = f"{cause.sentence} It said: {shorten(complaint)}" if cause is UNKNOWN else cause.sentence
+        problems.append(Problem(cause.code, sentence, cause.fix))
+        if not cause.without or not getattr(launcher.features, cause.without):
+            break
+        launcher = replace(launcher, features=replace(launcher.features, **{cause.without: False}))
+    return ProbeReport(name, ok=False, problems=tuple(problems)), None
+
+
+def _try(launcher: NamespaceLauncher, uid: int | None) -> str | None:
+    """None if a program ran inside of a complete sandbox, else what went wrong."""
+    try:
+        with trial_policy(launcher.state_dir, uid) as policy:
+            argv, descriptors = launcher.arguments(
+                LaunchRequest(policy, uid), _greeting(launcher.interpreter.executable)
+            )
+            try:
+                run = subprocess.run(
+                    argv,
+                    pass_fds=descriptors,
+                    env={},
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=TRIAL_TIMEOUT,
+                    check=False,
+                    cwd="/",
+                )
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+    except (OSError, subprocess.SubprocessError, SandboxError, UnsupportedArchitectureError, ValueError) as error:
+        return str(error)
+    return None if (run.returncode, run.stdout) == (0, "ok\n") else run.stderr.strip() or f"exit code {run.returncode}"
+
+
+def _greeting(python: str) -> tuple[str, ...]:
+    return (python, "-I", "-S", "-c", "print('ok')")
 
 
 def _stage_directory() -> str:

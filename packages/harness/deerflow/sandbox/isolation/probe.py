@@ -6,20 +6,16 @@ import os
 import re
 import secrets
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deerflow.sandbox.interface import WORKSPACE, Mount, Policy, ProbeReport, Problem, SandboxError
-from deerflow.sandbox.isolation.plan import LaunchRequest
-from deerflow.sandbox.isolation.seccomp import UnsupportedArchitectureError
+from deerflow.sandbox.interface import WORKSPACE, Mount, Policy, Problem
 
 if TYPE_CHECKING:
-    from deerflow.sandbox.isolation.namespaces import NamespaceLauncher
+    pass
 
 PROBE_UID = 199_999
 TRIAL_TIMEOUT = 20.0
@@ -144,67 +140,6 @@ def classify(stderr: str) -> Cause:
     return next((cause for cause in CAUSES if re.search(cause.pattern, text)), UNKNOWN)
 
 
-def examine_namespaces(
-    name: str, launcher: NamespaceLauncher, drops_root: bool
-) -> tuple[ProbeReport, NamespaceLauncher | None]:
-    """Find the features with which ``launcher`` works. Blocks for some hundred milliseconds.
-
-    Args:
-        name: the provider's, for the report.
-        drops_root: this process is root, so the trial runs under a uid of its own.
-    """
-    if sys.platform != "linux":
-        return ProbeReport(name, ok=False, problems=(NOT_LINUX,)), None
-    if name == "bwrap" and launcher.program is None:
-        return ProbeReport(name, ok=False, problems=(NO_BWRAP,)), None
-    launcher = replace(launcher, features=replace(launcher.features, stage=drops_root))
-    problems: list[Problem] = []
-    for _ in range(MAX_TRIALS):
-        complaint = _try(launcher, PROBE_UID if drops_root else None)
-        if complaint is None:
-            report = ProbeReport(name, ok=True, isolation=launcher.isolation(Policy()), problems=tuple(problems))
-            return report, launcher
-        cause = classify(complaint)
-        sentence = f"{cause.sentence} It said: {_shorten(complaint)}" if cause is UNKNOWN else cause.sentence
-        problems.append(Problem(cause.code, sentence, cause.fix))
-        if not cause.without or not getattr(launcher.features, cause.without):
-            break
-        launcher = replace(launcher, features=replace(launcher.features, **{cause.without: False}))
-    return ProbeReport(name, ok=False, problems=tuple(problems)), None
-
-
-def _try(launcher: NamespaceLauncher, uid: int | None) -> str | None:
-    """None if a program ran inside of a complete sandbox, else what went wrong."""
-    try:
-        with trial_policy(launcher.state_dir, uid) as policy:
-            argv, descriptors = launcher.arguments(
-                LaunchRequest(policy, uid), _greeting(launcher.interpreter.executable)
-            )
-            try:
-                run = subprocess.run(
-                    argv,
-                    pass_fds=descriptors,
-                    env={},
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=TRIAL_TIMEOUT,
-                    check=False,
-                    cwd="/",
-                )
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
-    except (OSError, subprocess.SubprocessError, SandboxError, UnsupportedArchitectureError, ValueError) as error:
-        return str(error)
-    return None if (run.returncode, run.stdout) == (0, "ok\n") else run.stderr.strip() or f"exit code {run.returncode}"
-
-
-def _greeting(python: str) -> tuple[str, ...]:
-    return (python, "-I", "-S", "-c", "print('ok')")
-
-
 @contextmanager
 def trial_policy(state_dir: Path, uid: int | None) -> Iterator[Policy]:
     """A policy over directories that exist for the trial only."""
@@ -227,5 +162,5 @@ def _give(directory: Path, uid: int) -> None:
         raise OSError(error.errno, f"cannot give a directory to uid {uid}: {error.strerror}") from error
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
     return " ".join(text.split())[:300]

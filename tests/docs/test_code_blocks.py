@@ -22,7 +22,6 @@ BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SCRIPT = re.compile(r"^```javascript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_code_block_runs(page: Path, tmp_path: Path, clean_environment: Path):
     environ = {

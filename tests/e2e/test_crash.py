@@ -18,7 +18,6 @@ from tests.e2e.crash_world import World, until, world
 from tests.servers import PostgresServer
 from tests.support.gateway_process import GatewayProcess
 
-pytestmark = pytest.mark.slow
 KILLS = {"embedded": 8, "scaled": 5}
 STEERING = "In French, please."
 CALLS = 10

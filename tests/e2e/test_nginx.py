@@ -17,6 +17,8 @@ import pytest
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text
 from tests.support.gateway_process import PASSWORD, gateway_process, until
 
+pytestmark = pytest.mark.nightly
+
 TEMPLATE = Path(__file__).parents[2] / "docker/nginx/nginx.conf.template"
 SAY = {
     "input": {"messages": [{"role": "user", "content": "hi"}]},

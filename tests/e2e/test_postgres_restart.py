@@ -84,7 +84,6 @@ def check_refusals(client: httpx.Client, thread: str, run: str) -> None:
     assert client.get("/health").status_code == 200
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_when_the_database_is_back(
     server: PostgresServer, endpoint: ScriptedOpenAI, gateway: GatewayProcess, home_with_tools: str
 ):
@@ -113,7 +112,6 @@ def test_a_run_goes_on_when_the_database_is_back(
         assert effects(client, working[0]) == "once\n"
 
 
-@pytest.mark.slow
 def test_all_works_again_without_a_new_start(server: PostgresServer, endpoint: ScriptedOpenAI, gateway: GatewayProcess):
     with gateway.client() as client:
         endpoint.script(Text("Before."), key="before")
@@ -133,7 +131,6 @@ def test_all_works_again_without_a_new_start(server: PostgresServer, endpoint: S
     assert gateway.terminate() == 0
 
 
-@pytest.mark.slow
 def test_who_follows_a_run_learns_of_its_end(server: PostgresServer, endpoint: ScriptedOpenAI, gateway: GatewayProcess):
     """In the stream that was open all the time, or, if that broke off, in one that goes on where it ended."""
     endpoint.script(Delay(600, Text("never")), Text("Here after all."), key="follow")
@@ -159,7 +156,6 @@ def test_who_follows_a_run_learns_of_its_end(server: PostgresServer, endpoint: S
         assert "Here after all." in "\n".join(lines)
 
 
-@pytest.mark.slow
 def test_a_gateway_that_starts_without_its_database_says_so(server: PostgresServer, gateway: GatewayProcess):
     assert gateway.terminate() == 0
     with server.stopped():

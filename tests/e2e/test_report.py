@@ -13,7 +13,6 @@ import sys
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-import pytest
 from bench.scripted_openai import ScriptedOpenAI
 
 DEERFLOW = [sys.executable, "-m", "deerflow_app.cli.main"]
@@ -41,7 +40,6 @@ def _true_totals() -> tuple[int, int, dict[str, Decimal]]:
     return len(rows), dirty, totals
 
 
-@pytest.mark.slow
 def test_a_spreadsheet_becomes_a_report_with_a_chart(home_with_tools: str, tmp_path: Path):
     rows, dirty, totals = _true_totals()
     total = sum(totals.values())

@@ -128,7 +128,6 @@ def _status(gateway: httpx.Client, thread: str, run: str) -> str:
     return gateway.get(f"/api/threads/{thread}/runs/{run}").raise_for_status().json()["status"]
 
 
-@pytest.mark.slow
 def test_a_run_started_at_one_gateway_is_streamed_by_the_other(house: House):
     house.endpoint.script(Text("Hello from afar."), key="one")
     thread, run = _start(house.gateways[0], "one")
@@ -138,7 +137,6 @@ def test_a_run_started_at_one_gateway_is_streamed_by_the_other(house: House):
     assert _status(house.gateways[1], thread, run) == "success"
 
 
-@pytest.mark.slow
 def test_a_cancellation_at_one_gateway_stops_the_worker_that_executes_the_run(house: House):
     house.endpoint.script(Delay(600, Text("never")), key="two")
     thread, run = _start(house.gateways[0], "two")
@@ -147,7 +145,6 @@ def test_a_cancellation_at_one_gateway_stops_the_worker_that_executes_the_run(ho
     assert _status(house.gateways[0], thread, run) == "interrupted"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_the_run_of_a_worker_that_ends_is_finished_by_another_one(house: House, how: signal.Signals):
     key = how.name
@@ -164,7 +161,6 @@ def test_the_run_of_a_worker_that_ends_is_finished_by_another_one(house: House, 
     house.start(gone, "worker")
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_after_all_connections_to_the_database_were_cut(house: House):
     house.endpoint.script(Delay(600, Text("never")), Text("Done after all."), key="cut")
     thread, run = _start(house.gateways[0], "cut")

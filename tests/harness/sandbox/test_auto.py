@@ -119,7 +119,6 @@ async def test_before_anything_is_acquired_nothing_is_known_and_shutdown_is_harm
     await provider.shutdown()
 
 
-@pytest.mark.sandbox
 async def test_on_a_machine_with_namespaces_a_command_just_runs(
     namespace_provider: type[IsolatingProvider], tmp_path: Path, policy: Policy
 ) -> None:

@@ -38,7 +38,6 @@ from deerflow.sandbox.session import Session, Shell
 from deerflow.sandbox.spawner import Spawner
 from deerflow.sandbox.watch import Watch, disk_usage, kill_largest_over
 
-pytestmark = pytest.mark.sandbox
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="this is about a gateway that runs as root")
 
 

@@ -18,8 +18,6 @@ from deerflow.sandbox.interface import (
 )
 from deerflow.sandbox.isolated import IsolatedSandbox
 
-pytestmark = pytest.mark.sandbox
-
 
 async def output(sandbox: IsolatedSandbox, command: str, **options: object) -> str:
     result: ExecResult = await sandbox.exec(command, **options)  # type: ignore[arg-type]

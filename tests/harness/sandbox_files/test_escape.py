@@ -239,7 +239,6 @@ while True:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_swapping_links_under_the_walk_never_leads_outside(tmp_path: Path, kind: str) -> None:
     # With root's own rights, so that nothing but the walk itself protects the secret.

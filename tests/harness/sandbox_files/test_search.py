@@ -211,7 +211,6 @@ def test_the_command_is_one_safe_word_list() -> None:
     assert len(words) == 7 and "$(here)" in words[6]
 
 
-@pytest.mark.slow
 def test_ten_thousand_files_are_searched_without_delay_to_the_loop(tree: Tree) -> None:
     for number in range(10_000):
         (tree.workspace / f"{number}.txt").write_bytes(b"line\n" * 20 + (b"needle\n" if number == 9999 else b""))

@@ -18,8 +18,6 @@ from deerflow.sandbox.local import LocalSandboxProvider
 KNOWN_GAPS = {"37": "without namespaces a daemon that drops session and environment cannot be told from others"}
 AT_LEAST = {"34", "34.1", "35", "36", "40", "43", "44", "45", "46", "47", "48.1", "49", "54", "55", "56", "59", "59.1"}
 
-pytestmark = pytest.mark.sandbox
-
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[Environment]:

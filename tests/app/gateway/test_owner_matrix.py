@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from starlette.routing import BaseRoute
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
-from deerflow_app.gateway import routers
+from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE
 from deerflow_app.gateway.middleware.authentication import PUBLIC as PUBLIC_PATHS
 
 from .conftest import PASSWORD, Gateway, opened, settings_for
@@ -33,8 +34,8 @@ ENDLESS = ("GET /api/events", "POST /api/threads/{thread_id}/stream/events", "GE
 
 
 def all_routes() -> Iterator[tuple[str, BaseRoute]]:
-    for router in routers.routers(serve_ui=False):
-        for route in router.routes:
+    for name in (*SERVED_AT_ONCE, *RUNTIME_ROUTERS):
+        for route in import_module(f"deerflow_app.gateway.routers.{name}").router.routes:
             for method in getattr(route, "methods", None) or ["WEBSOCKET"]:
                 yield f"{method} {route.path}", route  # type: ignore[attr-defined]
 

@@ -197,6 +197,16 @@ async def test_who_only_watches_does_not_hear_of_runs_that_are_over(world: World
     assert runs_told(await world.seen(channels=["lifecycle", "input"])) == [run.run_id]
 
 
+async def test_who_watches_a_thread_that_a_quick_run_has_just_made_hears_of_its_end(world: World) -> None:
+    run, writer = await world.claimed(await world.pending(if_not_exists="create"))
+    say(writer, "done already")
+    await world.end(run, writer)
+
+    events = await world.seen(channels=["lifecycle", "input"])
+
+    assert runs_told(events) == [run.run_id] and methods(events)[-1] == "lifecycle"
+
+
 async def test_who_only_watches_hears_of_a_question_that_waits_for_an_answer(world: World) -> None:
     run, writer = await world.claimed()
     writer.append("updates", {"__interrupt__": [{"id": "i1", "value": "Sure?"}]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
@@ -35,7 +35,7 @@ from deerflow_app.gateway.middleware.proxies import TrustedProxies
 from deerflow_app.gateway.middleware.revocation import RECHECK_SECONDS, Revocation
 from deerflow_app.gateway.middleware.security_headers import SecurityHeaders
 from deerflow_app.gateway.middleware.turns import InTurn
-from deerflow_app.gateway.routers import auth, health, tokens, web
+from deerflow_app.gateway.routers import web
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ store are also served without `/api` and under `/api/langgraph`.
 """
 
 
-_RUNTIME_ROUTERS = [
+SERVED_AT_ONCE = ("health", "auth", "tokens")
+RUNTIME_ROUTERS = [
     "assistants",
     "artifacts",
     "crons",
@@ -122,8 +123,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
     app.state.accounts = Accounts(database, authenticator, settings)
     app.state.model_tests = Throttle(window=60)
     errors.install(app)
-    for module in (health, auth, tokens):
-        app.include_router(module.router)
+    _include(app, SERVED_AT_ONCE)
     app.router.routes.append(_Pending())
     if settings.serve_ui:
         app.include_router(web.router)
@@ -147,10 +147,14 @@ async def _open(app: FastAPI, make_runtime: Callable[[], Runtime]) -> None:
 
 def add_routes(app: FastAPI) -> None:
     """Add the routes that need the runtime, behind all others. Importing them takes seconds."""
-    for name in _RUNTIME_ROUTERS:
-        app.include_router(import_module(f"deerflow_app.gateway.routers.{name}").router)
+    _include(app, RUNTIME_ROUTERS)
     if app.state.settings.enable_docs:
         docs_page.install(app)
+
+
+def _include(app: FastAPI, names: Sequence[str]) -> None:
+    for name in names:
+        app.include_router(import_module(f"deerflow_app.gateway.routers.{name}").router)
 
 
 class _Pending(BaseRoute):

@@ -108,7 +108,7 @@ class EventLog:
         if fresh and self._notifier is None:
             reader.trust()
         clock = asyncio.get_running_loop().time
-        until, over = clock() + heartbeat, False
+        until, ask_at, over = clock() + heartbeat, clock() + min(BEGIN_SECONDS, heartbeat), False
         try:
             while True:
                 seen = topic.changes
@@ -123,8 +123,10 @@ class EventLog:
                 if topic.changes != seen:
                     continue
                 if ended is not None and not topic.executes(run_id):
-                    if await topic.wait(clock() + min(BEGIN_SECONDS, heartbeat)):
+                    # What other runs of the thread emit must not put the question off.
+                    if clock() < ask_at and await topic.wait(ask_at):
                         continue
+                    ask_at = clock() + min(BEGIN_SECONDS, heartbeat)
                     if await ended():
                         over = True
                         reader.distrust()

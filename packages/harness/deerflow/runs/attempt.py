@@ -318,8 +318,8 @@ class Attempt:
             known = {message.id for message in before.get("messages") or ()}
             joined = await settle(self._agent, config_of(run.thread_id), why=why, joining=joining)
             state = (await self._agent.aget_state(config_of(run.thread_id))).values
-            self._writer.values(state)
             emit_added(self._writer, state, {message.id for message in state.get("messages") or ()} - known)
+            self._writer.values(state)
         except Exception as error:
             logger.exception("Thread %s could not be settled.", run.thread_id, exc_info=error)
             return

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deerflow.errors import NotFoundError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 5.0
 RECENT_RUNS = 20
+JUST_ENDED = timedelta(seconds=10)
 
 
 class ProtocolStreams:
@@ -66,7 +68,8 @@ class ProtocolStreams:
         """Events of the protocol, some at a time, for ever; an empty list after ``heartbeat`` seconds without any.
 
         Without ``since`` (0) what is on its way is told from its start, else the newest run. Who merely watches runs come and
-        go hears of one that has ended only if it waits for an answer.
+        go hears of one that has ended only if it waits for an
+        answer, or if it made the thread just now.
 
         Raises:
             NotFoundError: no such thread.
@@ -202,7 +205,9 @@ class _Follower:
     def _replays(self, run: Run, newest: int) -> bool:
         if not run.ended:
             return True
-        return run.epoch == newest and (not self._wanted.watches_only or run.status is RunStatus.INTERRUPTED)
+        if run.epoch != newest:
+            return False
+        return not self._wanted.watches_only or run.status is RunStatus.INTERRUPTED or _made_its_thread_just_now(run)
 
     async def _frames(self, batch: list[RunEvent]) -> list[Frame]:
         """Of the snapshots of a batch only the newest is worth its size."""
@@ -302,6 +307,14 @@ def _ended_silently(run: Run) -> bool:
     if run.ended_at is None or not run.epoch:
         return run.ended
     return (utc_now() - run.ended_at).total_seconds() > HEARTBEAT_SECONDS
+
+
+def _made_its_thread_just_now(run: Run) -> bool:
+    """The SDK watches a thread that ``run.start`` makes only once that has been answered. A quick run has ended by then, and its
+    end is what the SDK waits for."""
+    if run.position != 1 or run.ended_at is None or utc_now() - run.ended_at > JUST_ENDED:
+        return False
+    return _request(run).if_not_exists == "create"
 
 
 def _ending(run: Run, since: int) -> Frame:

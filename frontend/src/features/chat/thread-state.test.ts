@@ -56,6 +56,19 @@ const turnsOf = (state: ThreadState, more?: Partial<Surroundings>) =>
 describe("a run that is followed", () => {
   const question = begun(null, [human("h1", "r1")]);
 
+  it("keeps a message that came in behind the answer to it in its place, also when the next run begins", () => {
+    const steered = [start("h2", "human"), block(0, { type: "text", text: "be brief" }), end()];
+    const events = [
+      begin,
+      question,
+      ...say("a1", "Hi!"),
+      ...steered,
+      update(human("h2", "r1", "be brief"), ai("a1", "Hi!")),
+    ];
+    const next = reduce(reduce(EMPTY, [...events, finish]), [begun("a1", [human("h3", "r2")])]);
+    expect(next.messages.map(({ id }) => id)).toEqual(["h1", "h2", "a1", "h3"]);
+  });
+
   it("shows the answer as it grows, and its usage at the end", () => {
     const half = reduce(EMPTY, [begin, question, ...say("a1", "Hi!").slice(0, 4)]);
     expect(turnsOf(half)[0]?.answer).toEqual({ id: "a1", text: "Hi", streaming: true });

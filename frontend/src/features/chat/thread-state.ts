@@ -150,7 +150,11 @@ function withValues(state: ThreadState, values: Values): ThreadState {
     saved.add(now.id);
     const at = messages.findLastIndex(({ id }) => id === now.id);
     if (at < 0) messages.splice(place, 0, now);
-    else {
+    else if (at > place) {
+      // It came in by itself, behind the answer to it.
+      messages.splice(at, 1);
+      messages.splice(place, 0, now);
+    } else {
       place = at;
       if (JSON.stringify(messages[at]) !== JSON.stringify(now)) messages[at] = now;
     }

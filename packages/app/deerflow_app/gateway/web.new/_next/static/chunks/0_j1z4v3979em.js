@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,754577,e=>{"use strict";var t=e.i(907199);e.i(951773),e.S([t,"createRadarServices,P"],754577)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,150908,e=>{"use strict";var i=e.i(699471);e.i(951773),e.S([i,"createPieServices,Q"],150908)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,198312,e=>{"use strict";var i=e.i(274415);e.i(951773),e.S([i,"createRailroadEbnfServices,S"],198312)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,642564,e=>{"use strict";var i=e.i(833828);e.i(951773),e.S([i,"createRailroadAbnfServices,a"],642564)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,664375,e=>{"use strict";var t=e.i(809154);e.i(951773),e.S([t,"createEventModelingServices,n"],664375)}]);

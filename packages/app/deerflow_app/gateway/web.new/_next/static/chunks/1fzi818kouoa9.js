@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,712566,t=>{"use strict";var e=t.i(418369);t.S([e,"Mermaid,l"],712566)}]);

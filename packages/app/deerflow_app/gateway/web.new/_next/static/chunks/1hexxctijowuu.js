@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,268237,e=>{"use strict";var t=e.i(506522);e.i(951773),e.S([t,"createInfoServices,n"],268237)}]);

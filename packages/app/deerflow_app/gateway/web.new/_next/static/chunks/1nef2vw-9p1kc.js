@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,407721,e=>{"use strict";var t=e.i(85864);e.i(951773),e.S([t,"createTreemapServices,G"],407721)}]);

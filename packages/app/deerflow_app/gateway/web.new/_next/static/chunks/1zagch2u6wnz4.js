@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,311232,e=>{"use strict";var i=e.i(19241);e.i(951773),e.S([i,"createCynefinServices,X"],311232)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,357706,o=>{o.v(t=>Promise.all(["static/chunks/1ogkvclxqmo0f.js"].map(t=>o.l(t))).then(()=>t(846696)))}]);

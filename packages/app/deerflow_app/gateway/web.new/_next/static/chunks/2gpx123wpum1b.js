@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,439077,e=>{"use strict";var i=e.i(329624);e.i(951773),e.S([i,"createTreeViewServices,M"],439077)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,592379,e=>{"use strict";var t=e.i(908124);e.i(951773),e.S([t,"createWardleyServices,A"],592379)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,164709,e=>{"use strict";var i=e.i(682954);e.i(951773),e.S([i,"createRailroadPegServices,U"],164709)}]);

@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,978478,e=>{"use strict";var t=e.i(695158);e.i(951773),e.S([t,"createGitGraphServices,E"],978478)}]);

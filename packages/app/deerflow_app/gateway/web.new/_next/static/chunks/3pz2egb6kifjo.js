@@ -1,1 +1,0 @@
-(globalThis.TURBOPACK||(globalThis.TURBOPACK=[])).push(["object"==typeof document?document.currentScript:void 0,206944,e=>{"use strict";var i=e.i(508472);e.i(951773),e.S([i,"createRailroadServices,v"],206944)}]);

@@ -233,8 +233,9 @@ class DeerFlowClient:
         """That of the running event loop: agents and database are shared by all loops that use the client."""
         loop = asyncio.get_running_loop()
         if loop not in self._runtimes:
-            embedded = (self._database, self._workshop)
-            self._runtimes[loop] = Runtime(self.config_source, self.harness.paths, embedded=embedded)
+            self._runtimes[loop] = Runtime(
+                self.config_source, self.harness.paths, database=self._database, embedded=self._workshop
+            )
         return self._runtimes[loop]
 
     async def _start(self, thread_id: str, request: RunRequest) -> Run:

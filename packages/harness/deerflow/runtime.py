@@ -63,8 +63,8 @@ class Runtime:
         executes: whether this process executes runs and does the work around them, or only takes orders.
         database: that of the configuration, if it is open already.
         extra_middleware: yours, in every agent; placed by ``@Next``/``@Prev`` or before Clarification.
-        embedded: database and agents of a program that needs no server. It never starts the runtime, and executes
-            each run that it asked for itself, by ``executor``.
+        embedded: the agents of a program that needs no server. It never starts the runtime, and executes each run that
+            it asked for itself, by ``executor``.
 
     Raises:
         ConfigError: the configuration is not valid.
@@ -78,21 +78,20 @@ class Runtime:
         executes: bool = True,
         database: Database | None = None,
         extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
-        embedded: tuple[Database, Workshop] | None = None,
+        embedded: Workshop | None = None,
     ) -> None:
-        config = embedded[1].harness.config if embedded else config_source.current()
+        config = embedded.harness.config if embedded else config_source.current()
         self.config_source = config_source
         self.paths = paths
         self.executes = executes
+        self.database = database or Database(
+            config.database.location(paths.data_dir, config.origin.project_root), pool_size=config.database.pool_size
+        )
         if embedded is None:
-            self.database = database or Database(
-                config.database.location(paths.data_dir, config.origin.project_root),
-                pool_size=config.database.pool_size,
-            )
             harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database))
             self.workshop = Workshop(config_source, harness, extra_middleware=extra_middleware)
         else:
-            self.database, self.workshop = embedded
+            self.workshop = embedded
         self.checkpointer: Any = self.workshop.harness.checkpointer
         connections = Connections(self.database, config, paths)
         self._notifier, self._lock = connections.notifier, connections.lock

@@ -89,6 +89,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
             await database.migrate()
         except DatabaseError as error:
             app.state.start_error = error
+            await database.aclose()
             raise
         opening = app.state.opening = asyncio.create_task(_open(app, make_runtime), name="open the runtime")
         try:

@@ -94,7 +94,7 @@ budget: install-dev page ## Measure the page: sizes and frame times against thei
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.budget.config.ts
 
 types-page: install-dev node-modules ## Write the API's types for the page anew
-	@$(BIN)/python -m deerflow_app.gateway.openapi | (cd frontend && ../$(NODE) node scripts/generate-types.mjs)
+	@$(BIN)/python scripts/openapi.py | (cd frontend && ../$(NODE) node scripts/generate-types.mjs)
 
 test: test-python test-page ## Run all tests but those in a browser
 
@@ -112,7 +112,7 @@ lint-python: install-dev
 lint-page: install-dev node-modules
 	@cd frontend && ../$(NODE) npx next typegen >/dev/null && ../$(NODE) npx tsc --noEmit
 	@cd frontend && ../$(NODE) npx eslint --max-warnings 0 . && ../$(NODE) npx prettier --check --log-level warn .
-	@$(BIN)/python -m deerflow_app.gateway.openapi | (cd frontend && ../$(NODE) node scripts/generate-types.mjs --check)
+	@$(BIN)/python scripts/openapi.py | (cd frontend && ../$(NODE) node scripts/generate-types.mjs --check)
 
 fmt: install-dev node-modules ## Format the code
 	@$(BIN)/ruff check --fix .

@@ -4,7 +4,7 @@ import type { NextConfig } from "next";
 const output = process.env.NEXT_OUTPUT as "export" | "standalone" | undefined;
 const gateway = process.env.GATEWAY_URL ?? "http://127.0.0.1:8001";
 
-/** As the gateway's (gateway/web_files.py), but for inline scripts: a page that Next.js serves cannot name them all. */
+/** As the gateway's (gateway/routes/web.py), but for inline scripts: a page that Next.js serves cannot name them all. */
 const POLICY = [
   "default-src 'self'",
   "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'",

@@ -1,5 +1,5 @@
 // Writes src/lib/api-types.ts from the gateway's OpenAPI description, or with --check says whether it is up to date.
-// The description comes from stdin: `python -m deerflow_app.gateway.openapi | node scripts/generate-types.mjs`.
+// The description comes from stdin: `python scripts/openapi.py | node scripts/generate-types.mjs`.
 import { readFileSync, writeFileSync } from "node:fs";
 import openapi, { astToString } from "openapi-typescript";
 

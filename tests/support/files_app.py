@@ -18,10 +18,10 @@ from deerflow.config import Paths
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
-from deerflow_app.gateway import errors
 from deerflow_app.gateway.deps import current_principal, current_runtime, current_settings
-from deerflow_app.gateway.middleware.failures import Failures
-from deerflow_app.gateway.routers import artifacts, preview, uploads
+from deerflow_app.gateway.http import errors
+from deerflow_app.gateway.http.errors import Failures
+from deerflow_app.gateway.routes import artifacts, preview, uploads
 
 SECRET = "s" * 40
 ANNA = Principal("anna", source="session")

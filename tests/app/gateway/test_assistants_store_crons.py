@@ -21,9 +21,9 @@ from deerflow.identity import Principal
 from deerflow.models.demo import DemoChatModel
 from deerflow.runs.crons import CronService
 from deerflow.storage.database import Database
-from deerflow_app.gateway import errors
 from deerflow_app.gateway.deps import current_principal, current_runtime
-from deerflow_app.gateway.routers import assistants, crons, store
+from deerflow_app.gateway.http import errors
+from deerflow_app.gateway.routes import assistants, crons, store
 
 
 async def _nothing(*args: Any) -> Any:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from deerflow_app.gateway.compression import CompressionMiddleware, negotiate
+from deerflow_app.gateway.http.compression import CompressionMiddleware, negotiate
 
 LONG = {"text": "all work and no play " * 200}
 

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
 from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE
-from deerflow_app.gateway.middleware.authentication import PUBLIC as PUBLIC_PATHS
+from deerflow_app.gateway.http.authentication import PUBLIC as PUBLIC_PATHS
 
 from .conftest import PASSWORD, Gateway, opened, settings_for
 from .owner_rules import FOREIGN_IDS_IN_BODIES, RULES, Access, Rule
@@ -35,7 +35,7 @@ ENDLESS = ("GET /api/events", "POST /api/threads/{thread_id}/stream/events", "GE
 
 def all_routes() -> Iterator[tuple[str, BaseRoute]]:
     for name in (*SERVED_AT_ONCE, *RUNTIME_ROUTERS):
-        for route in import_module(f"deerflow_app.gateway.routers.{name}").router.routes:
+        for route in import_module(f"deerflow_app.gateway.routes.{name}").router.routes:
             for method in getattr(route, "methods", None) or ["WEBSOCKET"]:
                 yield f"{method} {route.path}", route  # type: ignore[attr-defined]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deerflow_app.gateway.auth.secret import load_or_create_secret
-from deerflow_app.gateway.settings import GatewaySettings, SettingsError
+from deerflow_app.gateway.settings import GatewaySettings, SettingsError, load_or_create_secret
 
 from .conftest import settings_for
 

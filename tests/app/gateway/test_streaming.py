@@ -17,8 +17,8 @@ from starlette.routing import Route
 
 from deerflow.events.log import RunEvent
 from deerflow.events.streams.langgraph_sse import Frames, frame
-from deerflow_app.gateway.compression import CompressionMiddleware
-from deerflow_app.gateway.streaming import EventStreamResponse, rendered
+from deerflow_app.gateway.http.compression import CompressionMiddleware
+from deerflow_app.gateway.http.streaming import EventStreamResponse, rendered
 
 GUARD = 60
 

@@ -10,7 +10,7 @@ from bench.scripted_openai import HttpError, ScriptedOpenAI, Text
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
-from deerflow_app.gateway.routers.models import TESTS_PER_USER
+from deerflow_app.gateway.routes.models import TESTS_PER_USER
 
 from .conftest import Gateway, Population, opened, settings_for
 

@@ -22,9 +22,9 @@ from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.search import index
-from deerflow_app.gateway import errors
 from deerflow_app.gateway.deps import current_principal, current_runtime
-from deerflow_app.gateway.routers import messages, thread_state, threads
+from deerflow_app.gateway.http import errors
+from deerflow_app.gateway.routes import messages, thread_state, threads
 
 
 @pytest.fixture

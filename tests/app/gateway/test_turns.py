@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.types import Message, Receive, Scope, Send
 
-from deerflow_app.gateway.middleware.turns import InTurn
+from deerflow_app.gateway.http.requests import InTurn
 
 
 async def test_requests_of_a_crowd_are_begun_one_in_each_round_of_the_loop_in_their_order():

@@ -12,7 +12,7 @@ from tests.support.files_app import FilesApp, files_app
 
 from deerflow.files.uploads import UploadLimits, UploadService
 from deerflow.identity import Principal
-from deerflow_app.gateway.file_services import upload_service
+from deerflow_app.gateway.routes.uploads import upload_service
 
 URL = "/api/threads/t1/uploads"
 BOUNDARY = "----limit"

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from deerflow_app.gateway import errors
-from deerflow_app.gateway.routers import web
+from deerflow_app.gateway.http import errors
+from deerflow_app.gateway.routes import web
 
 NO_PAGE = Path(web.__file__).parent.parent / "no_page"
 INLINE = "self.x=1"

@@ -12,30 +12,27 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import UnavailableError
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
-from deerflow_app.gateway import docs_page, errors
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.auth.authenticator import Authenticator
 from deerflow_app.gateway.auth.cookies import Cookies
 from deerflow_app.gateway.auth.throttle import Throttle
-from deerflow_app.gateway.compression import CompressionMiddleware
-from deerflow_app.gateway.middleware.authentication import Authentication
-from deerflow_app.gateway.middleware.body_limit import BodyLimit
-from deerflow_app.gateway.middleware.failures import Failures
-from deerflow_app.gateway.middleware.hosts import HostCheck
-from deerflow_app.gateway.middleware.prefixes import Prefixes
-from deerflow_app.gateway.middleware.proxies import TrustedProxies
-from deerflow_app.gateway.middleware.revocation import RECHECK_SECONDS, Revocation
-from deerflow_app.gateway.middleware.security_headers import SecurityHeaders
-from deerflow_app.gateway.middleware.turns import InTurn
-from deerflow_app.gateway.routers import web
+from deerflow_app.gateway.http import errors
+from deerflow_app.gateway.http.authentication import Authentication
+from deerflow_app.gateway.http.compression import CompressionMiddleware
+from deerflow_app.gateway.http.errors import Failures
+from deerflow_app.gateway.http.hosts import HostCheck, TrustedProxies
+from deerflow_app.gateway.http.requests import BodyLimit, InTurn, Prefixes
+from deerflow_app.gateway.http.revocation import RECHECK_SECONDS, Revocation
+from deerflow_app.gateway.routes import web
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
@@ -150,12 +147,12 @@ def add_routes(app: FastAPI) -> None:
     """Add the routes that need the runtime, behind all others. Importing them takes seconds."""
     _include(app, RUNTIME_ROUTERS)
     if app.state.settings.enable_docs:
-        docs_page.install(app)
+        _include(app, ["docs"])
 
 
 def _include(app: FastAPI, names: Sequence[str]) -> None:
     for name in names:
-        app.include_router(import_module(f"deerflow_app.gateway.routers.{name}").router)
+        app.include_router(import_module(f"deerflow_app.gateway.routes.{name}").router)
 
 
 class _Pending(BaseRoute):
@@ -210,3 +207,36 @@ def _middleware(settings: GatewaySettings, authenticator: Authenticator, cookies
 def _operation_id(route: APIRoute) -> str:
     """What generated clients call the operation."""
     return f"{route.tags[0] if route.tags else 'gateway'}_{route.name}".replace(" ", "_")
+
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Content-Security-Policy": "frame-ancestors 'self'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), payment=(), usb=()",
+}
+
+
+class SecurityHeaders:
+    """A route that sets one of them itself keeps its own. Answers of the API are not to be cached unless it says so."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["path"].startswith("/api/"):
+                    headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, with_headers)

@@ -11,7 +11,7 @@ from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow_app.gateway.auth.accounts import Accounts
-from deerflow_app.gateway.auth.credential import Credential
+from deerflow_app.gateway.auth.authenticator import Credential
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:

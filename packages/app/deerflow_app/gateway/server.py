@@ -24,7 +24,7 @@ from starlette.types import Message, Receive, Scope, Send
 from deerflow.config import ConfigError
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.app import create_app
-from deerflow_app.gateway.bounded_http import BoundedHttp
+from deerflow_app.gateway.http.connections import BoundedHttp
 from deerflow_app.gateway.running import FILE_NAME
 from deerflow_app.gateway.settings import GatewaySettings
 
@@ -87,7 +87,7 @@ def serve(
             _WithoutTraceback(app),
             log_config=None,
             access_log=False,
-            proxy_headers=False,  # middleware/proxies.py believes only those that were named
+            proxy_headers=False,  # http/hosts.py believes only those that were named
             server_header=False,
             timeout_graceful_shutdown=_STOP_SECONDS,
             http=BoundedHttp,

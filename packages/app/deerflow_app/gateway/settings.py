@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,9 +14,10 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from deerflow_app.gateway.auth.secret import MINIMUM_LENGTH, load_or_create_secret
-
 Network = IPv4Network | IPv6Network
+SECRET_FILE = "auth.secret"
+_SECRET_LENGTH = 32
+"""Characters. RFC 7518 §3.2 asks for a key as long as the hash (32 bytes)."""
 
 
 class SettingsError(ValueError):
@@ -55,9 +58,9 @@ class GatewaySettings:
     """What programs of the same operating-system user show instead of a session."""
 
     def __post_init__(self) -> None:
-        if len(self.auth_secret) < MINIMUM_LENGTH:
+        if len(self.auth_secret) < _SECRET_LENGTH:
             raise SettingsError(
-                f"AUTH_JWT_SECRET is too short: use at least {MINIMUM_LENGTH} random characters, e.g. the output of: "
+                f"AUTH_JWT_SECRET is too short: use at least {_SECRET_LENGTH} random characters, e.g. the output of: "
                 'python -c "import secrets; print(secrets.token_hex(32))"'
             )
         if not self.authentication and not self.open_to_network and not self.is_loopback:
@@ -175,3 +178,39 @@ class _Environ:
             return tuple(ip_network(word, strict=False) for word in self.words(name))
         except ValueError as error:
             raise SettingsError(f"{name}: {error}. List addresses or networks, e.g. 10.0.0.0/8, 127.0.0.1.") from None
+
+
+def load_or_create_secret(data_dir: Path) -> str:
+    """The secret of ``data_dir``; of several processes that start at once one makes it and all use it.
+
+    Raises:
+        OSError: the file cannot be read or written.
+        ValueError: the file holds something else.
+    """
+    path = data_dir / SECRET_FILE
+    if not path.exists():
+        _create(path)
+    secret = path.read_text().strip()
+    if len(secret) < _SECRET_LENGTH:
+        raise ValueError(
+            f"{path} holds no usable secret. Delete it to get a new one; everyone has to sign in again then."
+        )
+    return secret
+
+
+def _create(path: Path) -> None:
+    """A file appears whole or not at all: a link to a complete temporary one fails when another process was first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+    finally:
+        temporary.unlink()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.requests import HTTPConnection
 
-from deerflow_app.gateway.auth.client import client_of
+from deerflow_app.gateway.auth.throttle import client_of
 
 from ..conftest import ADMIN, PASSWORD, USER, Gateway, opened, settings_for, with_csrf
 

@@ -17,8 +17,7 @@ from tests.app.gateway.conftest import Gateway, listening, settings_for
 from deerflow.config import ConfigSource, Paths
 from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runtime import Runtime
-from deerflow_app.gateway import run_answers
-from deerflow_app.gateway.routers import events
+from deerflow_app.gateway.routes import events, run_answers
 
 LONG = Delay(0, Text(chunks=["word "] * 2000), between=0.05)
 Revoke = Callable[[], Awaitable[object]]

@@ -5,22 +5,43 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from starlette.requests import HTTPConnection
 
-from deerflow.accounts.tokens import PREFIX, TokenRepository
-from deerflow.accounts.users import SessionRepository
+from deerflow.accounts.tokens import PREFIX, Scope, TokenRepository
+from deerflow.accounts.users import SessionRepository, User
 from deerflow.errors import UnauthenticatedError
-from deerflow.identity import Principal
+from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.storage.database import Database
 from deerflow_app.gateway.auth.cookies import SESSION_COOKIE, Cookies
-from deerflow_app.gateway.auth.credential import INTERNAL, LOCAL, Credential
 
 INTERNAL_HEADER = "x-deerflow-internal-token"
 CACHE_SECONDS = 5.0
 _CAPACITY = 10_000
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """``user`` is None where nobody signs in (internal callers, authentication off); ``session_id`` only with a cookie."""
+
+    principal: Principal
+    scopes: frozenset[Scope] = frozenset(("read", "write", "admin"))
+    user: User | None = None
+    session_id: str | None = None
+
+    @property
+    def is_token(self) -> bool:
+        return self.principal.source == "token"
+
+
+LOCAL = Credential(LOCAL_PRINCIPAL)
+"""Everyone, where authentication is off."""
+
+INTERNAL = Credential(Principal(LOCAL_PRINCIPAL.user_id, role="admin", source="internal"))
+"""A program of the operating-system user who runs the gateway."""
 
 
 class Authenticator:

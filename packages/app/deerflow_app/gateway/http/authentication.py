@@ -1,0 +1,135 @@
+"""Nobody reaches a route of the API unknown, except those that are public; pages of other sites reach none with our cookies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from deerflow.errors import ForbiddenError, UnauthenticatedError
+from deerflow_app.gateway.auth.authenticator import Authenticator, Credential
+from deerflow_app.gateway.auth.cookies import Cookies
+
+PUBLIC = frozenset(
+    {
+        "/api/ok",
+        "/api/info",
+        "/api/v1/auth/login/local",
+        "/api/v1/auth/register",
+        "/api/v1/auth/logout",
+        "/api/v1/auth/setup-status",
+        "/api/v1/auth/initialize",
+    }
+)
+"""Paths of the API that need no credential. What is not under /api (health, documentation, web pages) is public, too."""
+
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_READING_POSTS = re.compile(
+    r"/api/(threads|assistants|runs/crons)/(search|count)|/api/threads/[^/]+/(history|state/checkpoint|stream/events)"
+    r"|/api/assistants/[^/]+/versions|/api/store/(items/search|namespaces)"
+)
+_ACCOUNT = re.compile(r"/api/v1/auth/(change-password|tokens)(/.*)?")
+
+
+class Authentication:
+    """Puts a Credential into ``scope["state"]["credential"]``, or refuses.
+
+    Args:
+        enabled: False where everyone is the local user; then no page but our own may send anything.
+        origins: of other pages that may use the gateway, e.g. ``https://app.example.com``.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, authenticator: Authenticator, cookies: Cookies, enabled: bool, origins: Collection[str]
+    ) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._cookies = cookies
+        self._enabled = enabled
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket") and (scope["path"] + "/").startswith("/api/"):
+            connection = HTTPConnection(scope)
+            credential = await self._credential(connection)
+            self._check_page(connection, credential)
+            if credential:
+                self._check_scopes(connection, credential)
+                scope.setdefault("state", {})["credential"] = credential
+        await self._app(scope, receive, send)
+
+    async def _credential(self, connection: HTTPConnection) -> Credential | None:
+        try:
+            return await self._authenticator.authenticate(connection)
+        except UnauthenticatedError:
+            if connection.scope["path"] in PUBLIC:
+                return None
+            raise
+
+    def _check_page(self, connection: HTTPConnection, credential: Credential | None) -> None:
+        """A browser adds cookies to what any page sends, and shows in headers which page it was."""
+        by_itself = credential is None or credential.session_id is not None or not self._enabled
+        if not by_itself or (self._enabled and _is_safe(connection)):
+            return
+        self._check_origin(connection)
+        if (
+            credential
+            and credential.session_id
+            and connection.scope["path"] not in PUBLIC
+            and not _is_websocket(connection)
+        ):
+            self._cookies.check_csrf(connection, credential.session_id)
+
+    def _check_origin(self, connection: HTTPConnection) -> None:
+        origin = connection.headers.get("origin")
+        if origin is not None:
+            if origin.lower() in self._origins or _same_host(origin, connection.headers.get("host", "")):
+                return
+        elif connection.headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+            return
+        elif _is_safe(connection) and connection.headers.get("sec-fetch-mode") == "navigate":
+            return  # someone followed a link to us; the page that holds it sees nothing of the answer
+        raise ForbiddenError(
+            "The request comes from a page of another site. If that site is yours, list its address in "
+            "DEER_FLOW_TRUSTED_ORIGINS (reached through a proxy) or GATEWAY_CORS_ORIGINS (another site).",
+            code="origin_not_allowed",
+        )
+
+    def _check_scopes(self, connection: HTTPConnection, credential: Credential) -> None:
+        if not credential.is_token:
+            return
+        path = connection.scope["path"]
+        if _ACCOUNT.fullmatch(path):
+            raise ForbiddenError("Passwords and tokens are managed by people: sign in.", code="session_required")
+        wanted = "read" if _is_safe(connection) or _only_reads(connection) else "write"
+        if wanted not in credential.scopes:
+            raise ForbiddenError(f"This API token lacks the scope {wanted!r}.", code="scope_missing")
+
+
+def _is_safe(connection: HTTPConnection) -> bool:
+    return not _is_websocket(connection) and connection.scope["method"] in _SAFE
+
+
+def _only_reads(connection: HTTPConnection) -> bool:
+    """A search, whose terms do not fit into an address."""
+    is_post = not _is_websocket(connection) and connection.scope["method"] == "POST"
+    return is_post and _READING_POSTS.fullmatch(connection.scope["path"]) is not None
+
+
+def _is_websocket(connection: HTTPConnection) -> bool:
+    return connection.scope["type"] == "websocket"
+
+
+def _same_host(origin: str, host: str) -> bool:
+    """The scheme does not matter: behind a proxy that is not trusted we do not know it."""
+    try:
+        parts = urlsplit(origin.lower())
+        default = {"https": 443, "http": 80}.get(parts.scheme)
+        here = urlsplit(f"//{host.lower()}")
+        same_port = (parts.port or default) == (here.port or default)
+        return parts.hostname is not None and parts.hostname == here.hostname and same_port
+    except ValueError:
+        return False

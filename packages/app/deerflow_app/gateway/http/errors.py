@@ -1,0 +1,202 @@
+"""What a client gets when something goes wrong: one shape, from one place, whatever raised it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import secrets
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import DataError, StatementError
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deerflow.errors import RequestError
+from deerflow.storage.errors import DatabaseError
+from deerflow_app.gateway.auth.throttle import ThrottledError
+
+log = logging.getLogger(__name__)
+
+
+class FieldError(BaseModel):
+    """What is wrong with one field."""
+
+    field: str = Field(examples=["input.messages.0"])
+    message: str
+
+
+class ErrorBody(BaseModel):
+    """Every error."""
+
+    detail: str = Field(description="For people: what happened and what to do.")
+    code: str = Field(description="For programs.", examples=["not_found"])
+    errors: list[FieldError] | None = Field(default=None, description="Field by field, where a request is not valid.")
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "The request cannot be read."},
+    401: {"model": ErrorBody, "description": "Nobody is signed in, or the session has ended."},
+    403: {"model": ErrorBody, "description": "Not allowed to this user, token or page."},
+    404: {"model": ErrorBody, "description": "There is no such thing, or it belongs to someone else."},
+    409: {"model": ErrorBody, "description": "It does not fit the present state."},
+    413: {"model": ErrorBody, "description": "The request is too large."},
+    422: {"model": ErrorBody, "description": "The request is not valid; `errors` names the fields."},
+    429: {"model": ErrorBody, "description": "Too often; `Retry-After` says when to try again."},
+    500: {"model": ErrorBody, "description": "A fault of the server; the log has details under the reference id."},
+    503: {"model": ErrorBody, "description": "A part that the request needs is out of order."},
+}
+"""Documented with every route."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_CODES = {
+    400: "bad_request",
+    401: "not_authenticated",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    416: "range_not_satisfiable",
+    422: "invalid_request",
+    429: "too_many_requests",
+    503: "unavailable",
+}
+
+
+def install(app: FastAPI) -> None:
+    """Let ``app`` answer all errors of routes in this shape; what no route expects is for the Failures middleware."""
+
+    async def handle(request: Request, error: Exception) -> Response:
+        return response_for(error, request)
+
+    for kind in (RequestError, StarletteHTTPException, RequestValidationError):
+        app.add_exception_handler(kind, handle)
+
+
+def response_for(error: Exception, request: Request) -> Response:
+    """The answer to ``error``. What is unexpected is logged with an id, and the client learns only the id."""
+    if isinstance(error, RequestError):
+        return _respond(error.status, str(error), error.code, headers=_headers(error))
+    if isinstance(error, RequestValidationError):
+        return _invalid(error, request)
+    if isinstance(error, StarletteHTTPException):
+        detail = error.detail if isinstance(error.detail, str) else HTTPStatus(error.status_code).phrase
+        if error.status_code == 404 and detail == HTTPStatus(404).phrase:
+            detail = f"There is nothing at {request.method} {request.scope['path']}."
+        return _respond(error.status_code, detail, _CODES.get(error.status_code, "error"), headers=error.headers)
+    if _cannot_be_stored(error):
+        log.warning("%s %r: %s", request.method, request.scope["path"], type(error).__name__)
+        return _respond(422, "The request holds text or a number that cannot be stored.", "invalid_request")
+    if isinstance(error, DatabaseError):
+        log.error("%s", error)
+        return _respond(503, "The database cannot be used just now; the server's log says why.", "unavailable")
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        log.error("%s %r: %s", request.method, request.scope["path"], error)
+        return _respond(503, "The server's disk is full. Whoever looks after it has to make room.", "no_space")
+    reference = secrets.token_hex(6)
+    log.error("%s %r failed, reference id %s", request.method, request.scope["path"], reference, exc_info=error)
+    return _respond(500, f"Internal error. The server's log tells more under reference id {reference}.", "internal")
+
+
+def _respond(
+    status: int,
+    detail: str,
+    code: str,
+    *,
+    errors: list[dict[str, str]] | None = None,
+    headers: Any = None,
+) -> Response:
+    # A message may quote what came in, and that may be no valid Unicode.
+    content: dict[str, Any] = {"detail": detail.encode(errors="replace").decode(), "code": code}
+    if errors is not None:
+        content["errors"] = errors
+    return JSONResponse(content, status, headers=dict(headers) if headers else None)
+
+
+def _headers(error: RequestError) -> dict[str, str] | None:
+    if isinstance(error, ThrottledError):
+        return {"Retry-After": str(error.retry_after)}
+    if error.status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    return None
+
+
+def _invalid(error: RequestValidationError, request: Request) -> Response:
+    found = error.errors()
+    if found and found[0]["type"] == "json_invalid":
+        return _respond(400, f"The body is not valid JSON: {found[0]['ctx']['error']}.", "invalid_json")
+    content_type = request.headers.get("content-type", "")
+    if any(tuple(one["loc"]) == ("body",) for one in found) and not _is_json(content_type) and _has_body(request):
+        named = f"not as {content_type.split(';')[0]}" if content_type else "and say so in Content-Type"
+        return _respond(415, f"Send the body as application/json, {named}.", "unsupported_media_type")
+    errors = [_field_error(one) for one in found]
+    first = f"{errors[0]['field']}: {errors[0]['message']}" if errors else "The request is not valid."
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    return _respond(422, first + more, "invalid_request", errors=errors)
+
+
+def _field_error(one: Any) -> dict[str, str]:
+    """Without what was sent: that may be a password."""
+    path = [str(part) for part in one["loc"]]
+    field = ".".join(path[1:] if path[:1] == ["body"] else path) or "body"
+    message = str(one["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return {key: text.encode(errors="replace").decode() for key, text in (("field", field), ("message", message))}
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.split(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _has_body(request: Request) -> bool:
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+def _cannot_be_stored(error: Exception) -> bool:
+    """PostgreSQL knows no NUL in text, neither database lone surrogates, and integers have 64 bits."""
+    if isinstance(error, DataError | UnicodeEncodeError):
+        return True
+    return isinstance(error, StatementError) and isinstance(error.orig, TypeError | UnicodeEncodeError | OverflowError)
+
+
+_POLICY_VIOLATION = 1008
+
+
+class Failures:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return await self._app(scope, receive, send)
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] in ("http.response.start", "websocket.accept", "websocket.close")
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except ClientDisconnect:
+            return  # nobody is there to be told
+        except Exception as error:
+            if started:
+                raise  # the connection breaks off: the client must not take what it has for the whole
+            if scope["type"] == "websocket":
+                await self._refuse(HTTPConnection(scope), error, send)
+            else:
+                await response_for(error, Request(scope))(scope, receive, send)
+
+    async def _refuse(self, connection: HTTPConnection, error: Exception, send: Send) -> None:
+        if not isinstance(error, RequestError):
+            raise error
+        await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": str(error)})

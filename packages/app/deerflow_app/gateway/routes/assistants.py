@@ -1,0 +1,214 @@
+"""Assistants: the lead agent, custom agents, and settings of one's own, in versions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from deerflow.features.assistant_rows import Assistant as AssistantRow
+from deerflow.features.assistant_rows import AssistantQuery
+from deerflow.features.assistants import AssistantChanges, AssistantRequest
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, Moment, tell_pages
+
+router = APIRouter(tags=["assistants"])
+
+AssistantField = Literal[
+    "assistant_id",
+    "graph_id",
+    "name",
+    "description",
+    "config",
+    "context",
+    "created_at",
+    "updated_at",
+    "metadata",
+    "version",
+]
+
+
+class Assistant(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    assistant_id: str
+    graph_id: str = Field(examples=["lead_agent"])
+    name: str
+    description: str | None
+    config: dict[str, Any]
+    context: dict[str, Any]
+    metadata: dict[str, Any]
+    version: int
+    created_at: Moment
+    updated_at: Moment
+
+
+class FoundAssistant(Assistant):
+    model_config = SELECTABLE
+
+
+class AssistantFilter(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    graph_id: str | None = None
+    name: str | None = Field(default=None, description="A part of the name, in any case.")
+    metadata: dict[str, Any] | None = Field(default=None, description="What the metadata must contain.")
+
+    def query(self) -> AssistantQuery:
+        return AssistantQuery(self.graph_id, self.name, self.metadata)
+
+
+class AssistantSearch(AssistantFilter):
+    limit: int = Field(default=10, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0, le=2**31)
+    sort_by: Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"] | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+    select: list[AssistantField] | None = Field(default=None, description="Only these fields.")
+
+
+class VersionSearch(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    metadata: dict[str, Any] | None = None
+    limit: int = Field(default=10, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0, le=2**31)
+
+
+class LatestVersion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    version: int = Field(ge=1)
+
+
+class Graph(BaseModel):
+    nodes: list[dict[str, Any]]
+    edges: list[dict[str, Any]]
+
+
+class GraphSchema(BaseModel):
+    """JSON schemas."""
+
+    graph_id: str | None = None
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+    state_schema: dict[str, Any]
+    config_schema: dict[str, Any]
+    context_schema: dict[str, Any]
+
+
+Xray = Annotated[bool | int, Query(description="Open subgraphs; a number says how deep.")]
+Recurse = Annotated[bool, Query(description="Subgraphs of subgraphs, too.")]
+
+
+@router.post("/api/assistants", summary="Make an assistant of one's own")
+async def create_assistant(body: AssistantRequest, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Assistant:
+    return _assistant(await runtime.assistants.create(principal, body))
+
+
+@router.post(
+    "/api/assistants/search",
+    summary="Find assistants",
+    description="The built-in ones come first, whatever the order of the others.",
+    response_model=list[FoundAssistant],
+    responses=HEADERS,
+    response_model_exclude_unset=True,
+)
+async def search_assistants(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, response: Response, body: AssistantSearch | None = None
+) -> Any:
+    body = body or AssistantSearch()
+    found, total = await runtime.assistants.search(
+        principal,
+        body.query(),
+        limit=body.limit,
+        offset=body.offset,
+        sort_by=body.sort_by or "created_at",
+        descending=body.sort_order != "asc",
+    )
+    tell_pages(response, total=total, offset=body.offset, shown=len(found))
+    return [_selected(one, body.select) for one in found]
+
+
+@router.post("/api/assistants/count", summary="Count assistants")
+async def count_assistants(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, body: AssistantFilter | None = None
+) -> int:
+    _, total = await runtime.assistants.search(principal, (body or AssistantFilter()).query(), limit=1)
+    return total
+
+
+@router.get("/api/assistants/{assistant_id}", summary="An assistant, by id or by the name of a built-in one")
+async def get_assistant(assistant_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Assistant:
+    return _assistant(await runtime.assistants.get(principal, assistant_id))
+
+
+@router.patch("/api/assistants/{assistant_id}", summary="Change an assistant: a new version")
+async def update_assistant(
+    assistant_id: str, body: AssistantChanges, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Assistant:
+    return _assistant(await runtime.assistants.update(principal, assistant_id, body))
+
+
+@router.delete("/api/assistants/{assistant_id}", status_code=204, summary="Delete an assistant")
+async def delete_assistant(
+    assistant_id: str,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    delete_threads: Annotated[bool, Query(description="The threads that it last ran on, too.")] = False,
+) -> None:
+    await runtime.assistants.delete(principal, assistant_id, delete_threads=delete_threads)
+
+
+@router.get("/api/assistants/{assistant_id}/graph", summary="Nodes and edges of the graph")
+async def assistant_graph(
+    assistant_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, xray: Xray = False
+) -> Graph:
+    return Graph(**await runtime.assistants.graph(principal, assistant_id, xray=xray))
+
+
+@router.get("/api/assistants/{assistant_id}/schemas", summary="What it takes and gives")
+async def assistant_schemas(assistant_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> GraphSchema:
+    return GraphSchema(**await runtime.assistants.schemas(principal, assistant_id))
+
+
+@router.get("/api/assistants/{assistant_id}/subgraphs", summary="Schemas of the subgraphs, by namespace")
+async def assistant_subgraphs(
+    assistant_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, recurse: Recurse = False
+) -> dict[str, GraphSchema]:
+    return await runtime.assistants.subgraphs(principal, assistant_id, recurse=recurse)
+
+
+@router.get("/api/assistants/{assistant_id}/subgraphs/{namespace}", summary="Schemas of one subgraph")
+async def assistant_subgraph(
+    assistant_id: str, namespace: str, principal: CurrentPrincipal, runtime: CurrentRuntime, recurse: Recurse = False
+) -> dict[str, GraphSchema]:
+    return await runtime.assistants.subgraphs(principal, assistant_id, namespace=namespace, recurse=recurse)
+
+
+@router.post("/api/assistants/{assistant_id}/versions", summary="Versions of an assistant, newest first")
+async def assistant_versions(
+    assistant_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, body: VersionSearch | None = None
+) -> list[Assistant]:
+    body = body or VersionSearch()
+    found = await runtime.assistants.versions(
+        principal, assistant_id, metadata=body.metadata, limit=body.limit, offset=body.offset
+    )
+    return [_assistant(one) for one in found]
+
+
+@router.post("/api/assistants/{assistant_id}/latest", summary="Make a version the one that is used")
+async def set_latest_version(
+    assistant_id: str, body: LatestVersion, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Assistant:
+    return _assistant(await runtime.assistants.set_latest(principal, assistant_id, body.version))
+
+
+def _assistant(row: AssistantRow) -> Assistant:
+    return Assistant.model_validate(row)
+
+
+def _selected(row: AssistantRow, select: list[AssistantField] | None) -> Assistant:
+    if select is None:
+        return _assistant(row)
+    return FoundAssistant.model_construct(set(select), **{name: getattr(row, name) for name in select})

@@ -1,0 +1,162 @@
+"""Signing in and out, and one's own account."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from deerflow.accounts.users import Role, User
+from deerflow.errors import ForbiddenError
+from deerflow_app.gateway.auth.accounts import SignedIn
+from deerflow_app.gateway.auth.cookies import Cookies
+from deerflow_app.gateway.auth.throttle import client_of
+from deerflow_app.gateway.deps import CurrentAccounts, CurrentCredential, CurrentSettings
+
+router = APIRouter(tags=["auth"])
+_EMAIL = Field(max_length=320, examples=["ada@example.com"])
+
+
+class SignIn(BaseModel):
+    """The form of OAuth 2's password grant; ``username`` is the e-mail address."""
+
+    username: str = Field(max_length=320)
+    password: SecretStr = Field(max_length=4096)
+
+
+class NewAccount(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    email: str = _EMAIL
+    password: SecretStr = Field(description="At least 8 characters, and none of the common ones.", max_length=4096)
+
+
+class FirstAccount(NewAccount):
+    setup_code: str | None = Field(
+        default=None, max_length=64, description="Printed by `deerflow serve`; needed only from other machines."
+    )
+
+
+class PasswordChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    current_password: SecretStr = Field(max_length=4096)
+    new_password: SecretStr = Field(max_length=4096)
+    new_email: str | None = Field(default=None, max_length=320)
+
+
+class Session(BaseModel):
+    expires_in: int = Field(description="Seconds.")
+    needs_setup: bool = Field(description="The password was set by someone else and should be changed.")
+
+
+class Account(BaseModel):
+    id: str
+    email: str | None = Field(description="null for the local user of a gateway without authentication.")
+    system_role: Role
+    needs_setup: bool = False
+
+
+class SetupStatus(BaseModel):
+    needs_setup: bool = Field(description="There is no administrator yet; make one with /api/v1/auth/initialize.")
+    code_required: bool = Field(description="Whoever asks would need the setup code for that.")
+    registration: bool = Field(description="Anyone may make an account.")
+    authentication: bool = Field(description="False: everyone is the local user.")
+
+
+class Message(BaseModel):
+    message: str
+
+
+@router.post("/api/v1/auth/login/local", summary="Sign in with e-mail address and password")
+async def login(
+    form: Annotated[SignIn, Form()], request: Request, response: Response, accounts: CurrentAccounts
+) -> Session:
+    password, device = form.password.get_secret_value(), _cookies(request).device(request)
+    signed_in = await accounts.sign_in(form.username, password, client_of(request), device)
+    _set_cookies(request, response, signed_in)
+    return Session(expires_in=_cookies(request).max_age, needs_setup=signed_in.user.needs_setup)
+
+
+@router.post("/api/v1/auth/register", status_code=201, summary="Make an account for oneself, where that is open")
+async def register(body: NewAccount, request: Request, response: Response, accounts: CurrentAccounts) -> Account:
+    signed_in = await accounts.register(body.email, body.password.get_secret_value(), client_of(request))
+    _set_cookies(request, response, signed_in)
+    return account_of(signed_in.user)
+
+
+@router.post("/api/v1/auth/initialize", status_code=201, summary="Make the first administrator, once")
+async def initialize(body: FirstAccount, request: Request, response: Response, accounts: CurrentAccounts) -> Account:
+    password = body.password.get_secret_value()
+    signed_in = await accounts.initialize(body.email, password, client_of(request), body.setup_code)
+    _set_cookies(request, response, signed_in)
+    return account_of(signed_in.user)
+
+
+@router.post("/api/v1/auth/logout", summary="End the session; its cookie is worth nothing afterwards")
+async def logout(request: Request, response: Response, accounts: CurrentAccounts) -> Message:
+    credential = getattr(request.state, "credential", None)
+    if credential and credential.session_id:
+        await accounts.sign_out(credential.session_id)
+    _cookies(request).clear(response, secure=_is_secure(request))
+    return Message(message="Signed out.")
+
+
+@router.post("/api/v1/auth/change-password", summary="Change one's password; all other sessions end")
+async def change_password(
+    body: PasswordChange,
+    request: Request,
+    response: Response,
+    credential: CurrentCredential,
+    accounts: CurrentAccounts,
+) -> Message:
+    if credential.user is None:
+        raise ForbiddenError("The local user has no password. Sign in with an account.")
+    signed_in = await accounts.change_password(
+        credential.user,
+        body.current_password.get_secret_value(),
+        body.new_password.get_secret_value(),
+        body.new_email,
+        client_of(request),
+    )
+    _set_cookies(request, response, signed_in)
+    return Message(message="Password changed.")
+
+
+@router.get("/api/v1/auth/me", summary="Who is signed in")
+async def me(request: Request, response: Response, credential: CurrentCredential) -> Account:
+    if credential.session_id and not _cookies(request).has_csrf(request, credential.session_id):
+        _cookies(request).set_csrf(response, credential.session_id, secure=_is_secure(request))
+    if credential.user is None:
+        return Account(id=credential.principal.user_id, email=None, system_role=credential.principal.role)
+    return account_of(credential.user)
+
+
+@router.get("/api/v1/auth/setup-status", summary="Whether the first administrator is still to be made")
+async def setup_status(request: Request, accounts: CurrentAccounts, settings: CurrentSettings) -> SetupStatus:
+    needs_setup = await accounts.needs_setup()
+    return SetupStatus(
+        needs_setup=needs_setup,
+        code_required=needs_setup and accounts.setup_code_required(client_of(request)),
+        registration=settings.registration and settings.authentication,
+        authentication=settings.authentication,
+    )
+
+
+def account_of(user: User) -> Account:
+    return Account(id=user.id, email=user.email, system_role=user.role, needs_setup=user.needs_setup)
+
+
+def _set_cookies(request: Request, response: Response, signed_in: SignedIn) -> None:
+    _cookies(request).set(response, signed_in.claims, secure=_is_secure(request))
+    _cookies(request).set_device(response, signed_in.device, secure=_is_secure(request))
+
+
+def _cookies(request: Request) -> Cookies:
+    return request.app.state.cookies
+
+
+def _is_secure(request: Request) -> bool:
+    """As judged with trusted proxies only."""
+    return request.url.scheme == "https"

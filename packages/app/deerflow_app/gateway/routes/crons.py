@@ -1,0 +1,133 @@
+"""Crons: runs that start by themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from deerflow.runs.crons import CronChanges, CronRequest, cron_json
+from deerflow.tasks.cron_rows import CronQuery
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, tell_pages
+
+router = APIRouter(tags=["crons"])
+
+CronField = Literal[
+    "cron_id",
+    "assistant_id",
+    "thread_id",
+    "end_time",
+    "schedule",
+    "timezone",
+    "created_at",
+    "updated_at",
+    "user_id",
+    "payload",
+    "next_run_date",
+    "metadata",
+    "on_run_completed",
+    "enabled",
+]
+
+
+class Cron(BaseModel):
+    cron_id: str
+    assistant_id: str
+    thread_id: str | None
+    schedule: str = Field(examples=["0 9 * * MON-FRI"])
+    timezone: str | None = Field(description="null: UTC.")
+    end_time: str | None
+    enabled: bool
+    on_run_completed: str
+    payload: dict[str, Any] = Field(description="The body of the runs that it starts.")
+    metadata: dict[str, Any]
+    next_run_date: str | None = Field(description="null: it starts no more runs.")
+    user_id: str
+    created_at: str
+    updated_at: str
+
+
+class FoundCron(Cron):
+    model_config = SELECTABLE
+
+
+class CronFilter(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    assistant_id: str | None = None
+    thread_id: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class CronSearch(CronFilter):
+    enabled: bool | None = None
+    limit: int = Field(default=10, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0, le=2**31)
+    sort_by: (
+        Literal["cron_id", "assistant_id", "thread_id", "created_at", "updated_at", "next_run_date", "end_time"] | None
+    ) = None
+    sort_order: Literal["asc", "desc"] | None = None
+    select: list[CronField] | None = Field(default=None, description="Only these fields.")
+
+
+@router.post("/api/threads/{thread_id}/runs/crons", summary="Start runs on a thread by schedule")
+async def create_thread_cron(
+    thread_id: str, body: CronRequest, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Cron:
+    return Cron(**cron_json(await runtime.crons.create(principal, body, thread_id=thread_id)))
+
+
+@router.post("/api/runs/crons", summary="Start runs by schedule, each on a thread of its own")
+async def create_cron(body: CronRequest, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Cron:
+    return Cron(**cron_json(await runtime.crons.create(principal, body)))
+
+
+@router.post(
+    "/api/runs/crons/search",
+    summary="Find crons",
+    response_model=list[FoundCron],
+    response_model_exclude_unset=True,
+    responses=HEADERS,
+)
+async def search_crons(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, response: Response, body: CronSearch | None = None
+) -> Any:
+    body = body or CronSearch()
+    found, total = await runtime.crons.search(
+        principal,
+        CronQuery(body.assistant_id, body.thread_id, body.enabled, body.metadata),
+        limit=body.limit,
+        offset=body.offset,
+        sort_by=body.sort_by or "created_at",
+        descending=body.sort_order != "asc",
+    )
+    tell_pages(response, total=total, offset=body.offset, shown=len(found))
+    rows = [cron_json(cron) for cron in found]
+    if body.select is None:
+        return rows
+    return [FoundCron.model_construct(set(body.select), **{name: row[name] for name in body.select}) for row in rows]
+
+
+@router.post("/api/runs/crons/count", summary="Count crons")
+async def count_crons(principal: CurrentPrincipal, runtime: CurrentRuntime, body: CronFilter | None = None) -> int:
+    body = body or CronFilter()
+    query = CronQuery(body.assistant_id, body.thread_id, None, body.metadata)
+    _, total = await runtime.crons.search(principal, query, limit=1)
+    return total
+
+
+@router.get("/api/runs/crons/{cron_id}", summary="A cron")
+async def get_cron(cron_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Cron:
+    return Cron(**cron_json(await runtime.crons.get(principal, cron_id)))
+
+
+@router.patch("/api/runs/crons/{cron_id}", summary="Change a cron")
+async def update_cron(cron_id: str, body: CronChanges, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Cron:
+    return Cron(**cron_json(await runtime.crons.update(principal, cron_id, body)))
+
+
+@router.delete("/api/runs/crons/{cron_id}", status_code=204, summary="Delete a cron")
+async def delete_cron(cron_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
+    await runtime.crons.delete(principal, cron_id)

@@ -1,0 +1,184 @@
+"""What was said in a thread, run by run, and what it cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+from starlette.responses import StreamingResponse
+
+from deerflow.files.archive import ThreadArchive
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import json_answer
+from deerflow_app.gateway.routes.threads import ThreadId
+
+router = APIRouter(tags=["messages"])
+
+Limit = Annotated[int, Query(ge=1, le=200)]
+BeforeSeq = Annotated[int | None, Query(ge=0, description="The last ones before this place.")]
+AfterSeq = Annotated[int | None, Query(ge=0, description="The first ones after this place.")]
+
+
+class Feedback(BaseModel):
+    feedback_id: str
+    rating: int
+    comment: str | None
+
+
+class Entry(BaseModel):
+    thread_id: str
+    run_id: str | None
+    event_type: str = Field(examples=["llm.human.input", "llm.ai.response", "llm.tool.result"])
+    category: Literal["message"]
+    content: dict[str, Any] = Field(description="The message.")
+    metadata: dict[str, Any]
+    seq: int = Field(description="Its place in the thread, from 1.")
+    created_at: str | None
+    feedback: Feedback | None
+
+
+class Entries(BaseModel):
+    data: list[Entry]
+    has_more: bool
+
+
+class Event(BaseModel):
+    seq: int
+    run_id: str
+    thread_id: str
+    event_type: str
+    namespace: list[str]
+    content: Any
+
+
+class Turn(BaseModel):
+    message_id: str
+    run_id: str
+    checkpoint_id: str | None = Field(description="A run that begins here begins before the message.")
+    created_at: str
+    parent_message_id: str | None = Field(
+        description="The message that it followed; the same for all ways on from there."
+    )
+    end_checkpoint_id: str | None = Field(
+        description="Where the newest way through it ends; a fork from here returns to it."
+    )
+
+
+class ModelUsage(BaseModel):
+    tokens: int
+    runs: int
+
+
+class TokenUsage(BaseModel):
+    thread_id: str
+    total_tokens: int
+    total_input_tokens: int
+    total_output_tokens: int
+    total_runs: int
+    cost: float | None = Field(description="In the currency of the configured prices; None: none is configured.")
+    by_model: dict[str, ModelUsage]
+    by_caller: dict[str, int] = Field(examples=[{"lead_agent": 1200, "subagent": 0, "middleware": 80}])
+
+
+@router.get("/api/threads/{thread_id}/messages", summary="What was said", response_model=list[Entry])
+async def thread_messages(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    limit: Limit = 50,
+    before_seq: BeforeSeq = None,
+    after_seq: AfterSeq = None,
+) -> Response:
+    """The last page, in order; its last entry is the newest message."""
+    found, _ = await runtime.threads.transcript.messages(
+        principal, thread_id, limit=limit, before_seq=before_seq, after_seq=after_seq
+    )
+    return await json_answer(found)
+
+
+@router.get("/api/threads/{thread_id}/runs/{run_id}/messages", summary="What was said in a run", response_model=Entries)
+async def thread_run_messages(
+    thread_id: ThreadId,
+    run_id: str,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    limit: Limit = 50,
+    before_seq: BeforeSeq = None,
+    after_seq: AfterSeq = None,
+) -> Response:
+    found, more = await runtime.threads.transcript.run_messages(
+        principal, run_id, thread_id=thread_id, limit=limit, before_seq=before_seq, after_seq=after_seq
+    )
+    return await json_answer({"data": found, "has_more": more})
+
+
+@router.get("/api/runs/{run_id}/messages", summary="What was said in a run", response_model=Entries)
+async def run_messages(
+    run_id: str,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    limit: Limit = 50,
+    before_seq: BeforeSeq = None,
+    after_seq: AfterSeq = None,
+) -> Response:
+    found, more = await runtime.threads.transcript.run_messages(
+        principal, run_id, limit=limit, before_seq=before_seq, after_seq=after_seq
+    )
+    return await json_answer({"data": found, "has_more": more})
+
+
+@router.get(
+    "/api/threads/{thread_id}/runs/{run_id}/events", summary="What happened in a run", response_model=list[Event]
+)
+async def run_events(
+    thread_id: ThreadId,
+    run_id: str,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    event_types: Annotated[str | None, Query(description="Separated by commas, such as `updates,custom`.")] = None,
+    limit: Annotated[int, Query(ge=1, le=2000)] = 500,
+) -> Response:
+    """Up to now, from its beginning."""
+    wanted = None if event_types is None else {name.strip() for name in event_types.split(",")}
+    events = await runtime.threads.transcript.events(
+        principal, run_id, thread_id=thread_id, event_types=wanted, limit=limit
+    )
+    return await json_answer(events)
+
+
+@router.get("/api/threads/{thread_id}/turns", summary="Where a conversation can be taken up again")
+async def thread_turns(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[Turn]:
+    """To edit a message, or to have it answered anew: start a run with its `checkpoint_id`."""
+    return [Turn.model_validate(turn) for turn in await runtime.threads.transcript.turns(principal, thread_id)]
+
+
+@router.get("/api/threads/{thread_id}/token-usage", summary="What a thread has cost")
+async def token_usage(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> TokenUsage:
+    return TokenUsage.model_validate(await runtime.threads.transcript.token_usage(principal, thread_id))
+
+
+@router.get(
+    "/api/threads/{thread_id}/export",
+    summary="A conversation as a file",
+    response_class=Response,
+    responses={200: {"content": {"text/markdown": {}, "application/json": {}, "application/zip": {}}}},
+)
+async def export_thread(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    format: Annotated[Literal["md", "json", "zip"], Query(description="`zip` holds both, and all files.")] = "md",
+) -> Response:
+    if format == "zip":
+        archive = ThreadArchive(runtime.paths, runtime.threads.transcript)
+        name, pieces = await archive.pieces(principal, thread_id)
+        return StreamingResponse(pieces, media_type="application/zip", headers=_attachment(name))
+    name, content = await runtime.threads.transcript.export(principal, thread_id, format)
+    media_type = "text/markdown; charset=utf-8" if format == "md" else "application/json"
+    return Response(content, media_type=media_type, headers=_attachment(name))
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}

@@ -1,0 +1,337 @@
+"""Runs: started, followed, steered, stopped."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Header, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from deerflow.errors import ForbiddenError, InvalidRequestError
+from deerflow.events.streams.langgraph_sse import STREAM_MODES
+from deerflow.identity import ID_PATTERN, Principal
+from deerflow.runs.request import RunRequest
+from deerflow.storage.runs import Run as RunRow
+from deerflow_app.gateway.auth.authenticator import Credential
+from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes.run_answers import (
+    Run,
+    event_stream,
+    final_values,
+    position,
+    run_headers,
+    thread_stream,
+)
+
+router = APIRouter(tags=["runs"])
+
+ID = rf"^{ID_PATTERN.pattern}$"
+ThreadId = Annotated[str, Path(pattern=ID, examples=["5bd4a1f0-6c0e-4b57-9f0e-2f6c1f8b8f0a"])]
+RunId = Annotated[str, Path(pattern=ID, examples=["0b7a9a3e-5a2e-4d7c-9f2f-6f2f0d1c9a11"])]
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", description="Only what comes after this event; -1: everything.")
+]
+Action = Annotated[
+    Literal["interrupt", "rollback"],
+    Query(description="interrupt keeps what was done, also half an answer; rollback undoes it and deletes the run."),
+]
+EXAMPLE = {
+    "assistant_id": "lead_agent",
+    "input": {"messages": [{"role": "user", "content": "Write a haiku to a file."}]},
+    "stream_mode": ["messages-tuple", "updates"],
+}
+Request = Annotated[RunRequest, Body(openapi_examples={"message": {"value": EXAMPLE}})]
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "Server-sent events up to the run's `end`."}
+}
+VALUES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"application/json": {"example": {"messages": [], "title": "A haiku"}}},
+        "description": "The thread's values when the run has ended; `__error__` {error, message} if it failed.",
+    }
+}
+
+
+class Cancellation(BaseModel):
+    """Which runs: the named ones, or all of a status."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    thread_id: str | None = None
+    run_ids: list[str] | None = None
+    status: Literal["pending", "running", "all"] | None = None
+
+
+class BatchRun(RunRequest):
+    """The JavaScript SDK sends the runs of a batch with its own names (``assistantId``) besides or instead of the API's."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _snake_case(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        renamed = {re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f"_{letter[0].lower()}", key): key for key in given}
+        return {name: given.get(name, given[key]) for name, key in renamed.items()}
+
+
+class Steering(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    message: dict[str, Any] | str = Field(examples=[{"role": "user", "content": "In French, please."}])
+
+
+# on a thread ------------------------------------------------------------------------------------------------------------
+
+
+@router.post("/api/threads/{thread_id}/runs", summary="Start a run in the background")
+async def create(
+    thread_id: ThreadId, request: Request, response: Response, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Run:
+    run = await runtime.runs.start(principal, request, thread_id=thread_id)
+    response.headers.update(run_headers(run))
+    return Run.of(run)
+
+
+@router.post(
+    "/api/threads/{thread_id}/runs/stream",
+    summary="Start a run and follow it",
+    response_class=Response,
+    responses=STREAM,
+)
+async def stream(
+    thread_id: ThreadId, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Response:
+    run = await runtime.runs.start(principal, request, thread_id=thread_id)
+    return _followed(runtime, principal, run, request)
+
+
+@router.post(
+    "/api/threads/{thread_id}/runs/wait",
+    summary="Start a run and wait for its end",
+    response_class=Response,
+    responses=VALUES,
+)
+async def wait(thread_id: ThreadId, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
+    run = await runtime.runs.start(principal, request, thread_id=thread_id)
+    return final_values(runtime, principal, run, cancel_on_disconnect=request.on_disconnect == "cancel")
+
+
+@router.get("/api/threads/{thread_id}/runs", summary="The runs of a thread, newest first")
+async def list_runs(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    status: Literal["pending", "running", "success", "error", "interrupted", "timeout"] | None = None,
+    select: Annotated[list[str] | None, Query(description="Only these fields.")] = None,
+) -> list[dict[str, Any]]:
+    found = await runtime.runs.list(principal, thread_id, limit=limit, offset=offset, status=status)
+    shown = [Run.of(run).model_dump(mode="json") for run in found]
+    if select is None:
+        return shown
+    if unknown := [name for name in select if name not in Run.model_fields]:
+        raise InvalidRequestError(f"select: runs have no field {unknown[0]!r}.")
+    return [{name: run[name] for name in select} for run in shown]
+
+
+@router.get("/api/threads/{thread_id}/stream", summary="Follow a thread", response_class=Response, responses=STREAM)
+async def join_thread(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    stream_mode: Annotated[
+        list[Literal["run_modes", "lifecycle", "state_update"]] | None, Query(description="Default: run_modes.")
+    ] = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """All its runs, one after the other, for ever. Without `Last-Event-ID`: from the run that is on its way, if there is one."""
+    thread = await runtime.threads.repository.get(principal, thread_id)
+    after = position(last_event_id) if last_event_id else None
+    return thread_stream(runtime, thread, modes=frozenset(stream_mode or ["run_modes"]), after=after)
+
+
+@router.post("/api/threads/{thread_id}/steer", summary="Hand a message to the run that is on its way")
+async def steer(thread_id: ThreadId, request: Steering, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Run:
+    """The run takes it up at its next step. 409 if none is running: start a run with the message instead."""
+    message = {"role": "user", "content": request.message} if isinstance(request.message, str) else request.message
+    return Run.of(await runtime.runs.steer(principal, thread_id, message))
+
+
+@router.get("/api/threads/{thread_id}/runs/{run_id}", summary="A run")
+async def get(thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Run:
+    return Run.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
+
+
+@router.delete("/api/threads/{thread_id}/runs/{run_id}", status_code=204, summary="Delete a run that has ended")
+async def delete(thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
+    """What it said stays in the thread."""
+    await runtime.runs.delete(principal, run_id, thread_id=thread_id)
+
+
+@router.post("/api/threads/{thread_id}/runs/{run_id}/cancel", status_code=202, summary="Stop a run")
+async def cancel(
+    thread_id: ThreadId,
+    run_id: RunId,
+    response: Response,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    wait: Annotated[bool, Query(description="Answer when it has ended.")] = False,
+    action: Action = "interrupt",
+) -> dict[str, Any]:
+    """404 if it has ended already."""
+    await runtime.runs.cancel(principal, run_id, thread_id=thread_id, action=action, wait=wait)
+    response.status_code = 200 if wait else 202
+    return {}
+
+
+@router.get(
+    "/api/threads/{thread_id}/runs/{run_id}/join", summary="Wait for a run", response_class=Response, responses=VALUES
+)
+async def join(
+    thread_id: ThreadId,
+    run_id: RunId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    credential: CurrentCredential,
+    cancel_on_disconnect: bool = False,
+) -> Response:
+    _may_cancel(credential, cancel_on_disconnect)
+    run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
+    return final_values(runtime, principal, run, cancel_on_disconnect=cancel_on_disconnect)
+
+
+@router.get(
+    "/api/threads/{thread_id}/runs/{run_id}/stream", summary="Follow a run", response_class=Response, responses=STREAM
+)
+async def join_stream(
+    thread_id: ThreadId,
+    run_id: RunId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    credential: CurrentCredential,
+    stream_mode: Annotated[list[str] | None, Query(description="Default: what the run was started with.")] = None,
+    cancel_on_disconnect: bool = False,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """During the run and after it, from its beginning or after `Last-Event-ID`; each event is sent once."""
+    _may_cancel(credential, cancel_on_disconnect)
+    run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
+    return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
+
+
+# on a thread of their own -------------------------------------------------------------------------------------------------
+
+
+@router.post("/api/runs", summary="Start a run on a thread of its own")
+async def create_stateless(
+    request: Request, response: Response, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Run:
+    """The thread goes with the run unless `on_completion` is `keep`."""
+    run = await _start_stateless(runtime, principal, request)
+    response.headers.update(run_headers(run))
+    return Run.of(run)
+
+
+@router.post(
+    "/api/runs/stream",
+    summary="Start a run on a thread of its own and follow it",
+    response_class=Response,
+    responses=STREAM,
+)
+async def stream_stateless(request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
+    return _followed(runtime, principal, await _start_stateless(runtime, principal, request), request)
+
+
+@router.post(
+    "/api/runs/wait", summary="Start a run on a thread of its own and wait", response_class=Response, responses=VALUES
+)
+async def wait_stateless(request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
+    run = await _start_stateless(runtime, principal, request)
+    return final_values(runtime, principal, run, cancel_on_disconnect=request.on_disconnect == "cancel")
+
+
+@router.post("/api/runs/batch", summary="Start several runs, each on a thread of its own")
+async def batch(
+    requests: Annotated[list[BatchRun], Body(min_length=1, max_length=100)],
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+) -> list[Run]:
+    return [Run.of(await _start_stateless(runtime, principal, request)) for request in requests]
+
+
+@router.post("/api/runs/cancel", status_code=204, summary="Stop several runs")
+async def cancel_many(
+    request: Cancellation, principal: CurrentPrincipal, runtime: CurrentRuntime, action: Action = "interrupt"
+) -> None:
+    if request.run_ids is None and request.status is None:
+        raise InvalidRequestError("Say which runs: run_ids, or status pending, running or all.")
+    await runtime.runs.cancel_many(
+        principal, thread_id=request.thread_id, run_ids=request.run_ids, status=request.status, action=action
+    )
+
+
+@router.get("/api/runs/{run_id}/stream", summary="Follow a run", response_class=Response, responses=STREAM)
+async def join_stateless(
+    run_id: RunId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    credential: CurrentCredential,
+    stream_mode: Annotated[list[str] | None, Query()] = None,
+    cancel_on_disconnect: bool = False,
+    last_event_id: LastEventId = None,
+) -> Response:
+    _may_cancel(credential, cancel_on_disconnect)
+    run = await runtime.runs.get(principal, run_id)
+    return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
+
+
+async def _start_stateless(runtime: CurrentRuntime, principal: Principal, request: RunRequest) -> RunRow:
+    """``config.configurable.thread_id`` names a thread of the principal's to keep, made if there is none."""
+    thread_id = request.configurable().get("thread_id")
+    if thread_id is not None:
+        if not isinstance(thread_id, str):
+            raise InvalidRequestError("config.configurable.thread_id must be text.")
+        request = request.model_copy(update={"if_not_exists": "create"})
+    return await runtime.runs.start(principal, request, thread_id=thread_id)
+
+
+def _may_cancel(credential: Credential, cancel_on_disconnect: bool) -> None:
+    """A GET that may stop the run is more than reading."""
+    if cancel_on_disconnect and "write" not in credential.scopes:
+        raise ForbiddenError("cancel_on_disconnect needs an API token with the scope 'write'.", code="scope_missing")
+
+
+def _followed(runtime: CurrentRuntime, principal: Principal, run: RunRow, request: RunRequest) -> Response:
+    return event_stream(
+        runtime,
+        principal,
+        run,
+        modes=request.modes,
+        subgraphs=request.stream_subgraphs,
+        cancel_on_disconnect=request.on_disconnect == "cancel",
+    )
+
+
+def _joined(
+    runtime: CurrentRuntime,
+    principal: Principal,
+    run: RunRow,
+    modes: list[str] | None,
+    last_event_id: str | None,
+    cancel_on_disconnect: bool,
+) -> Response:
+    asked = RunRequest.model_validate(run.kwargs["request"])
+    wanted = [mode for given in modes or () for mode in given.split(",") if mode]  # `stream_mode=`: none in particular
+    if unknown := [mode for mode in wanted if mode not in STREAM_MODES]:
+        raise InvalidRequestError(f"{unknown[0]!r} is not a stream mode. Known: {', '.join(STREAM_MODES)}.")
+    return event_stream(
+        runtime,
+        principal,
+        run,
+        modes=wanted or asked.modes,
+        subgraphs=asked.stream_subgraphs,
+        after=position(last_event_id),
+        cancel_on_disconnect=cancel_on_disconnect,
+    )

@@ -1,0 +1,128 @@
+"""The store: what agents remember across threads, each user's own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import Moment
+
+router = APIRouter(tags=["store"])
+
+Namespace = Annotated[list[str], Field(examples=[["memories", "work"]])]
+
+
+class Item(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    namespace: list[str]
+    key: str
+    value: dict[str, Any]
+    created_at: Moment
+    updated_at: Moment
+
+
+class FoundItem(Item):
+    score: float | None = Field(default=None, description="Always null: there is no vector index.")
+
+
+class FoundItems(BaseModel):
+    items: list[FoundItem]
+
+
+class Namespaces(BaseModel):
+    namespaces: list[list[str]]
+
+
+class PutItem(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    namespace: Namespace
+    key: str = Field(min_length=1)
+    value: dict[str, Any]
+    index: bool | list[str] | None = Field(default=None, description="Without effect: there is no vector index.")
+    ttl: float | None = Field(
+        default=None, gt=0, le=5_000_000, description="Minutes after which it is forgotten unless read or written."
+    )
+
+
+class DeleteItem(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    namespace: Namespace
+    key: str
+
+
+class SearchItems(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    namespace_prefix: list[str] = []
+    filter: dict[str, Any] | None = Field(
+        default=None,
+        description="What values must have: equal parts, or comparisons with $eq, $ne, $gt, $gte, $lt and $lte.",
+        examples=[{"kind": "report", "stars": {"$gte": 3}}],
+    )
+    limit: int = Field(default=10, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0, le=2**31)
+    query: str | None = Field(
+        default=None, description="Without effect: there is no vector index. What was written last comes first."
+    )
+    refresh_ttl: bool | None = None
+
+
+class SearchNamespaces(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    prefix: list[str] | None = Field(default=None, description="`*` stands for any label.")
+    suffix: list[str] | None = None
+    max_depth: int | None = Field(default=None, ge=1)
+    limit: int = Field(default=100, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0, le=2**31)
+
+
+@router.put("/api/store/items", status_code=204, summary="Store an item")
+async def put_item(body: PutItem, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
+    await runtime.store.put(principal, body.namespace, body.key, body.value, ttl=body.ttl)
+
+
+@router.get("/api/store/items", summary="An item, or null")
+async def get_item(
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    key: str,
+    namespace: Annotated[str, Query(description="Labels joined by dots.", examples=["memories.work"])] = "",
+    refresh_ttl: bool | None = None,
+) -> Item | None:
+    labels = namespace.split(".") if namespace else []
+    found = await runtime.store.get(principal, labels, key, refresh_ttl=refresh_ttl)
+    return Item.model_validate(found.dict()) if found else None
+
+
+@router.delete("/api/store/items", status_code=204, summary="Delete an item, if it is there")
+async def delete_item(body: DeleteItem, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
+    await runtime.store.delete(principal, body.namespace, body.key)
+
+
+@router.post("/api/store/items/search", summary="Find items")
+async def search_items(body: SearchItems, principal: CurrentPrincipal, runtime: CurrentRuntime) -> FoundItems:
+    found = await runtime.store.search(
+        principal,
+        body.namespace_prefix,
+        filter=body.filter,
+        limit=body.limit,
+        offset=body.offset,
+        refresh_ttl=body.refresh_ttl,
+    )
+    return FoundItems(items=[FoundItem.model_validate(item.dict()) for item in found])
+
+
+@router.post("/api/store/namespaces", summary="Namespaces that hold items")
+async def list_namespaces(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, body: SearchNamespaces | None = None
+) -> Namespaces:
+    wanted = (body or SearchNamespaces()).model_dump()
+    found = await runtime.store.namespaces(principal, **wanted)
+    return Namespaces(namespaces=[list(path) for path in found])

@@ -1,0 +1,277 @@
+"""Threads: made, found, annotated, copied, deleted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from langgraph.types import StateUpdate
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from deerflow.errors import InvalidRequestError
+from deerflow.identity import ID_PATTERN
+from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
+from deerflow.storage.threads import ThreadFilter
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, json_answer, tell_pages
+
+router = APIRouter(tags=["threads"])
+
+ID = rf"^{ID_PATTERN.pattern}$"
+ThreadId = Annotated[str, Path(pattern=ID, examples=["5bd4a1f0-6c0e-4b57-9f0e-2f6c1f8b8f0a"])]
+ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
+ThreadField = Literal[
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "config",
+    "context",
+    "status",
+    "values",
+    "interrupts",
+]
+MAX_MINUTES = 5_256_000
+
+
+class Thread(BaseModel):
+    thread_id: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime = Field(description="When the conversation went on; notes in `metadata` do not count.")
+    state_updated_at: AwareDatetime
+    metadata: dict[str, Any]
+    status: ThreadStatus
+    config: dict[str, Any]
+    values: dict[str, Any] = Field(description="The state of one thread; in lists only its title.")
+    interrupts: dict[str, list[dict[str, Any]]] = Field(description="By task id: what the thread waits for.")
+
+
+class ThreadNow(Thread):
+    stream_position: int = Field(
+        description="A position in the streaming protocol before everything that these values do not hold: `since` of a "
+        "stream that goes on from here. 0: from the beginning."
+    )
+
+
+class FoundThread(Thread):
+    model_config = SELECTABLE
+
+
+class Ttl(BaseModel):
+    """After how many minutes the thread is deleted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ttl: float = Field(gt=0, le=MAX_MINUTES, description="Minutes.")
+    strategy: Literal["delete"] = "delete"
+
+
+Minutes = Annotated[float, Field(gt=0, le=MAX_MINUTES)]
+
+
+class Update(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    values: dict[str, Any] | None = None
+    as_node: str | None = None
+    command: None = Field(default=None, description="Not supported.")
+
+
+class Superstep(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    updates: list[Update] = Field(min_length=1)
+
+
+class ThreadRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    thread_id: str | None = Field(default=None, pattern=ID, description="Default: a new one.")
+    assistant_id: str | None = Field(default=None, max_length=128)
+    metadata: dict[str, Any] | None = None
+    if_exists: Literal["raise", "do_nothing"] | None = Field(
+        default=None, description="Default: one's own thread is given back; a foreign id is always refused."
+    )
+    ttl: Ttl | Minutes | None = None
+    supersteps: list[Superstep] | None = Field(default=None, max_length=1000, description="Steps to begin with.")
+
+
+class ThreadPatch(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    metadata: dict[str, Any] | None = Field(default=None, description="Merged into the thread's, key by key.")
+    ttl: Ttl | Minutes | None = None
+
+
+class ThreadConditions(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    metadata: dict[str, Any] | None = Field(default=None, description="What the metadata must contain.")
+    values: dict[str, Any] | None = Field(default=None, description="Only `title` can be searched for.")
+    status: ThreadStatus | None = None
+
+    def filter(self, ids: list[str] | None = None) -> ThreadFilter:
+        values = dict(self.values or {})
+        title = values.pop("title", None)
+        if values or not isinstance(title, str | None):
+            raise InvalidRequestError("values: threads can be searched by the text of their title only.")
+        return ThreadFilter(self.metadata or {}, ids, self.status, title)
+
+
+class ThreadSearch(ThreadConditions):
+    ids: list[str] | None = Field(default=None, max_length=1000)
+    limit: int = Field(default=100, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0, le=2**31)
+    sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+    select: list[ThreadField] | None = Field(default=None, description="Only these fields.")
+
+
+class Prune(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    thread_ids: list[str] = Field(max_length=1000)
+    strategy: Literal["delete", "keep_latest"] = "delete"
+
+
+class Pruned(BaseModel):
+    pruned_count: int
+
+
+class Deleted(BaseModel):
+    success: bool
+    message: str
+
+
+@router.post("/api/threads", summary="Make a thread", response_model=Thread)
+async def create_thread(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, body: ThreadRequest | None = None
+) -> Response:
+    body = body or ThreadRequest()
+    steps = [[StateUpdate(update.values, update.as_node) for update in step.updates] for step in body.supersteps or ()]
+    made = await runtime.threads.create(
+        principal,
+        body.thread_id,
+        metadata=body.metadata,
+        assistant_id=body.assistant_id,
+        if_exists=body.if_exists or "do_nothing",
+        ttl=_duration(body.ttl),
+        supersteps=steps,
+    )
+    return await json_answer(made)
+
+
+@router.post(
+    "/api/threads/search",
+    summary="Find threads",
+    response_model=list[FoundThread],
+    responses=HEADERS,
+    response_model_exclude_unset=True,
+)
+async def search_threads(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, response: Response, body: ThreadSearch | None = None
+) -> Any:
+    """The newest first, unless sorted otherwise. Values are titles only."""
+    body = body or ThreadSearch()
+    found, total = await runtime.threads.search(
+        principal,
+        body.filter(body.ids),
+        limit=body.limit,
+        offset=body.offset,
+        sort_by=body.sort_by or "updated_at",
+        descending=body.sort_order != "asc",
+    )
+    answer = await json_answer([_select(thread, body.select) for thread in found])
+    tell_pages(answer, total=total, offset=body.offset, shown=len(found))
+    return answer
+
+
+@router.post("/api/threads/count", summary="Count threads")
+async def count_threads(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, body: ThreadConditions | None = None
+) -> int:
+    return await runtime.threads.count(principal, (body or ThreadConditions()).filter())
+
+
+@router.post("/api/threads/prune", summary="Delete threads, or their history")
+async def prune_threads(body: Prune, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Pruned:
+    """`keep_latest` keeps what was said and the present state, and drops the way back. Threads that are not there or in
+    use are left out of the count."""
+    return Pruned(pruned_count=await runtime.threads.prune(principal, body.thread_ids, body.strategy))
+
+
+@router.get("/api/threads/{thread_id}", summary="A thread with its state", response_model=ThreadNow)
+async def get_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
+    # First the position: what is said meanwhile is told twice, not lost.
+    position = position_after(await runtime.runs.list(principal, thread_id, limit=RECENT_RUNS))
+    return await json_answer({**await runtime.threads.get(principal, thread_id), "stream_position": position})
+
+
+@router.patch(
+    "/api/threads/{thread_id}",
+    summary="Note something about a thread",
+    response_model=Thread,
+    responses={204: {"description": "Done; the client did not want to see the thread."}},
+)
+async def patch_thread(
+    thread_id: ThreadId,
+    body: ThreadPatch,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    prefer: Annotated[str | None, Header(description="`return=minimal`: no thread in the answer (RFC 7240).")] = None,
+) -> Response:
+    patched = await runtime.threads.update(principal, thread_id, metadata=body.metadata, ttl=_duration(body.ttl))
+    if prefer is not None and "return=minimal" in prefer.replace(" ", "").lower():
+        return Response(status_code=204, headers={"Preference-Applied": "return=minimal"})
+    return await json_answer(patched)
+
+
+@router.delete("/api/threads/{thread_id}", summary="Delete a thread")
+async def delete_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Deleted:
+    """With everything: its run is stopped, its files are deleted."""
+    await runtime.threads.delete(principal, thread_id)
+    return Deleted(success=True, message=f"Deleted thread {thread_id}.")
+
+
+@router.post("/api/threads/{thread_id}/copy", summary="Copy a thread", response_model=Thread)
+async def copy_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
+    """History, files and title; not its runs."""
+    return await json_answer(await runtime.threads.copy(principal, thread_id))
+
+
+class Hit(BaseModel):
+    thread_id: str
+    message_id: str | None = Field(description="None: the thread's title was found.")
+    type: Literal["human", "ai", "title"]
+    title: str | None
+    snippet: str
+    marks: list[tuple[int, int]] = Field(description="Start and end of the words in the snippet, in code points.")
+
+
+class Hits(BaseModel):
+    data: list[Hit]
+    has_more: bool
+
+
+@router.get("/api/search/messages", summary="Find what was said")
+async def search_messages(
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    q: Annotated[str, Query(max_length=1000, description="Words; all must be there, the last letters may be missing.")],
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    offset: Annotated[int, Query(ge=0, le=100_000)] = 0,
+) -> Hits:
+    """In messages and titles of one's own threads, the newest first."""
+    found = await runtime.threads.messages.search(principal, q, limit=limit + 1, offset=offset)
+    hits = [Hit.model_validate(hit, from_attributes=True) for hit in found[:limit]]
+    return Hits(data=hits, has_more=len(found) > limit)
+
+
+def _duration(ttl: Ttl | float | None) -> timedelta | None:
+    return None if ttl is None else timedelta(minutes=ttl.ttl if isinstance(ttl, Ttl) else ttl)
+
+
+def _select(thread: dict[str, Any], fields: list[ThreadField] | None) -> dict[str, Any]:
+    return thread if fields is None else {key: value for key, value in thread.items() if key in fields}

@@ -1,0 +1,151 @@
+"""The web pages: whatever path is left when the API has been asked."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from fastapi import APIRouter, Request, Response
+
+from deerflow.errors import NotFoundError
+from deerflow.files.content import OpenFile, media_type
+from deerflow_app.gateway.http.files import WEB_PATH, file_response, with_charset
+
+_GATEWAY = Path(__file__).parent.parent
+SHELLS = ("chats", "settings")
+"""Pages that stand for every address below them: the browser reads the rest of the address itself."""
+
+_IMMUTABLE = "public, max-age=31536000, immutable"
+_ENCODINGS: tuple[tuple[Literal["br", "gzip"], str], ...] = (("br", ".br"), ("gzip", ".gz"))
+_INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc[\s=])[^>]*>(.*?)</script\s*>", re.DOTALL | re.IGNORECASE)
+_POLICY = (
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{hashes}; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; media-src 'self' blob:; font-src 'self' data:; connect-src 'self'; "
+    "frame-src 'self' blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'self'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebFile:
+    """An answer: the open file, what it is called before compression, and the headers that depend on it."""
+
+    content: OpenFile
+    name: str
+    status: int
+    headers: dict[str, str]
+
+
+class WebFiles:
+    """The pages below one directory, which is trusted; nothing outside of it is served."""
+
+    def __init__(self, root: Path) -> None:
+        """Blocks: looks where ``root`` really is."""
+        self._root = root.resolve()
+        self._policies: dict[tuple[Path, str], str] = {}
+
+    def open(self, path: str, accept_encoding: str = "") -> WebFile:
+        """What is to be shown for the path of an address, ``404.html`` where nothing is. Blocks.
+
+        Raises NotFoundError without a ``404.html``.
+        """
+        status = 200
+        file = self._find(path)
+        if file is None:
+            status, file = 404, self._inside("404.html")
+        if file is None:
+            raise NotFoundError(f"There is no page /{path}.")
+        headers = {"cache-control": _IMMUTABLE if self._is_immutable(file) else "no-cache", "vary": "accept-encoding"}
+        if file.suffix == ".html":
+            headers["content-security-policy"] = self._policy(file)
+        served = file
+        for encoding, suffix in _ENCODINGS:
+            if _accepts(accept_encoding, encoding) and (packed := self._inside(self._relative(file) + suffix)):
+                served, headers["content-encoding"] = packed, encoding
+                break
+        return WebFile(_opened(served), file.name, status, headers)
+
+    def _find(self, path: str) -> Path | None:
+        """A real file, else its page, else the shell of what cannot be known when pages are built."""
+        trimmed = path.strip("/")
+        if not trimmed:
+            return self._inside("index.html")
+        wanted = [trimmed, f"{trimmed}.html", f"{trimmed}/index.html"]
+        first, _, rest = trimmed.partition("/")
+        if first in SHELLS and rest:
+            last = PurePosixPath(rest).name
+            if last.startswith("__next.") and last.endswith(".txt"):
+                wanted.append(f"{first}/{last}")
+            else:
+                wanted.append(first + (".txt" if last.endswith(".txt") else ".html"))
+        return next((file for name in wanted if (file := self._inside(name)) is not None), None)
+
+    def _inside(self, name: str) -> Path | None:
+        """The regular file of this name, if it is one and really lies in the directory."""
+        if "\0" in name or "\\" in name or ".." in name.split("/"):
+            return None
+        try:
+            file = (self._root / name).resolve()
+            return file if file.is_relative_to(self._root) and file.is_file() else None
+        except (OSError, RuntimeError, ValueError):
+            return None
+
+    def _relative(self, file: Path) -> str:
+        return file.relative_to(self._root).as_posix()
+
+    def _is_immutable(self, file: Path) -> bool:
+        return self._relative(file).startswith("_next/static/")
+
+    def _policy(self, page: Path) -> str:
+        """Allows exactly the scripts that stand in the page as it was built."""
+        info = page.stat()
+        key = (page, f"{info.st_mtime_ns}-{info.st_size}")
+        if key not in self._policies:
+            scripts = dict.fromkeys(_INLINE_SCRIPT.findall(page.read_bytes()))
+            digests = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts)
+            self._policies[key] = _POLICY.format(hashes="".join(f" 'sha256-{digest}'" for digest in digests))
+        return self._policies[key]
+
+
+def _opened(file: Path) -> OpenFile:
+    return OpenFile(os.open(file, os.O_RDONLY | os.O_CLOEXEC), file.name)
+
+
+def _accepts(header: str, encoding: str) -> bool:
+    for item in header.lower().split(","):
+        name, _, parameters = item.strip().partition(";")
+        if name.strip() == encoding:
+            return re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", parameters) is None
+    return False
+
+
+def web_router(directory: Path) -> APIRouter:
+    """Serves the pages in ``directory``; to be included after all other routers. Blocks."""
+    files = WebFiles(directory)
+    router = APIRouter(tags=["web"])
+
+    async def page(path: str, request: Request) -> Response:
+        file = await asyncio.to_thread(files.open, path, request.headers.get("accept-encoding", ""))
+        # Pages are UTF-8 throughout; a compressed one does not begin as the page does.
+        kind = with_charset(media_type(file.name, file.content.head), b"")
+        return file_response(request, file.content, media_type=kind, headers=file.headers, status_code=file.status)
+
+    router.add_api_route(
+        f"/{WEB_PATH}", page, methods=["GET", "HEAD"], include_in_schema=False, response_class=Response
+    )
+    return router
+
+
+def pages() -> Path:
+    """The web application if this installation has it built, else a notice how to build it."""
+    built = _GATEWAY / "web"
+    return built if (built / "index.html").is_file() else _GATEWAY / "no_page"
+
+
+router = web_router(pages())

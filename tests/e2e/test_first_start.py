@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from bench.scripted_openai import ScriptedOpenAI, Text
-from tests.support.gateway_process import COMMAND, GUARD, PASSWORD, GatewayProcess
+from bench.scripted_openai import Delay, ScriptedOpenAI, Text
+from tests.support.gateway_process import COMMAND, GUARD, PASSWORD, GatewayProcess, until
 
 FIRST = {"email": "ada@example.org", "password": PASSWORD}
 CONFIG = "title:\n  enabled: false\n"
@@ -74,6 +74,33 @@ def test_a_damaged_database_is_brought_back_from_a_backup(tmp_path: Path):
         assert state["values"]["messages"][-1]["content"] == "Worth keeping."
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_that_a_backup_caught_in_the_middle_goes_on_only_if_asked_to(tmp_path: Path, resume: bool):
+    with ScriptedOpenAI() as endpoint, GatewayProcess(tmp_path, model_url=endpoint.base_url, config=CONFIG) as gateway:
+        gateway.start()
+        endpoint.script(Delay(GUARD, Text("Never finished.")))
+        body = {"assistant_id": "lead_agent", "input": {"messages": [{"role": "user", "content": "pay the bill"}]}}
+        with gateway.client() as client:
+            thread = client.post("/api/threads", json={}).json()["thread_id"]
+            run = client.post(f"/api/threads/{thread}/runs", json=body).raise_for_status().json()["run_id"]
+            until(lambda: endpoint.requests)
+            deerflow(gateway, "backup", "kept.tar.gz")
+            assert "is whole" in deerflow(gateway, "backup", "kept.tar.gz", "--verify")
+        gateway.kill()
+        deerflow(gateway, "restore", "kept.tar.gz", *["--resume"] * resume)
+        asked = len(endpoint.requests)
+        endpoint.script(Text("Paid."))
+
+        gateway.start()
+        with gateway.client() as client:
+            address = f"/api/threads/{thread}/runs/{run}"
+            until(lambda: client.get(address).json()["status"] not in ("pending", "running"), lambda: gateway.output)
+            assert client.get(address).json()["status"] == ("success" if resume else "interrupted")
+            messages = client.get(f"/api/threads/{thread}/state").raise_for_status().json()["values"]["messages"]
+        assert [each["content"] for each in messages] == ["pay the bill", *["Paid."] * resume]
+        assert len(endpoint.requests) - asked == int(resume)
+
+
 def damage(file: Path) -> None:
     """Its beginning is whole, so that it still passes for a database."""
     content = bytearray(file.read_bytes())
@@ -81,8 +108,9 @@ def damage(file: Path) -> None:
     file.write_bytes(content)
 
 
-def deerflow(gateway: GatewayProcess, *arguments: str) -> None:
+def deerflow(gateway: GatewayProcess, *arguments: str) -> str:
     environment = {"PATH": os.environ["PATH"], "HOME": str(gateway.root), "DEER_FLOW_HOME": str(gateway.home)}
     command = [*COMMAND, *arguments, "--config", str(gateway.config)]
     done = subprocess.run(command, cwd=gateway.root, env=environment, capture_output=True, text=True, timeout=GUARD)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import os
+import random
 import shutil
 import sqlite3
 import tarfile
@@ -18,7 +20,7 @@ from sqlalchemy import insert, select
 
 from deerflow.config import Paths
 from deerflow.storage import backup as module
-from deerflow.storage.backup import backup, restore
+from deerflow.storage.backup import backup, restore, verify
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError
 from deerflow.storage.tables import users, utc_now
@@ -58,6 +60,7 @@ def _fill(paths: Paths) -> None:
     (workspace / "python").symlink_to("/usr/bin/python3")
     (workspace / "etc").symlink_to("/etc")
     os.mkfifo(workspace / "pipe")
+    (workspace / os.fsdecode(b"caf\xe9")).touch()
     paths.user_memory_file("alice").write_text("{}")
     paths.tools_dir.mkdir()
     (paths.tools_dir / "big").write_text("can be made again")
@@ -73,8 +76,10 @@ async def test_everything_comes_back_as_it_was_when_the_backup_was_made(tmp_path
     config = tmp_path / "config.yaml"
     config.write_text("models: []")
     archive = tmp_path / f"backup.{suffix}"
-    manifest = await asyncio.to_thread(backup, location, paths, archive, config_files=[config])
-    assert manifest.database == "sqlite" and archive.stat().st_mode & 0o077 == 0
+    written = await asyncio.to_thread(backup, location, paths, archive, config_files=[config])
+    assert written.changed == []
+    assert written.manifest == await asyncio.to_thread(verify, archive)
+    assert written.manifest.database == "sqlite" and archive.stat().st_mode & 0o077 == 0
     await _add_user(database, "bob")
     await database.aclose()
 
@@ -84,7 +89,8 @@ async def test_everything_comes_back_as_it_was_when_the_backup_was_made(tmp_path
     aside = await asyncio.to_thread(restore, archive, location, paths, config_dir=tmp_path)
     assert await _users(location) == ["alice"]
     workspace = paths.workspace("t", "alice")
-    assert sorted(each.name for each in workspace.iterdir()) == ["etc", "python", "report.md", "script.sh"]
+    names = [os.fsdecode(b"caf\xe9"), "etc", "python", "report.md", "script.sh"]
+    assert sorted(each.name for each in workspace.iterdir()) == names
     assert (workspace / "report.md").read_text() == "done"
     assert (workspace / "script.sh").stat().st_mode & 0o777 == 0o775
     assert (
@@ -180,9 +186,10 @@ async def test_what_is_no_backup_or_a_newer_one_is_refused_before_anything_moves
 ):
     location = str(paths.data_dir / "deerflow.db")
     await (await _used(paths, location)).aclose()
-    (tmp_path / "text.tar.gz").write_text("hello")
-    with pytest.raises(ValueError, match="cannot be read as a backup"):
-        await asyncio.to_thread(restore, tmp_path / "text.tar.gz", location, paths, config_dir=tmp_path)
+    for name in ("text.tar.gz", "text.tar.zst"):
+        (tmp_path / name).write_text("hello")
+        with pytest.raises(ValueError, match="is no backup of DeerFlow"):
+            await asyncio.to_thread(restore, tmp_path / name, location, paths, config_dir=tmp_path)
     await asyncio.to_thread(backup, location, paths, tmp_path / "b.tar.gz")
     with pytest.raises(ValueError, match="backup of a sqlite database"):
         await asyncio.to_thread(restore, tmp_path / "b.tar.gz", "postgresql://x/y", paths, config_dir=tmp_path)
@@ -205,6 +212,81 @@ async def test_an_archive_cannot_write_outside_of_the_installation(tmp_path: Pat
     with pytest.raises(ValueError, match="cannot be read as a backup"):
         await asyncio.to_thread(restore, evil, str(paths.data_dir / "deerflow.db"), paths, config_dir=tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "tar.zst"])
+async def test_no_damage_passes_for_a_backup(tmp_path: Path, paths: Paths, suffix: str):
+    location = str(paths.data_dir / "deerflow.db")
+    await (await _used(paths, location)).aclose()
+    (paths.workspace("t", "alice") / "noise").write_bytes(os.urandom(20_000))
+    archive, damaged = tmp_path / f"b.{suffix}", tmp_path / f"damaged.{suffix}"
+    await asyncio.to_thread(backup, location, paths, archive)
+    content = archive.read_bytes()
+    dice = random.Random(7)
+    for _ in range(60):
+        position = dice.randrange(len(content))
+        kind = dice.choice(("flip", "zeros", "cut", "hole"))
+        changed = bytearray(content)
+        if kind == "flip":
+            changed[position] ^= 1 << dice.randrange(8)
+        elif kind == "zeros":
+            changed[position : position + 512] = bytes(len(changed[position : position + 512]))
+        elif kind == "cut":
+            del changed[position:]
+        else:
+            del changed[position : position + dice.randrange(1, 600)]
+        if changed == content or (suffix == "tar.gz" and content[10:] == changed[10:]):
+            continue  # time and system in gzip's header mean nothing
+        damaged.write_bytes(changed)
+        with pytest.raises(ValueError, match="Nothing was changed"):
+            await asyncio.to_thread(restore, damaged, location, paths, config_dir=tmp_path)
+    assert await _users(location) == ["alice"] and not list(paths.base_dir.glob("before-restore-*"))
+
+
+async def test_an_entry_that_is_not_what_was_written_is_named(tmp_path: Path, paths: Paths):
+    location = str(paths.data_dir / "deerflow.db")
+    await (await _used(paths, location)).aclose()
+    await asyncio.to_thread(backup, location, paths, tmp_path / "b.tar.gz")
+    raw = gzip.decompress((tmp_path / "b.tar.gz").read_bytes())
+    assert raw.count(b"#!/bin/sh") == 1
+    (tmp_path / "b.tar.gz").write_bytes(gzip.compress(raw.replace(b"#!/bin/sh", b"#!/bin/rm")))
+    with pytest.raises(ValueError, match=r"damaged: home/users/alice/threads/t/user-data/workspace/script\.sh are not"):
+        await asyncio.to_thread(verify, tmp_path / "b.tar.gz")
+
+
+async def test_files_that_change_while_a_backup_is_written_are_named(
+    tmp_path: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+):
+    location = str(paths.data_dir / "deerflow.db")
+    await (await _used(paths, location)).aclose()
+    workspace = paths.workspace("t", "alice")
+    copy = module.copy_database
+
+    def copy_while_the_agent_works(source: Any, target: Any) -> None:
+        copy(source, target)
+        (workspace / "report.md").write_text("changed")
+        (workspace / "script.sh").unlink()
+        (workspace / "new").touch()
+
+    monkeypatch.setattr(module, "copy_database", copy_while_the_agent_works)
+    written = await asyncio.to_thread(backup, location, paths, tmp_path / "b.tar.gz")
+    assert [Path(name).name for name in written.changed] == ["new", "report.md", "script.sh"]
+
+
+async def test_a_backup_of_the_first_format_has_no_digests_and_is_restored(tmp_path: Path, paths: Paths):
+    location = str(paths.data_dir / "deerflow.db")
+    await (await _used(paths, location)).aclose()
+    await asyncio.to_thread(backup, location, paths, tmp_path / "b.tar.gz")
+    with tarfile.open(tmp_path / "b.tar.gz") as new, tarfile.open(tmp_path / "old.tar.gz", "w:gz") as old:
+        for member in new:
+            content = new.extractfile(member) if member.isreg() else None
+            if member.name == "deerflow-backup.json" and content:
+                manifest = content.read().replace(b'"format":2', b'"format":1')
+                old.addfile(member, io.BytesIO(manifest))
+            elif member.name != "deerflow-digests.json":
+                old.addfile(member, content)
+    await asyncio.to_thread(restore, tmp_path / "old.tar.gz", location, paths, config_dir=tmp_path)
+    assert await _users(location) == ["alice"]
 
 
 async def test_a_postgres_database_goes_to_a_new_one(

@@ -6,12 +6,15 @@
     database.sqlite | database.pg    of one moment; for PostgreSQL what pg_dump writes
     config/{config.yaml,...}         the files of the configuration, as they are
     home/...                         what people and agents made, without what can be made again
+    deerflow-digests.json            SHA-256 of each entry before it: {"home/users/…": "9f86…"}
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
+import json
 import os
 import shutil
 import sqlite3
@@ -20,24 +23,32 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import orjson
+import zstandard
 
 from deerflow.config import Paths
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
 from deerflow.storage.migrate import HEAD, copy_database
 
 _MANIFEST = "deerflow-backup.json"
-_FORMAT = 1
+_DIGESTS = "deerflow-digests.json"
+_FORMAT = 2
+_CHUNK = 1 << 20
 _DATABASE = {"sqlite": "database.sqlite", "postgres": "database.pg"}
 _ASIDE = "before-restore-"
 _WORK = ".deerflow-work-"
 _SQLITE = b"SQLite format 3\0"
+
+_INTERRUPT = (
+    "UPDATE runs SET cancel_action = 'interrupt' WHERE status IN ('pending', 'running') AND cancel_action IS NULL"
+)
 
 Kind = Literal["sqlite", "postgres"]
 
@@ -52,10 +63,19 @@ class Manifest:
     format: int = _FORMAT
 
 
-def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[Path] = ()) -> Manifest:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written. ``changed``: files, relative to the base directory, that others wrote or removed meanwhile, and so
+    may be newer than the database says."""
+
+    manifest: Manifest
+    changed: list[str]
+
+
+def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[Path] = ()) -> Written:
     """Write everything to ``target``, ``*.tar.gz`` or ``*.tar.zst``, which only its owner may read. Blocks.
 
-    The database is of one moment; files are taken as they are found, one after the other.
+    The database is of one moment. Files are noted before it and read after it: what changes between is reported.
 
     Args:
         location: as of :class:`Database`.
@@ -70,29 +90,49 @@ def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[
     kind = _kind(location)
     with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=_WORK) as work:
         copy, partial = Path(work, _DATABASE[kind]), Path(work, "archive")
+        left_out = _left_out(paths, location)
+        before = _noted(paths, left_out)
         version = _copy(kind, location, copy)
         manifest = Manifest(time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), kind, version)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as raw:
             with (
                 _compressing(raw, target.name) as stream,
-                tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+                tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
             ):
-                _add_bytes(archive, _MANIFEST, orjson.dumps(manifest))
-                archive.add(copy, copy.name)
+                archive = _Archive(tar)
+                archive.add_bytes(_MANIFEST, orjson.dumps(manifest))
+                archive.add_file(copy.name, copy)
                 for file in config_files:
-                    archive.add(file.resolve(), f"config/{file.name}")
-                _add_home(archive, paths, Path(work), left_out=_left_out(paths, location))
+                    archive.add_file(f"config/{file.name}", file.resolve())
+                _add_home(archive, paths, Path(work), left_out=left_out)
+                archive.add_bytes(_DIGESTS, json.dumps(archive.digests).encode())
             raw.flush()
             os.fsync(raw.fileno())
         os.link(partial, target)
-    return manifest
+    after = _noted(paths, left_out)
+    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    return Written(manifest, [os.fsencode(name).decode(errors="replace") for name in changed])
 
 
-def restore(source: Path, location: str, paths: Paths, *, config_dir: Path) -> Path:
+def verify(source: Path) -> Manifest:
+    """Read the whole archive and compare each entry with its digest. Writes nothing. Blocks.
+
+    Raises:
+        ValueError: ``source`` is no backup, or damaged.
+        NewerDatabaseError: the backup is of a newer program.
+    """
+    return _read(source, lambda archive, member: None)
+
+
+def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resume: bool = False) -> Path:
     """Make the installation what it was when ``source`` was written. Nothing of it may run meanwhile. Blocks.
 
-    What is there now is moved aside, but for a PostgreSQL database, which must be empty. Configuration goes to
-    ``config_dir``: as ``*.restored`` where such a file is there already.
+    The whole archive is verified before anything is touched. What is there now is moved aside, but for a PostgreSQL
+    database, which must be empty. Configuration goes to ``config_dir``: as ``*.restored`` where such a file is there already.
+
+    Args:
+        resume: the next start goes on with the runs that were at work. Otherwise it ends them as interrupted: what they
+            did since, and perhaps finished, is not in the backup.
 
     Returns:
         Where that is now which was there before.
@@ -100,21 +140,24 @@ def restore(source: Path, location: str, paths: Paths, *, config_dir: Path) -> P
     Raises:
         DatabaseError: the database is in use or not empty, or ``pg_restore`` is missing or failed.
         NewerDatabaseError: the backup is of a newer program.
-        ValueError: ``source`` is no backup, or one of another kind of database.
+        ValueError: ``source`` is no backup, a damaged one, or one of another kind of database.
     """
+    manifest = verify(source)
     base = paths.ensure_base_dir()
     kind = _kind(location)
+    if manifest.database != kind:
+        raise ValueError(f"{source} is a backup of a {manifest.database} database, `database` names {kind}.")
     with tempfile.TemporaryDirectory(dir=base, prefix=_WORK) as directory:
         work = Path(directory)
-        manifest = _extract(source, work)
-        if manifest.database != kind:
-            raise ValueError(f"{source} is a backup of a {manifest.database} database, `database` names {kind}.")
+        _extract(source, work)
         aside = Path(tempfile.mkdtemp(dir=base, prefix=f"{_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"))
         try:
             if kind == "postgres":
                 _check_empty(location)
-                _load(location, work / _DATABASE[kind])
+                _load(location, work / _DATABASE[kind], resume=resume)
             else:
+                if not resume:
+                    _interrupt_runs(work / _DATABASE[kind])
                 _retire(Path(location), aside)
         except BaseException:
             with suppress(OSError):
@@ -162,9 +205,7 @@ def _compressing(target: IO[bytes], name: str) -> Iterator[IO[bytes]]:
         with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6) as stream:
             yield stream  # pyright: ignore[reportReturnType]
     else:
-        import zstandard
-
-        with zstandard.ZstdCompressor(level=6).stream_writer(target, closefd=False) as stream:
+        with zstandard.ZstdCompressor(level=6, write_checksum=True).stream_writer(target, closefd=False) as stream:
             yield stream  # pyright: ignore[reportReturnType]
 
 
@@ -175,20 +216,77 @@ def _check_name(target: Path) -> None:
         raise FileExistsError(f"{target} exists. Choose another name.")
 
 
-def _extract(source: Path, work: Path) -> Manifest:
+def _extract(source: Path, work: Path) -> None:
+    def extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        _check_inside(member, work.resolve())
+        archive.extract(member, work)
+
+    _read(source, extract, compare=False)
+
+
+def _read(source: Path, take: Callable[[tarfile.TarFile, tarfile.TarInfo], None], *, compare: bool = True) -> Manifest:
+    """Call ``take`` for each entry and return what the archive says of itself; with ``compare``, hold each against its digest.
+
+    Raises:
+        ValueError: no backup, or a damaged one.
+        NewerDatabaseError: the backup is of a newer program.
+    """
+    found: dict[str, str] = {}
+    manifest: Manifest | None = None
+    digests: dict[str, str] | None = None
     try:
         with source.open("rb") as raw, _decompressed(raw, source.name) as stream:
             with tarfile.open(fileobj=stream, mode="r|") as archive:
                 archive.extraction_filter = lambda member, path: member  # Python 3.11.2 has none; ours follows
                 for member in archive:
-                    _check_inside(member, work.resolve())
-                    archive.extract(member, work)
-        manifest = Manifest(**orjson.loads((work / _MANIFEST).read_bytes()))
-    except (tarfile.TarError, OSError, EOFError, TypeError, ValueError) as error:
-        raise ValueError(f"{source} cannot be read as a backup of DeerFlow: {error}.") from error
+                    if member.name in (_MANIFEST, _DIGESTS):
+                        content = archive.extractfile(member).read()  # pyright: ignore[reportOptionalMemberAccess]
+                        if member.name == _DIGESTS:
+                            digests = json.loads(content)
+                        else:
+                            manifest = Manifest(**orjson.loads(content))
+                            found[member.name] = hashlib.sha256(_header(member) + content).hexdigest()
+                        continue
+                    if compare:
+                        found[member.name] = _digest(archive, member)
+                    take(archive, member)
+            while stream.read(_CHUNK):  # to the end, where the checksum of the compressed stream stands
+                pass
+    except (tarfile.ReadError, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        what = "is damaged" if manifest else "is no backup of DeerFlow"
+        raise ValueError(f"{source} cannot be read: it {what} ({error}). Nothing was changed.") from error
+    except (tarfile.TarError, EOFError, TypeError, ValueError, zlib.error) as error:
+        raise ValueError(f"{source} cannot be read as a backup of DeerFlow: {error}. Nothing was changed.") from error
+    if manifest is None:
+        raise ValueError(f"{source} cannot be read as a backup of DeerFlow: it holds no {_MANIFEST}.")
     if manifest.format > _FORMAT or manifest.version > HEAD:
         raise NewerDatabaseError(manifest.version, HEAD)
+    if compare and manifest.format > 1:  # those of the first format have no digests
+        _compare(source, digests, found)
     return manifest
+
+
+def _compare(source: Path, expected: Mapping[str, str] | None, found: Mapping[str, str]) -> None:
+    if expected is None:
+        raise ValueError(f"{source} is damaged: its end is missing. Nothing was changed; use another backup.")
+    if wrong := sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name)):
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ValueError(
+            f"{source} is damaged: {', '.join(wrong[:3])}{more} are not what was written. Nothing was changed; use another "
+            "backup."
+        )
+
+
+def _header(entry: tarfile.TarInfo) -> bytes:
+    return f"{entry.type!r} {entry.mode:o} {entry.linkname}\0".encode("utf-8", "surrogateescape")
+
+
+def _digest(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:
+    digest = hashlib.sha256(_header(member))
+    if (content := archive.extractfile(member) if member.isreg() else None) is not None:
+        while chunk := content.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _check_inside(member: tarfile.TarInfo, work: Path) -> None:
@@ -202,9 +300,14 @@ def _check_inside(member: tarfile.TarInfo, work: Path) -> None:
 def _decompressed(raw: IO[bytes], name: str) -> Any:
     if name.endswith(".gz"):
         return gzip.GzipFile(fileobj=raw)
-    import zstandard
-
     return zstandard.ZstdDecompressor().stream_reader(raw)
+
+
+def _interrupt_runs(database: Path) -> None:
+    with explained(str(database)), closing(sqlite3.connect(database)) as connection:
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
+            connection.execute(_INTERRUPT)
+            connection.commit()
 
 
 def _retire(database: Path, aside: Path) -> None:
@@ -238,13 +341,46 @@ def _replace(base: Path, home: Path, aside: Path, kept: Path) -> None:
 # files that people and sandboxes use meanwhile ----------------------------------------------------------------------------
 
 
-def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mtime, entry.mode = len(content), time.time(), 0o600
-    archive.addfile(entry, io.BytesIO(content))
+class _Archive:
+    """A tar file that notes the digest of each entry."""
+
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+        self.digests: dict[str, str] = {}
+
+    def add(self, entry: tarfile.TarInfo, content: IO[bytes] | None = None) -> None:
+        digest = hashlib.sha256(_header(entry))
+        self._tar.addfile(entry, None if content is None else _Exactly(content, digest))
+        self.digests[entry.name] = digest.hexdigest()
+
+    def add_bytes(self, name: str, content: bytes) -> None:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mtime, entry.mode = len(content), time.time(), 0o600
+        self.add(entry, io.BytesIO(content))
+
+    def add_file(self, name: str, path: Path) -> None:
+        with path.open("rb") as file:
+            entry, status = tarfile.TarInfo(name), os.fstat(file.fileno())
+            entry.size = status.st_size
+            self.add(_with_status(entry, status), file)
 
 
-def _add_home(archive: tarfile.TarFile, paths: Paths, work: Path, *, left_out: Collection[Path]) -> None:
+def _noted(paths: Paths, left_out: Collection[Path]) -> dict[str, tuple[int, ...]]:
+    """Size, time of change and inode of each file of threads, by its path below the base directory."""
+    found: dict[str, tuple[int, ...]] = {}
+    for parent, directories, files, parent_fd in os.fwalk(paths.ensure_base_dir(), follow_symlinks=False):
+        place = Path(parent)
+        directories[:] = [name for name in directories if place / name not in (*left_out, paths.data_dir)]
+        for name in files:
+            with suppress(OSError):
+                status = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode) and place / name not in left_out:
+                    key = str((place / name).relative_to(paths.base_dir))
+                    found[key] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return found
+
+
+def _add_home(archive: _Archive, paths: Paths, work: Path, *, left_out: Collection[Path]) -> None:
     """Add everything below the base directory as ``home/...``: directories, files, and links as links.
 
     Much of it belongs to sandboxes: nothing is followed, whatever they swap meanwhile. What vanishes is left out.
@@ -267,15 +403,15 @@ def _add_home(archive: tarfile.TarFile, paths: Paths, work: Path, *, left_out: C
                 _add_entry(archive, entry, name, parent_fd)
 
 
-def _add_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, name: str, parent_fd: int) -> None:
+def _add_entry(archive: _Archive, entry: tarfile.TarInfo, name: str, parent_fd: int) -> None:
     try:
         status = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
             entry.type, entry.linkname = tarfile.SYMTYPE, os.readlink(name, dir_fd=parent_fd)
-            archive.addfile(_with_status(entry, status))
+            archive.add(_with_status(entry, status))
         elif stat.S_ISDIR(status.st_mode):
             entry.type = tarfile.DIRTYPE
-            archive.addfile(_with_status(entry, status))
+            archive.add(_with_status(entry, status))
         elif stat.S_ISREG(status.st_mode):
             # NONBLOCK, since it may have become a pipe, which would keep us waiting.
             opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent_fd)
@@ -283,7 +419,7 @@ def _add_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, name: str, pare
                 status = os.fstat(opened)
                 if stat.S_ISREG(status.st_mode):
                     entry.size = status.st_size
-                    archive.addfile(_with_status(entry, status), _Exactly(file))
+                    archive.add(_with_status(entry, status), file)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -302,13 +438,20 @@ def _with_status(entry: tarfile.TarInfo, status: os.stat_result) -> tarfile.TarI
 
 
 class _Exactly(io.RawIOBase):
-    """A file that never ends early: one that is cut short while it is read goes on with zeros, as its size was told."""
+    """A file that never ends early: one that is cut short while it is read goes on with zeros, as its size was told.
 
-    def __init__(self, file: IO[bytes]) -> None:
+    Args:
+        digest: of ``hashlib``; takes what is read.
+    """
+
+    def __init__(self, file: IO[bytes], digest: Any) -> None:
         self._file = file
+        self._digest = digest
 
     def read(self, size: int = -1) -> bytes:
-        return self._file.read(size).ljust(size, b"\0")
+        content = self._file.read(size).ljust(size, b"\0")
+        self._digest.update(content)
+        return content
 
 
 def _is_database(path: Path) -> bool:
@@ -319,10 +462,10 @@ def _is_database(path: Path) -> bool:
         return False
 
 
-def _add_database(archive: tarfile.TarFile, name: str, path: Path, work: Path) -> None:
+def _add_database(archive: _Archive, name: str, path: Path, work: Path) -> None:
     copy = work / path.name
     copy_database(path, copy)
-    archive.add(copy, name)
+    archive.add_file(name, copy)
     copy.unlink()
 
 
@@ -336,11 +479,16 @@ def _dump(url: str, target: Path) -> str:
     return version or "0000"
 
 
-def _load(url: str, source: Path) -> None:
+def _load(url: str, source: Path, *, resume: bool) -> None:
     """Fill the database, which must be empty, with what :func:`_dump` wrote: all of it or nothing. Raises DatabaseError."""
+    import psycopg
+
     _run_tool(
         "pg_restore", url, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", str(source)
     )
+    if not resume:
+        with explained(url), psycopg.connect(_plain(url)) as connection:
+            connection.execute(_INTERRUPT)
 
 
 def _check_empty(url: str) -> None:

@@ -141,21 +141,35 @@ def prune(
 def backup(
     context: typer.Context,
     target: Annotated[Path, typer.Argument(help="The archive to write: NAME.tar.zst or NAME.tar.gz.")],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check an archive instead: is all of it as it was written?")
+    ] = False,
     config: ConfigFile = None,
     debug: Debug = False,
 ) -> None:
     """Copy everything (database, files, configuration) into one archive; may be done while DeerFlow runs."""
     from deerflow.storage.backup import backup as write_backup
+    from deerflow.storage.backup import verify as read_backup
 
+    if verify:
+        manifest = read_backup(target)
+        typer.echo(f"{target} is whole: a backup of {manifest.created_at}, with a {manifest.database} database.")
+        return
     source, paths = _opened(context, config, debug)
     file = source.current().origin.config_file
-    write_backup(_location(source, paths), paths, target, config_files=[file] if file else [])
+    written = write_backup(_location(source, paths), paths, target, config_files=[file] if file else [])
     typer.echo(f"Wrote {target}, which only you can read: it holds the secrets of your configuration, too.")
+    if changed := written.changed:
+        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+        typer.echo(f"Changed while it was written: {', '.join(changed[:5])}{more}", err=True)
 
 
 def restore(
     context: typer.Context,
     archive: Annotated[Path, typer.Argument(help="What `deerflow backup` wrote.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the runs that were at work when it was written.")
+    ] = False,
     config: ConfigFile = None,
     debug: Debug = False,
 ) -> None:
@@ -166,7 +180,7 @@ def restore(
     source, paths = _opened(context, config, debug)
     if (running := running_server(paths.base_dir)) is not None:
         raise Failure(f"DeerFlow is running: {running.url}", remedy="Stop it first.")
-    aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd())
+    aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd(), resume=resume)
     typer.echo(f"Restored. What was there before is in {aside}")
 
 

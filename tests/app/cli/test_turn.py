@@ -280,3 +280,25 @@ class Screen:
         return end + 1
 
     _column = 0
+
+
+async def test_a_silent_model_is_waited_for_in_words_until_it_answers() -> None:
+    console = terminal()
+    async with LiveView(console) as view:
+        turn = Turn(view)
+        await turn.play(stream(StreamEvent("custom", {"type": "llm_waiting", "seconds": 30})))
+        assert "Waiting for the model, 30 s" in view._status().plain
+        await turn.play(stream(ai("Here.")))
+        assert "Waiting for the model" not in view._status().plain
+    _, _, progress = await plain(StreamEvent("custom", {"type": "llm_waiting", "seconds": 15}), ai("Here."), END)
+    assert "Waiting for the model, 15 s" in progress
+
+
+@pytest.mark.parametrize(("reason", "words"), [("length", "output limit"), ("content_filter", "content policy")])
+async def test_an_answer_that_was_cut_off_says_so(reason: str, words: str) -> None:
+    end = StreamEvent("end", {**END.data, "stop_reason": reason})
+    _, shown = await live(ai("Half of"), end)
+    assert "cut off" in " ".join(shown.split())
+    assert words in " ".join(shown.split())
+    _, _, progress = await plain(ai("Half of"), StreamEvent("end", {**END.data, "stop_reason": "end_turn"}))
+    assert "cut off" not in progress

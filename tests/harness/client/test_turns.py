@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.replies import Cut, Empty, HttpError, RawToolCall, Text, ToolCalls
+from bench.replies import Cut, Delay, Empty, HttpError, RawToolCall, Text, ToolCalls
 from bench.scripted_openai import ScriptedOpenAI
 
 from deerflow import DeerFlowClient, StreamEvent
@@ -49,11 +49,36 @@ async def test_text_comes_in_pieces_then_the_values_then_the_end(client: DeerFlo
     pieces = [data for data in _of(events, "messages-tuple") if data["content"]]
     assert [piece["content"] for piece in pieces] == ["Hel", "lo"] and len({piece["id"] for piece in pieces}) == 1
     assert events[-1] == StreamEvent(
-        "end", {"usage": {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}, "error": None}
+        "end",
+        {
+            "usage": {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12},
+            "error": None,
+            "stop_reason": "end_turn",
+        },
     )
     last = _of(events, "values")[-1]
     assert [message["type"] for message in last["messages"]] == ["human", "ai"]
     assert last["messages"][-1]["content"] == "Hello" and last["title"] == "hi"
+
+
+@pytest.mark.parametrize(("reason", "said"), [("length", "length"), ("content_filter", "content_filter")])
+async def test_an_answer_that_was_cut_off_is_the_runs_stop_reason(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI, reason: str, said: str
+):
+    endpoint.script(Text("half of the", finish_reason=reason))
+    assert (await _turn(client, "hi"))[-1].data["stop_reason"] == said
+
+
+async def test_the_stream_says_for_how_long_a_model_is_silent_until_it_answers(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("deerflow.events.graph_stream.WAITING_EVERY", 0.5)
+    endpoint.script(Delay(1.3, Text(chunks=["first ", "then"]), between=0.8))
+    events = [event for event in await _turn(client, "hi") if event.type in ("custom", "messages-tuple")]
+    shown = [event.data.get("type") if event.type == "custom" else event.data["content"] for event in events]
+    first = shown.index("first ")
+    assert "llm_waiting" in shown[:first]
+    assert "llm_waiting" in shown[first : shown.index("then")]
 
 
 async def test_tool_calls_come_once_and_complete(client: DeerFlowClient, endpoint: ScriptedOpenAI):

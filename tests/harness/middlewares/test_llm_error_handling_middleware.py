@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
-from bench.scripted_openai import Cut, Empty, HttpError, Text, ToolCalls
+from bench.scripted_openai import Cut, Delay, Empty, HttpError, Text, ToolCalls
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.tools import tool
 from langgraph.errors import GraphBubbleUp, NodeCancelledError
@@ -12,6 +13,7 @@ from langgraph.errors import GraphBubbleUp, NodeCancelledError
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.model_result import is_error
+from deerflow.models.openai import OpenAIChatModel
 from deerflow.models.resilience import CircuitBreakers
 
 
@@ -105,12 +107,53 @@ async def test_a_stream_cut_in_the_middle_is_asked_again(start, endpoint, sleepe
     assert talk.events_of("llm_retry")[0]["reason"] == "transient"
 
 
-async def test_the_providers_wait_is_honoured_and_capped(start, endpoint, sleeper) -> None:
+async def test_the_providers_wait_is_honoured(start, endpoint, sleeper) -> None:
     endpoint.script(
-        HttpError(429, headers={"Retry-After": "20"}), HttpError(429, headers={"Retry-After": "3600"}), Text("ok")
+        HttpError(429, headers={"Retry-After": "20"}), HttpError(429, headers={"Retry-After": "30"}), Text("ok")
     )
     await start(handling(sleeper, retry_after_cap_ms=30_000)).say("hi")
     assert sleeper.waits == [20, 30]
+
+
+async def test_a_wait_beyond_the_cap_ends_at_once_and_says_until_when(start, endpoint, sleeper) -> None:
+    endpoint.script(HttpError(429, headers={"Retry-After": "5400"}))
+    message = (await start(handling(sleeper)).say("hi"))[-1]
+    assert kind_of(message) == "busy"
+    assert re.search(
+        r"takes requests again (on \d+ \w+ )?at \d\d:\d\d UTC, in 1 h 30 min: try again then", message.content
+    )
+    assert "several attempts" not in message.content
+    assert sleeper.waits == []
+    assert len(endpoint.requests) == 1
+
+
+async def test_a_stream_that_keeps_breaking_is_not_called_a_missing_connection(start, endpoint, sleeper) -> None:
+    endpoint.script(*[Cut(3, "half an answer that never ends")] * 3)
+    message = (
+        await start(handling(sleeper), model=OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url)).say(
+            "hi"
+        )
+    )[-1]
+    assert kind_of(message) == "transient"
+    assert "did not finish its answer, also when asked again" in message.content
+    assert "no connection" not in message.content
+
+
+async def test_a_silent_model_is_named_as_such_with_the_setting(start, endpoint, sleeper) -> None:
+    endpoint.script(*[Delay(2, Text("too late"))] * 2, Delay(0, Text("a word and then nothing"), between=2))
+    model = OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url, timeout=0.3, max_retries=0)
+    message = (await start(handling(sleeper), model=model).say("hi"))[-1]
+    assert kind_of(message) == "transient"
+    assert "it sent nothing for 0.3 seconds (models[].timeout in config.yaml)" in message.content
+    assert len(endpoint.requests) == 3
+
+
+async def test_what_helps_against_an_overlong_conversation_is_there_to_be_done(start, endpoint, sleeper) -> None:
+    endpoint.script(HttpError(400, {"error": {"message": "too long", "code": "context_length_exceeded"}}))
+    message = (await start(handling(sleeper)).say("hi"))[-1]
+    for way in ("larger context window", "earlier message", "new thread"):
+        assert way in message.content
+    assert "summarization" not in message.content
 
 
 async def test_our_own_wait_is_capped_and_spread(start, endpoint, sleeper) -> None:

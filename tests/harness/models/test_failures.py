@@ -125,6 +125,11 @@ def test_every_failure_is_explained_with_the_models_name_and_a_remedy(kind: Erro
         assert any(word in text for word in ("check", "Check", "Try", "try", "Start", "Rephrase", "choose"))
 
 
+def test_a_whole_day_of_waiting_is_said_with_its_date() -> None:
+    text = explain(Failure(ErrorKind.BUSY, retry_after=86400), model="m", provider="openai")
+    assert f"on {datetime.now(UTC) + timedelta(days=1):%d %B} at" in text
+
+
 def test_a_rejected_key_names_the_variable_to_check() -> None:
     assert "check OPENAI_API_KEY or models[].api_key" in explain(Failure(ErrorKind.AUTH), model="m", provider="openai")
     assert "ANTHROPIC_API_KEY" in explain(Failure(ErrorKind.AUTH), model="m", provider="anthropic")

@@ -31,28 +31,66 @@ LLM_RETRY = "llm_retry"
 STOPPED = "stopped"
 """Key in an AI message's ``additional_kwargs``: the person stopped the answer here."""
 
+LLM_WAITING = "llm_waiting"
+"""Type of the custom event which says that a model has sent nothing for ``seconds``; void with whatever comes next."""
+WAITING_EVERY = 15.0
+"""Seconds of silence, after which it is said, and again after as many."""
+
 PAUSE = 0.001
 """Seconds: long enough for a token to pass through the graph's queue, the log and the response."""
 THIRD = 3
 """The first chunk often holds nothing but the role, and the second may not have been passed on yet."""
 
 
-class FirstToken(AsyncCallbackHandler):
-    """Yields to the readers of a stream once for each answer, so that its first token is sent before the rest is read.
+class AnswerWatch(AsyncCallbackHandler):
+    """Yields to the readers of a stream once for each answer, so that its first token is sent before the rest is read,
+    and says when a model is silent.
 
     A provider may send many tokens in one packet, and they are then worked through without a break.
+
+    Args:
+        silent: called with the seconds that a model has sent nothing for.
     """
 
     run_inline = True
-    ignore_agent = ignore_chain = ignore_chat_model = ignore_custom_event = ignore_retriever = ignore_retry = True  # type: ignore[assignment]
+    ignore_agent = ignore_chain = ignore_custom_event = ignore_retriever = ignore_retry = True  # type: ignore[assignment]
 
-    def __init__(self) -> None:
+    def __init__(self, silent: Callable[[float], None]) -> None:
+        self._silent = silent
         self._tokens: dict[UUID, int] = {}
+        self._heard: dict[UUID, float] = {}
+
+    async def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: UUID, **_: Any) -> None:
+        loop = asyncio.get_running_loop()
+        self._heard[run_id] = loop.time()
+        loop.call_later(WAITING_EVERY, self._look, loop, run_id, WAITING_EVERY)
 
     async def on_llm_new_token(self, token: Any, *, run_id: UUID, **_: Any) -> None:
         count = self._tokens[run_id] = self._tokens.get(run_id, 0) + 1
+        if run_id in self._heard:
+            self._heard[run_id] = asyncio.get_running_loop().time()
         if count == THIRD:
             await asyncio.sleep(PAUSE)
+
+    async def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
+        self._heard.pop(run_id, None)
+
+    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        self._heard.pop(run_id, None)
+
+    def close(self) -> None:
+        self._heard.clear()
+
+    def _look(self, loop: asyncio.AbstractEventLoop, run_id: UUID, due: float) -> None:
+        """``due``: after so much silence it is said."""
+        if (heard := self._heard.get(run_id)) is None:
+            return
+        if (silence := loop.time() - heard) >= due:
+            self._silent(round(silence))
+            due += WAITING_EVERY
+        else:
+            due = WAITING_EVERY * (silence // WAITING_EVERY + 1)
+        loop.call_later(max(due - silence, 0.0), self._look, loop, run_id, due)
 
 
 class GraphStream:
@@ -112,12 +150,16 @@ class GraphStream:
         if "events" in self._modes:
             await self._play_events(agent, graph_input, config, given)
             return
-        stream: Any = agent.astream(graph_input, _with(FirstToken(), config), **given)
-        async with aclosing(stream):
-            async for namespace, mode, payload in stream:
-                self._take(namespace, mode, payload)
-                if mode == "updates" and not namespace and _is_answer(payload):
-                    await self._answered()
+        watch = AnswerWatch(self._emit_silence)
+        stream: Any = agent.astream(graph_input, _with(watch, config), **given)
+        try:
+            async with aclosing(stream):
+                async for namespace, mode, payload in stream:
+                    self._take(namespace, mode, payload)
+                    if mode == "updates" and not namespace and _is_answer(payload):
+                        await self._answered()
+        finally:
+            watch.close()
 
     async def _play_events(
         self, agent: Agent, graph_input: Any, config: RunnableConfig, given: Mapping[str, Any]
@@ -130,6 +172,9 @@ class GraphStream:
                     self._take(*event["data"]["chunk"])
                 else:
                     self._writer.append("events", plain(event))
+
+    def _emit_silence(self, seconds: float) -> None:
+        self._writer.append("custom", {"type": LLM_WAITING, "seconds": seconds})
 
     def emit_undone(self) -> None:
         """The run was rolled back: the thread ends where it stood before."""

@@ -29,6 +29,7 @@ PLACEHOLDER_KEY = "your-anthropic-api-key"
 OAUTH_BETAS = ("oauth-2025-04-20", "interleaved-thinking-2025-05-14")
 RETRYABLE_STREAM_ERRORS = frozenset({"overloaded_error", "api_error", "rate_limit_error", "timeout_error"})
 ALWAYS_THINKING = ("claude-fable-5", "claude-opus-5-5", "claude-sonnet-5-5")
+WHOLE_ANSWER_SECONDS = 600.0
 KEY_NAMES = ("anthropic_api_key", "api_key")
 
 
@@ -51,6 +52,8 @@ class ClaudeChatModel(ChatAnthropic):
     """Calls in all. ``max_retries``, if set instead, counts those after the first; the SDK's own retries are off."""
     retry_base_delay: float = Field(default=2.0, ge=0)
     """Seconds before the second attempt; doubles each time. ``Retry-After`` wins."""
+    default_request_timeout: float | None = Field(60, alias="timeout")
+    """Seconds to wait for the first byte, and for each further one."""
     auth_token: SecretStr | None = None
     """An OAuth or gateway token, sent as ``Authorization: Bearer`` in place of a key."""
     billing_header: str | None = None
@@ -114,7 +117,7 @@ class ClaudeChatModel(ChatAnthropic):
         **kwargs: Any,
     ) -> ChatResult:
         call = super()._generate
-        return Retrying(**self._retry_policy())(call, messages, stop, run_manager, **kwargs)
+        return Retrying(**self._retry_policy())(call, messages, stop, run_manager, **self._patient(kwargs))
 
     async def _agenerate(
         self,
@@ -124,7 +127,12 @@ class ClaudeChatModel(ChatAnthropic):
         **kwargs: Any,
     ) -> ChatResult:
         call = super()._agenerate
-        return await AsyncRetrying(**self._retry_policy())(call, messages, stop, run_manager, **kwargs)
+        return await AsyncRetrying(**self._retry_policy())(call, messages, stop, run_manager, **self._patient(kwargs))
+
+    def _patient(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Nothing comes of an answer that is not streamed before its end."""
+        chosen = "default_request_timeout" in self.model_fields_set
+        return kwargs if chosen else {"timeout": WHOLE_ANSWER_SECONDS, **kwargs}
 
     def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         opened = super()._stream
@@ -235,6 +243,8 @@ class _Answer:
                 if (code := str(detail.get("type"))) in RETRYABLE_STREAM_ERRORS:
                     text = f"The Anthropic API broke off its answer ({code}): {detail.get('message')}"
                     raise model_error(ModelAPIError, text, code=code) from error
+            if any(base.__name__ == "TimeoutException" for base in type(error).__mro__):
+                raise  # silence, not a broken connection
             # The SDK lets its HTTP client's transport errors through while it streams; that client's package was renamed.
             if any(base.__name__ == "TransportError" for base in type(error).__mro__):
                 text = f"The connection to the Anthropic API broke in the middle of an answer ({error!r})."

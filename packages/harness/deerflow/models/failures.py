@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
@@ -36,7 +36,7 @@ class _Row:
     """How a kind is recognised and explained.
 
     Args:
-        explanation: for the user, with ``{model}``, ``{key}`` and ``{wait}``.
+        explanation: for the user, with ``{model}``, ``{key}`` and ``{again}``.
         statuses: of HTTP.
         codes: error codes and types of OpenAI, Anthropic and those who copy them.
         refusal: words of a refused request (HTTP 4xx with no status of its own here).
@@ -55,11 +55,11 @@ _TOO_LONG = (
     r"context.{0,20}(length|window|size)|maximum context|prompt is too long|too many (input )?tokens|"
     r"(input|prompt|request).{0,40}(exceeds?|longer than).{0,60}(token|context|length)|上下文长度"
 )
-_AGAIN = "{model} is temporarily unavailable, also after several attempts. Try again in a moment, or choose another model.{wait}"
+_AGAIN = "{model} is temporarily unavailable{again}, or choose another model."
 _TABLE: Mapping[ErrorKind, _Row] = {
     ErrorKind.CONTEXT_LENGTH: _Row(
-        "The conversation is too long for {model}. Start a new thread, choose a model with a larger context window, "
-        "or lower summarization.trigger in config.yaml.",
+        "The conversation is too long for {model}. To go on, choose a model with a larger context window, go back to an earlier "
+        "message and continue from there, or start a new thread.",
         statuses=(413,),
         codes=("context_length_exceeded", "string_above_max_length", "request_too_large"),
         refusal=_TOO_LONG,
@@ -119,11 +119,11 @@ _TABLE: Mapping[ErrorKind, _Row] = {
 }
 
 _CLASSES = (
-    (ErrorKind.NETWORK, {"ConnectError", "ConnectionRefusedError", "gaierror", "ClientConnectorError"}),
+    (ErrorKind.NETWORK, {"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror", "ClientConnectorError"}),
     (
         ErrorKind.TRANSIENT,
         {
-            "APITimeoutError", "InternalServerError", "TimeoutException", "TimeoutError", "ReadError", "WriteError",
+            "BrokenStreamError", "APITimeoutError", "InternalServerError", "TimeoutException", "TimeoutError", "ReadError", "WriteError",
             "RemoteProtocolError", "ProtocolError", "IncompleteRead", "ConnectionError", "ClientPayloadError",
             "ServerDisconnectedError",
         },
@@ -182,11 +182,26 @@ def explain(failure: Failure, *, model: str, provider: str) -> str:
         model: the model's name as people know it.
         provider: the provider's identifier, e.g. ``openai``.
     """
+    if failure.kind is ErrorKind.TRANSIENT and failure.status is None and failure.detail:
+        return f"{model} did not finish its answer, also when asked again: {failure.detail} Try again, or choose another model."
     known = next((name for name in _PROVIDERS_WITH_KEYS if name in provider.lower()), None)
     key = f"{known.upper()}_API_KEY" if known else "the provider's key variable"
-    wait = f" It asks to wait {failure.retry_after:.0f} seconds." if failure.retry_after else ""
-    text = _TABLE[failure.kind].explanation.format(model=model, key=key, wait=wait)
+    again = ", also after several attempts. Try again in a moment"
+    if failure.retry_after:
+        again = f". It takes requests again {_clock(failure.retry_after)}: try again then"
+    text = _TABLE[failure.kind].explanation.format(model=model, key=key, again=again)
     return f"{text} The provider said: {failure.detail}" if failure.detail else text
+
+
+def _clock(seconds: float) -> str:
+    """``at 14:05 UTC, in 12 minutes``."""
+    if seconds < 120:
+        return f"in {seconds:.0f} seconds"
+    now = datetime.now(UTC)
+    when = now + timedelta(seconds=min(seconds, 366 * 86400))
+    hours, minutes = divmod(round(seconds / 60), 60)
+    wait = f"{hours} h {minutes:02} min" if hours else f"{minutes} minutes"
+    return f"{'at' if when.date() == now.date() else f'on {when:%d %B} at'} {when:%H:%M} UTC, in {wait}"
 
 
 def model_error(kind: type[ModelError], text: str, **facts: Any) -> ModelError:
@@ -229,8 +244,21 @@ def _codes_of(error: BaseException) -> set[str]:
 
 def _detail_of(error: BaseException) -> str:
     """The provider's own sentence where there is one, at most 500 characters, keys masked."""
+    if (silence := _silence(error)) is not None:
+        return f"it sent nothing for {silence:g} seconds (models[].timeout in config.yaml)."
     text = " ".join(str(_body_of(error).get("message") or error).split()) or type(error).__name__
     return _SECRETS.sub("[key]", text)[:DETAIL_LIMIT]
+
+
+def _silence(error: BaseException) -> float | None:
+    """Seconds after which the HTTP client gave up waiting for a byte."""
+    if not any(base.__name__ in ("APITimeoutError", "ReadTimeout") for base in type(error).__mro__):
+        return None
+    try:
+        request = error.request  # type: ignore[attr-defined]
+    except (AttributeError, RuntimeError):
+        return None
+    return getattr(request, "extensions", {}).get("timeout", {}).get("read")
 
 
 def _retry_after(error: BaseException) -> float | None:

@@ -47,9 +47,12 @@ else:
     from pydantic import BaseModel as _Model
 
 PATH = "/chat/completions"
-TIMEOUT = 600.0
-"""Seconds of silence; OpenAI's own default."""
-CONNECT_TIMEOUT = 30.0
+SILENCE = httpx2.Timeout(60.0, connect=30.0)
+"""How long to wait for the first byte of a stream, and for each further one, unless ``timeout`` says otherwise."""
+WHOLE_ANSWER = httpx2.Timeout(600.0, connect=30.0)
+"""For an answer that is not streamed: nothing comes before its end. OpenAI's own default."""
+CHUNK_TIMEOUT = 120.0
+"""Seconds without a chunk in a stream that is kept open with comments; LangChain's own default."""
 PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
 KEPT_BYTES = 8 * 1024 * 1024
 KEPT_TOOLS = 256
@@ -106,7 +109,9 @@ class OpenAIWire(_Model):
         given = values.get("timeout", values.get("request_timeout"))
         if given is None or isinstance(given, int | float):
             values = {name: value for name, value in values.items() if name != "request_timeout"}
-            values["timeout"] = httpx2.Timeout(TIMEOUT if given is None else given, connect=given or CONNECT_TIMEOUT)
+            values["timeout"] = SILENCE if given is None else httpx2.Timeout(given)
+            if given is not None:  # who waits longer for a byte waits longer for a chunk, too
+                values.setdefault("stream_chunk_timeout", max(given, CHUNK_TIMEOUT))
         return values
 
     # --- hooks of a provider --------------------------------------------------------------------------------------
@@ -223,6 +228,7 @@ class OpenAIWire(_Model):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        kwargs = self._patient(kwargs)
         if not self._posts_itself(self.root_client, kwargs):
             return super()._generate(messages, stop, run_manager, **kwargs)
         request = self._wire_request(messages, stop, {**kwargs, "stream": False})
@@ -239,6 +245,7 @@ class OpenAIWire(_Model):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        kwargs = self._patient(kwargs)
         if not self._posts_itself(self.root_async_client, kwargs):
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
         request = self._wire_request(messages, stop, {**kwargs, "stream": False})
@@ -247,6 +254,9 @@ class OpenAIWire(_Model):
                 PATH, cast_to=ChatCompletion, content=request.body, options=request.options
             )
         return self._result_of(completion)
+
+    def _patient(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        return {"timeout": WHOLE_ANSWER, **kwargs} if self.request_timeout == SILENCE else kwargs
 
     def _result_of(self, completion: ChatCompletion) -> ChatResult:
         """LangChain's result. Calls whose arguments are JSON, but no object, would fail the whole of it."""

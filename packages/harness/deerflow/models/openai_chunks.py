@@ -31,6 +31,10 @@ TRANSPORT_ERRORS = (httpx2.RequestError, httpx.RequestError, ssl.SSLError, anyio
 Chunk = dict[str, Any]
 
 
+class BrokenStreamError(openai.APIConnectionError):
+    """The connection was there, and ended in the middle of an answer."""
+
+
 class ChunkReader:
     """Turns the bytes of one response into chunks and knows whether the answer is whole."""
 
@@ -69,13 +73,13 @@ class ChunkReader:
         """Chunks still owed when the body has ended without ``[DONE]``.
 
         Raises:
-            openai.APIConnectionError: it broke off in the middle of the answer.
+            BrokenStreamError: it broke off in the middle of the answer.
         """
         self.done = True
         if not self._finished:
-            raise openai.APIConnectionError(
+            raise BrokenStreamError(
                 message=f"The answer from {self.response.request.url} broke off after {self.received} events: "
-                "the server or a proxy closed the connection. Trying again may help.",
+                "the server or a proxy closed the connection.",
                 request=self.response.request,
             )
         return self._last_chunks()
@@ -143,7 +147,7 @@ def read_chunks(response: httpx2.Response) -> Iterator[Chunk]:
 
     Raises:
         openai.APIError: the server reports an error inside the stream, or sends something else than a stream.
-        openai.APIConnectionError: the connection broke, or ended before the answer did.
+        BrokenStreamError: the connection broke, or ended before the answer did.
         openai.APITimeoutError: the server fell silent for longer than the client's read timeout.
     """
     reader = ChunkReader(response)
@@ -217,7 +221,7 @@ def _transport_errors(response: httpx2.Response) -> Iterator[None]:
         raise openai.APITimeoutError(request=response.request) from error
     except TRANSPORT_ERRORS as error:
         message = f"The connection to {response.request.url} broke in the middle of an answer: {error!r}"
-        raise openai.APIConnectionError(message=message, request=response.request) from error
+        raise BrokenStreamError(message=message, request=response.request) from error
 
 
 def _is_whole_document(response: httpx2.Response) -> bool:

@@ -76,7 +76,7 @@ class CodexChatModel(BaseChatModel):
     retry_base_delay: float = Field(default=2.0, ge=0)
     """Seconds before the second attempt; doubles each time. ``Retry-After`` wins."""
     base_url: str = CODEX_BASE_URL
-    timeout: float = 300
+    timeout: float = 60
     """Seconds without any byte from the endpoint."""
     originator: str = "codex_cli_rs"
     """The client kind that the endpoint expects for this kind of sign-in."""

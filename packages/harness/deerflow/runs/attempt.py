@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
-from deerflow.agents.middlewares.model_result import ERROR, is_error
+from deerflow.agents.middlewares.model_result import ERROR, cut_off, is_error
 from deerflow.config import ConfigError
 from deerflow.errors import RequestError
 from deerflow.events.graph_stream import GraphStream, emit_added
@@ -253,7 +253,8 @@ class Attempt:
         if last is not None and is_error(last):
             failure = last.additional_kwargs[ERROR]
             return Outcome(RunStatus.ERROR, str(failure["kind"]), str(failure["message"]))
-        return Outcome(RunStatus.SUCCESS, "end_turn", checkpoint_id=checkpoint_id)
+        reason = (cut_off(last) if last is not None else None) or "end_turn"
+        return Outcome(RunStatus.SUCCESS, reason, checkpoint_id=checkpoint_id)
 
     async def _arrivals(self) -> list[BaseMessage]:
         """Messages for the run, asked for before each call of the model, for which the run then waits."""
@@ -364,7 +365,7 @@ class Attempt:
             left.append((next_pending(connection, run.thread_id), due))
             return True
 
-        if not await self._writer.end({"status": ending.status.value}, close):
+        if not await self._writer.end({"status": ending.status.value, "stop_reason": ending.stop_reason}, close):
             await self.parts.runs.delivered(delivered)
             return None
         next_run_id, due = left[0]

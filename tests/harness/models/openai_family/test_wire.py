@@ -8,6 +8,7 @@ import itertools
 import json
 from typing import Any
 
+import httpx2
 import openai
 import orjson
 import pytest
@@ -162,6 +163,14 @@ async def test_a_slow_server_is_a_timeout(endpoint: ScriptedOpenAI, way: str) ->
     endpoint.script(Delay(30, Text("late")))
     with pytest.raises(openai.APITimeoutError):
         await ask(build(endpoint, timeout=0.2, max_retries=0), HELLO, way)
+
+
+def test_a_stream_may_be_silent_for_a_minute_and_a_whole_answer_for_ten() -> None:
+    model = OpenAIChatModel(model="m", api_key="k")
+    assert model.root_async_client.timeout == httpx2.Timeout(60, connect=30)
+    assert model._patient({}) == {"timeout": httpx2.Timeout(600, connect=30)}
+    assert OpenAIChatModel(model="m", api_key="k", timeout=300).stream_chunk_timeout == 300
+    assert OpenAIChatModel(model="m", api_key="k", timeout=300)._patient({}) == {}
 
 
 async def test_a_stream_that_falls_silent_is_given_up(endpoint: ScriptedOpenAI) -> None:

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
 
+CUT_OFF = {
+    "length": "The answer was cut off: the model reached its output limit. Say “go on”, or raise models[].max_tokens.",
+    "content_filter": "The answer was cut off: the provider’s content policy stopped it. Rephrase, or choose another model.",
+}
+"""By a run's stop reason."""
 KEPT_LIVE_OUTPUT = 20_000
 """Characters of a running command's output that are kept for display; its result arrives whole with the tool message."""
 
@@ -64,6 +69,7 @@ class TurnView(Protocol):
     def tool_finished(self, tool: ToolRun) -> None: ...
     def todos(self, todos: list[dict[str, Any]]) -> None: ...
     def notice(self, text: str) -> None: ...
+    def waiting(self, seconds: float | None) -> None: ...
 
 
 class Turn:
@@ -88,6 +94,7 @@ class Turn:
         self._tools: dict[str, ToolRun] = {}
         self._presented: set[str] = set()
         self._message_id: str | None = None
+        self._waiting = False
         self._texts: list[str] = []
         self._started = time.monotonic()
         self._known_messages = {message["id"] for message in known_messages if message.get("id")}
@@ -107,6 +114,10 @@ class Turn:
         return self.outcome
 
     def _feed(self, kind: str, data: Mapping[str, Any]) -> None:
+        is_silence = kind == "custom" and data.get("type") == "llm_waiting"
+        if is_silence or self._waiting:
+            self._waiting = is_silence
+            self._view.waiting(float(data.get("seconds") or 0) if is_silence else None)
         if kind == "messages-tuple" and data.get("id") in self._known_messages:
             return
         if kind == "messages-tuple" and data.get("type") == "ai":
@@ -120,6 +131,9 @@ class Turn:
         elif kind == "end":
             self.outcome.usage = dict(data.get("usage") or {})
             self.outcome.error = data.get("error")
+            if notice := CUT_OFF.get(str(data.get("stop_reason"))):
+                self._end_message()
+                self._view.notice(notice)
 
     def _assistant(self, data: Mapping[str, Any]) -> None:
         if data.get("id") != self._message_id:

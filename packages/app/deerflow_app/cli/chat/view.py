@@ -35,6 +35,7 @@ class LiveView:
         self._thinking_since: float | None = None
         self._running: dict[str, ToolRun] = {}
         self._todos: list[dict[str, Any]] = []
+        self._silent_since: float | None = None
         self._started = time.monotonic()
         self._live = Live(
             console=console,
@@ -101,6 +102,9 @@ class LiveView:
     def notice(self, text: str) -> None:
         self._transcript.notice(text)
 
+    def waiting(self, seconds: float | None) -> None:
+        self._silent_since = None if seconds is None else time.monotonic() - seconds
+
     def _end_thinking(self) -> None:
         if self._thinking_since is not None:
             seconds, self._thinking_since, self._thinking = time.monotonic() - self._thinking_since, None, ""
@@ -132,6 +136,8 @@ class LiveView:
     def _status(self) -> Text:
         now = time.monotonic()
         doing = "Thinking" if self._thinking_since is not None else "Working"
+        if self._silent_since is not None:
+            doing = f"Waiting for the model, {now - self._silent_since:.0f} s ·"
         status = Text(
             f"{FRAMES[int(now * 10) % len(FRAMES)]} {doing} ", style="accent", no_wrap=True, overflow="ellipsis"
         )
@@ -201,6 +207,10 @@ class PlainView:
 
     def notice(self, text: str) -> None:
         self._line("!", "warn", clean(text))
+
+    def waiting(self, seconds: float | None) -> None:
+        if seconds is not None:
+            self._line("…", "faint", f"Waiting for the model, {seconds:.0f} s")
 
     def _line(self, glyph: str, style: str, text: str, note: str = "") -> None:
         line = Text(f"{glyph} ", style=style).append(text, style="none").append(note, style="faint")

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, emit
-from deerflow.agents.middlewares.model_result import ERROR, finish_reason, is_empty, is_error, last_ai, reminder
+from deerflow.agents.middlewares.model_result import ERROR, cut_off, is_empty, is_error, last_ai, reminder
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
 from deerflow.models.failures import ErrorKind, Failure, classify, explain
@@ -36,7 +36,8 @@ class LLMErrorHandlingMiddleware(Middleware):
         retry_max_attempts: calls per model, the first one included.
         retry_base_delay_ms: before the second attempt; doubles with each further one.
         retry_cap_delay_ms: the longest wait of our own.
-        retry_after_cap_ms: the longest wait that a provider may ask for with ``Retry-After``.
+        retry_after_cap_ms: the longest wait that a provider may ask for with ``Retry-After``; beyond it the person is told
+            until when.
         sleep: waits seconds.
         jitter: between 0 and 1: how much of a quarter of the wait is added, so that runs do not come back together.
     """
@@ -107,7 +108,8 @@ class LLMErrorHandlingMiddleware(Middleware):
             except Exception as error:
                 failure = classify(error)
                 _log(failure, number, error)
-            if not failure.retriable or number >= self.retry_max_attempts:
+            is_late = failure.retry_after is not None and failure.retry_after * 1000 > self.retry_after_cap_ms
+            if not failure.retriable or is_late or number >= self.retry_max_attempts:
                 return failure
             wait_ms = self._delay_ms(failure, number)
             notice = f"{_model_name(request.model)} did not answer ({failure.detail}). Trying again."
@@ -117,7 +119,7 @@ class LLMErrorHandlingMiddleware(Middleware):
 
     def _delay_ms(self, failure: Failure, number: int) -> int:
         if failure.retry_after is not None:
-            return round(min(failure.retry_after * 1000, self.retry_after_cap_ms))
+            return round(failure.retry_after * 1000)
         backoff = self.retry_base_delay_ms * 2 ** (number - 1)
         return round(min(backoff * (1 + self._jitter() / 4), self.retry_cap_delay_ms))
 
@@ -153,13 +155,13 @@ async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandle
 def _refusal(message: AIMessage) -> Failure | None:
     """Why the provider kept silent on purpose, if it did."""
     refusal = message.additional_kwargs.get("refusal")
-    if refusal or finish_reason(message) in ("content_filter", "safety", "refusal", "prohibited_content", "blocklist"):
+    if refusal or cut_off(message) == "content_filter":
         return Failure(ErrorKind.CONTENT_FILTER, str(refusal or ""))
     return None
 
 
 def _why_empty(message: AIMessage) -> str:
-    if finish_reason(message) in ("length", "max_tokens"):
+    if cut_off(message) == "length":
         return "the output limit was used up before the answer began: raise models[].max_tokens."
     return ""
 

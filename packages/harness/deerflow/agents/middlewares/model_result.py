@@ -23,6 +23,9 @@ ERROR = "error"
 LOOP_STOP = "loop_stop"
 """Key in an AI message's ``additional_kwargs``: the final answer that loop detection asked for."""
 
+LIMIT_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+FILTER_REASONS = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "blocklist"})
+
 _SILENT_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 
 
@@ -105,6 +108,14 @@ def finish_reason(message: AIMessage) -> str:
     return str(
         metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason") or ""
     ).lower()
+
+
+def cut_off(message: BaseMessage) -> str | None:
+    """Why an answer is not whole: ``length`` or ``content_filter``, whatever the provider calls it; None if it is."""
+    reason = finish_reason(message) if isinstance(message, AIMessage) else ""
+    if reason in LIMIT_REASONS:
+        return "length"
+    return "content_filter" if reason in FILTER_REASONS else None
 
 
 def is_error(message: BaseMessage) -> bool:

@@ -25,7 +25,7 @@ class StreamEvent:
       message; tool results ``{type, content, name, tool_call_id, id, status}``.
     - ``values``: ``{title, messages, artifacts, todos}`` after each step.
     - ``custom``: what tools and middlewares report, untouched.
-    - ``end``: ``{usage: {input_tokens, output_tokens, total_tokens}, error}``, always last.
+    - ``end``: ``{usage: {input_tokens, output_tokens, total_tokens}, error, stop_reason}``, always last.
     """
 
     type: Literal["values", "messages-tuple", "custom", "end"]
@@ -66,11 +66,11 @@ class TurnEvents:
             elif event.method == "error":
                 self._error = {"kind": event.data["error"], "message": event.data["message"]}
             elif event.method == "end":
-                yield self.end()
+                yield self.end(event.data.get("stop_reason"))
 
-    def end(self) -> StreamEvent:
+    def end(self, stop_reason: str | None = None) -> StreamEvent:
         usage = {key: sum(counted.get(key) or 0 for counted in self._usage.values()) for key in _USAGE_KEYS}
-        return StreamEvent("end", {"usage": usage, "error": self._error})
+        return StreamEvent("end", {"usage": usage, "error": self._error, "stop_reason": stop_reason})
 
     def _delta(self, piece: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Text as it is generated. Everything that is complete only at the end of a step comes with the update."""

@@ -417,9 +417,11 @@ class DeerFlowClient:
 
     def list_models(self) -> dict[str, Any]:
         """``{models: [{name, model, display_name, description, supports_thinking, supports_reasoning_effort, ...}], token_usage}``."""
+        from deerflow.models import model_info
+
         config: AppConfig = self._workshop.harness.config
         return {
-            "models": [_model_entry(model) for model in config.models],
+            "models": [_model_entry(model) for model in model_info(config)],
             "token_usage": {"enabled": config.token_usage.enabled},
         }
 

@@ -85,6 +85,18 @@ def test_doctor_finds_a_usable_installation_usable(cli: Cli, endpoint: ScriptedO
     assert {check["area"] for check in told["checks"]} == {"System", "Configuration", "Models", "Sandbox", "Storage"}
 
 
+def test_a_server_without_a_list_of_models_is_named_with_what_to_do(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    for command in (("doctor",), ("run", "hello")):
+        ended = cli(*command)
+        assert ended.code != 0
+        said = " ".join((ended.out + ended.err).split())
+        assert "http://127.0.0.1:9/v1 did not list its models" in said
+        assert "set OPENAI_MODEL" in said
+
+
 def test_doctor_finds_a_wrong_key(cli: Cli, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deerflow_app.cli.commands.doctor.reach", _refuses)
     ended = cli("doctor")

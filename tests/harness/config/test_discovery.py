@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.config import discover_models, load_config
+from deerflow.config import AppConfig, ConfigError, discover_models, load_config
 from deerflow.config.discovery import LOCAL_SERVERS, PROVIDERS, http_probe
+from deerflow.models import create_chat_model, model_info
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -157,10 +158,24 @@ def test_a_compatible_server_is_not_asked_when_the_model_is_given() -> None:
     assert model.model == "given"
 
 
-def test_a_silent_server_leaves_a_default_model() -> None:
+def test_a_server_that_lists_nothing_is_never_answered_by_a_guess() -> None:
     (model,) = discover_models({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://u:pw@127.0.0.1:9/v1"}, http_probe)
-    assert model.model == "gpt-6.1-terra"
     assert "pw" not in str(model.discovered_from)
+    config = AppConfig(models=(model,))
+    (info,) = model_info(config)
+    assert info.name == "unnamed"
+    with pytest.raises(ConfigError) as refused:
+        create_chat_model(app_config=config)
+    for text in (str(info.problem), str(refused.value)):
+        assert "http://127.0.0.1:9/v1 did not list its models" in text
+        assert "set OPENAI_MODEL" in text
+        assert "gpt" not in text and "pw" not in text
+
+
+def test_a_slow_server_is_waited_for() -> None:
+    with server(slow) as (base_url, _):
+        models = discover_models({"OPENAI_BASE_URL": base_url}, http_probe)
+    assert [model.name for model in models] == ["late"]
 
 
 def test_openai_itself_is_not_asked() -> None:
@@ -182,7 +197,7 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
 
 
 def slow(handler: BaseHTTPRequestHandler) -> None:
-    time.sleep(1)
+    time.sleep(1.2)
     listing("late")(handler)
 
 

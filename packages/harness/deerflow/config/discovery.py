@@ -15,12 +15,16 @@ from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
+from deerflow.config.document import ConfigProblem
+from deerflow.config.env import MissingEnv
 from deerflow.config.schema import ModelConfig
 
 Probe = Callable[[str, str | None, float], Sequence[str]]
 """``probe(base_url, api_key, timeout in seconds)`` gives the ids that ``{base_url}/models`` lists; empty when nothing answers."""
 
-LOCAL_TIMEOUT, REMOTE_TIMEOUT = 0.3, 1.0
+LOCAL_TIMEOUT, REMOTE_TIMEOUT = 0.3, 10.0
+LOCAL_SILENCE = 300
+"""Seconds: a server on this machine may load a model before it answers."""
 MAX_LISTED, MAX_ANSWER = 20, 1 << 20
 DEMO_MODEL = "demo"
 
@@ -280,16 +284,27 @@ def _of_compatible_server(
 ) -> Iterator[ModelConfig]:
     """Servers that speak OpenAI's protocol are told apart by their address alone; what they hold they must say themselves."""
     listed = [model] if model else _for_chat(probe(base_url, key, REMOTE_TIMEOUT))
-    for name in listed or [OPENAI.presets[0].model]:
+    for name in listed or [_Unlisted("unnamed", ("OPENAI_MODEL",), _without_password(base_url))]:
         # Some model names would make LangChain ask the Responses API, which few but OpenAI have.
         yield _model(_plain(name), PATCHED_OPENAI, key or "none", base_url, reason, {"use_responses_api": False})
 
 
+class _Unlisted(MissingEnv):
+    """Stands for the model of a server that does not say what it holds: nobody guesses it."""
+
+    def problem(self) -> ConfigProblem:
+        return ConfigProblem(
+            f"the server {self.key} did not list its models (waited {REMOTE_TIMEOUT:.0f} seconds at most).",
+            remedy="Name one: set OPENAI_MODEL in the environment or in .env, or add it to `models` in config.yaml.",
+        )
+
+
 def _of_local_servers(probe: Probe) -> list[ModelConfig]:
+    slow = {"timeout": LOCAL_SILENCE}
     with ThreadPoolExecutor(len(LOCAL_SERVERS)) as pool:
         answers = list(pool.map(lambda server: probe(str(server.base_url), None, LOCAL_TIMEOUT), LOCAL_SERVERS))
     return [
-        _model(_plain(name), server.use, "none", server.base_url, f"{server.title} at {server.base_url}", {})
+        _model(_plain(name), server.use, "none", server.base_url, f"{server.title} at {server.base_url}", slow)
         for server, listed in zip(LOCAL_SERVERS, answers, strict=True)
         for name in _for_chat(listed)
     ]
@@ -310,8 +325,8 @@ def _model(
     preset: Preset, use: str, key: str, base_url: str | None, reason: str, settings: Mapping[str, Any]
 ) -> ModelConfig:
     entry = {
-        "name": preset.model,
-        "display_name": preset.display_name or preset.model,
+        "name": str.__str__(preset.model),
+        "display_name": preset.display_name or str.__str__(preset.model),
         "use": use,
         "model": preset.model,
         "api_key": key,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from deerflow.config.document import ConfigError, ConfigProblem, KeyPath, key_path, read_text
 
@@ -51,9 +51,7 @@ class MissingEnv(str):
     key: str
     file: Path | None
 
-    def __new__(
-        cls, reference: str, variables: Sequence[str] = (), key: str = "", file: Path | None = None
-    ) -> MissingEnv:
+    def __new__(cls, reference: str, variables: Sequence[str] = (), key: str = "", file: Path | None = None) -> Self:
         self = super().__new__(cls, reference)
         self.variables, self.key, self.file = variables, key, file
         return self

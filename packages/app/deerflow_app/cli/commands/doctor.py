@@ -31,7 +31,8 @@ from deerflow_app.cli.terminal import clean
 
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
-    from deerflow.config import AppConfig, ModelConfig
+    from deerflow.config import AppConfig
+    from deerflow.models import ModelInfo
 
 Status = Literal["ok", "warn", "bad"]
 
@@ -82,14 +83,18 @@ def check_config(client: DeerFlowClient) -> Iterator[Check]:
 
 
 def check_models(config: AppConfig) -> list[Check]:
+    from deerflow.models import model_info
+
     if not config.models:
         return [Check("Models", "none", "bad", "No model is configured.", CONNECT_A_MODEL)]
     with ThreadPoolExecutor(max_workers=8) as pool:
-        return list(pool.map(lambda model: check_model(config, model), config.models))
+        return list(pool.map(lambda model: check_model(config, model), model_info(config)))
 
 
-def check_model(config: AppConfig, model: ModelConfig) -> Check:
+def check_model(config: AppConfig, model: ModelInfo) -> Check:
     """Whether the provider's package is there, a key is set, and the endpoint answers."""
+    if model.problem:
+        return Check("Models", model.name, "bad", model.problem)
     label = f"{model.name} ({model.model})" if model.model != model.name else model.name
     if is_demo(model):
         return Check(

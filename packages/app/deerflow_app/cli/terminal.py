@@ -49,7 +49,7 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]?"  # everything else that starts with ESC
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n\r])", re.MULTILINE)
 
 
 def clean(text: str) -> str:

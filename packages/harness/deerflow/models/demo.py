@@ -28,6 +28,8 @@ from deerflow.models.reminders import is_reminder
 LABEL = "Demo model (scripted)"
 OUTPUTS = "/mnt/user-data/outputs"
 PROGRAM = "demo_analysis.py"
+MAX_REQUEST = 10_000
+"""Characters of a request that the script looks at."""
 UPLOAD = re.compile(r"Path:[ \t]*/mnt/user-data/uploads/([^\r\n]+)")
 WRITTEN = re.compile(r"^DEMO-FILES (.+)$", re.MULTILINE)
 STEPS = ("Write a small program", "Run it in the sandbox", "Check the report it wrote", "Present the report")
@@ -49,7 +51,7 @@ FAILED = f"The demo could not run its program in the sandbox, so it stops here. 
 CLOSING = f"\n\n---\n\n**{LABEL}.** These steps were fixed in advance; the figures come from the program above.\n\n{CONNECT}\n\n{NEXT}"
 
 TALK = (
-    (r"\W*(hi|hello|hey|hallo|moin|bonjour|hola|ciao|test|ping|你好|您好|help|what can you do|who are you)\W*( there| deer ?flow)?\W*$", GREETING),
+    (r"\W*+(hi|hello|hey|hallo|moin|bonjour|hola|ciao|test|ping|你好|您好|help|what can you do|who are you)(\W*+(there|deer ?flow))?\W*$", GREETING),
     (r".*(\b(thanks?|thank you|thx|danke|merci|gracias)\b|谢)", f"You are welcome! (**{LABEL}**)\n\n{NEXT}"),
     (r".*\b(connect|provider|api.?key|config|set ?up|install|real model)", f"**{LABEL}.** {CONNECT}\n\nOnce a model is there, it becomes the default and I step back."),
 )  # fmt: skip
@@ -151,7 +153,7 @@ class _Turn:
         start = people[-1] if people else 0
         request = messages[start].text if people else ""
         # The product puts facts such as uploads before what the person wrote.
-        self.request = re.sub(r"<(uploaded_files|system_reminder|current_date|memory)\b.*?</\1>", "", request, flags=re.DOTALL).strip()  # fmt: skip
+        self.request = re.sub(r"<(uploaded_files|system_reminder|current_date|memory)\b.*?</\1>", "", request[:MAX_REQUEST], flags=re.DOTALL).strip()  # fmt: skip
         self.is_first = not any(isinstance(message, AIMessage) for message in messages[:start])
         earlier = [name for index in people[:-1] for name in _uploads(messages[index])]
         attached = _uploads(messages[start]) if people else []

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 MAX_ROWS, MAX_COLUMNS = 50_000, 12
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 ID_NAME = re.compile(r"(^|[ _-])(id|index|key|no|nr)$", re.IGNORECASE)

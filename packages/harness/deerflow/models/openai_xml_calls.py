@@ -26,7 +26,7 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 TAG = re.compile(r"<(/?)(tool_call|function|parameter)(?:=([^<>]*))?>")
 INTEGER = re.compile(r"[+-]?\d+")
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 Schemas = Mapping[str, Mapping[str, Any]]
 """JSON schemas of the parameters, by tool name."""

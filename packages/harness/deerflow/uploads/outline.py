@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 MAX_OUTLINE_ENTRIES = 50
 PREVIEW_LINES = 5
-MAX_BYTES = 4 << 20
-
-_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*\s*$")
-_FENCE = re.compile(r"^ {0,3}(```|~~~)")
+MAX_BYTES, MAX_LINES = 1 << 20, 20_000
+"""How far a document is read."""
+MAX_LINE = 1000
+"""Bytes of a line that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,9 @@ class Outline:
 
 
 def extract_outline(path: Path) -> Outline:
-    """Outline of the Markdown file at ``path``; empty if it cannot be read or is a link. Reads at most 4 MiB."""
+    """Outline of the Markdown file at ``path``; empty if it cannot be read or is a link."""
     try:
-        lines = _head(path).decode("utf-8", "replace").splitlines()
+        lines = list(_lines(path))
     except OSError:
         return Outline()
     headings = list(islice(_headings(lines), MAX_OUTLINE_ENTRIES + 1))
@@ -38,16 +39,24 @@ def extract_outline(path: Path) -> Outline:
     return Outline(preview=tuple(islice((line.strip() for line in lines if line.strip()), PREVIEW_LINES)))
 
 
-def _head(path: Path) -> bytes:
+def _lines(path: Path) -> Iterator[str]:
     """The sandbox can put a link to a file of the host, or a pipe, in the place of an upload."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        return file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+        head = io.BytesIO(file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"")
+    for line in islice(head, MAX_LINES):
+        yield line[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n")
 
 
-def _headings(lines: list[str]):
+def _headings(lines: list[str]) -> Iterator[tuple[str, int]]:
     fenced = False
     for number, line in enumerate(lines, 1):
-        if _FENCE.match(line):
+        text = line.lstrip(" ")
+        if len(line) - len(text) > 3:
+            continue
+        if text.startswith(("```", "~~~")):
             fenced = not fenced
-        elif not fenced and (match := _HEADING.match(line)):
-            yield match.group(1).replace("**", "").strip(), number
+            continue
+        title = text.lstrip("#")
+        opens = not fenced and 1 <= len(text) - len(title) <= 6 and title[:1].isspace()
+        if opens and (name := title.strip().rstrip("#").rstrip().replace("**", "").strip()):
+            yield name, number

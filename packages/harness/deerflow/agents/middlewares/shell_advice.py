@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 MAX_COMMAND = 10_000
 """Characters of a command."""
+MAX_LINE = 2000
+"""Characters of one call that are looked at, and as many of its redirections: the rules take quadratic time."""
 MAX_DEPTH = 8
 """Code in strings of code, and wrappers in front of a program."""
 
@@ -35,6 +37,7 @@ class Finding(NamedTuple):
 _SHELL = r"(?:ba|z|da|k|a)?sh"
 _INTERPRETER = rf"(?:(?:python|pypy)[\d.]*|perl|ruby|node|php|lua|{_SHELL})"
 _FOREIGN = r"(?:(?:curl|wget|nc)\b|base64 (?:.* )?(?:-\w*[dD]\b|--decode)|xxd .*-r|openssl .*-d\b)"
+_FOREIGN_NEAR = _FOREIGN.replace(".*", ".{0,100}")
 _VITAL = (
     r"(?P<it>(?:/+(?:(?:home|root|etc|usr|bin|sbin|lib|lib64|var|boot|dev|proc|sys|opt|srv|mnt|mnt/skills"
     r"|mnt/user-data(?:/uploads)?)/?)?|~(?:root)?/?|\$HOME/?|\$\{HOME\}/?)\*?)(?=\s|$)"
@@ -64,12 +67,12 @@ _WARNED = [
 ]  # fmt: skip
 """What a call looks like: its name, its arguments, and behind tabs its redirections."""
 _BLOCKED_SCRIPTS = [
-    ("fork-bomb", r"(?<![\w:])([\w:]+)\s*(?:\(\s*\))?\s*\{[^}]{0,200}?(?<![\w:])\1\s*\|\s*\1\s*&", "a function that starts itself"),
-    ("fork-bomb", r"\bwhile\s+(?:true|:)\s*[;\n]\s*do\b[^\n]*[^&>]&\s*done\b", "it starts processes without end"),
+    ("fork-bomb", r"(?<![\w:])([\w:]+)\s*(?:\(\s*\))?\s*\{[^}]{0,100}?(?<![\w:])\1\s*\|\s*\1\s*&", "a function that starts itself"),
+    ("fork-bomb", r"\bwhile\s+(?:true|:)\s*[;\n]\s*do\b[^\n]{0,200}[^&>]&\s*done\b", "it starts processes without end"),
     ("remote-code", rf"(?:^|[\n;&|(])\s*\"?(?:\$\(|`)\s*(?:{_INTERPRETER}\b|{_FOREIGN})", "it runs what a command prints"),
     (
         "remote-code",
-        rf"(?<![^\s;&|(/])(?:eval|source|\.|{_INTERPRETER})(?:\s+(?:-\w*|<<<))*\s*\"?(?:[$<]\(|`)(?:[^)`]*\|)?\s*{_FOREIGN}",
+        rf"(?<![^\s;&|(/])(?:eval|source|\.|{_INTERPRETER})(?:\s+(?:-\w*|<<<)){{0,9}}\s*\"?(?:[$<]\(|`)(?:[^)`]{{0,200}}\|)?\s*{_FOREIGN_NEAR}",
         "it runs downloaded or decoded text: save it to a file, read it, then run it",
     ),
 ]  # fmt: skip
@@ -91,19 +94,19 @@ def judge(command: object) -> Finding | None:
 
 def _findings(text: str, depth: int = 0) -> Iterator[Finding]:
     strings: list[str] = []
-    bare = _without_strings(text, strings)
+    bare = _BLANKS.sub(lambda blanks: "\n" if "\n" in blanks[0] else " ", _without_strings(text, strings))
     for rule, pattern, reason in _BLOCKED_SCRIPTS:
         if re.search(pattern, bare):
             yield Finding(Verdict.BLOCK, rule, reason)
-    upstream: list[_Call] = []
+    foreign = False
     for call in _calls(bare, strings):
         for verdict, rules in ((Verdict.BLOCK, _BLOCKED), (Verdict.WARN, _WARNED)):
             for rule, pattern, reason in rules:
                 if found := re.match(pattern, call.line):
                     yield Finding(verdict, rule, reason.format(it=found["it"]))
-        upstream = [*upstream, call] if call.piped else [call]
+        foreign = (foreign and call.piped) or re.match(_FOREIGN, call.line) is not None
         if call.piped and re.fullmatch(_INTERPRETER, call.name) and call.reads_code:
-            if any(re.match(_FOREIGN, source.line) for source in upstream):
+            if foreign:
                 reason = f"a pipe into {call.name} runs downloaded or decoded text: save it to a file and read it first"
                 yield Finding(Verdict.BLOCK, "remote-code", reason)
             elif re.fullmatch(_SHELL, call.name):
@@ -116,9 +119,10 @@ def _findings(text: str, depth: int = 0) -> Iterator[Finding]:
 
 _STRING = re.compile(
     r"(?P<comment>(?<![^\s;&|(])\#[^\n]*|\[\[\s[^\n]{0,500}?\s\]\])|\\(?P<escaped>.)|'(?P<single>[^']*)'|\"(?P<double>(?:\\.|[^\"\\])*)\""
-    r"|(?<!<)<<-?[ \t]*['\"\\]?(?P<word>[A-Za-z_]\w*)['\"]?(?P<rest>[^\n]*)\n(?P<body>.*?)^\t*(?P=word)[ \t]*$",
-    re.DOTALL | re.MULTILINE,
+    r"|(?<!<)<<-?[ \t]*['\"\\]?(?P<word>[A-Za-z_]\w*+)['\"]?(?P<rest>[^\n]*+)\n",
+    re.DOTALL,
 )
+_BLANKS = re.compile(r"\s+")
 _TOKEN = re.compile(
     r"(?P<redirect>\d*(?:<<<|&>>?|[<>]&|>>|>\||<>|[<>]))(?!\()[ \t]*(?P<target>[^\s;&|()<>]*)"
     r"|(?P<pipe>\|&?(?!\|))|(?P<end>&&|\|\||[$<>]\(|[;&()\n`])|(?P<word>(?:[^\s;&|()<>`$]|\$(?!\())+)"
@@ -167,7 +171,7 @@ class _Call(NamedTuple):
     @property
     def line(self) -> str:
         redirects = (f"\t{operator}{target}" for operator, target in self.redirects if operator != "<<<")
-        return " ".join((self.name, *self.words[1:])) + "".join(redirects)
+        return (" ".join((self.name, *self.words[1:]))[:MAX_LINE] + "".join(redirects))[: 2 * MAX_LINE]
 
     @property
     def code(self) -> str:
@@ -186,17 +190,41 @@ class _Call(NamedTuple):
 
 def _without_strings(text: str, strings: list[str]) -> str:
     """``text`` with every string and here-document moved to ``strings``, which leaves a mark in its word."""
-
-    def taken(found: re.Match[str]) -> str:
-        if found["comment"] is not None or found[0] == "\\\n":
-            return " "
-        if found["double"] is not None and re.search(r"\$\(|`", found["double"]):
-            return found["double"]
-        strings.append(next(found[name] for name in ("single", "double", "body", "escaped") if found[name] is not None))
+    text = re.sub("[\ue000\ue001]", "", text)
+    kept, position, ends = [], 0, _document_ends(text)
+    while found := _STRING.search(text, position):
+        kept.append(text[position : found.start()])
+        position, held = (
+            found.end(),
+            next((found[name] for name in ("single", "escaped") if found[name] is not None), None),
+        )
+        if found["word"]:
+            after = [end for end in ends.get(found["word"], ()) if end[0] >= position][:1]
+            if not after:
+                kept.append("<<")
+                position = found.start() + 2
+                continue
+            held, position = text[position : after[0][0]], after[0][1]
+        elif found["comment"] is not None or found[0] == "\\\n":
+            kept.append(" ")
+            continue
+        elif found["double"] is not None:
+            held = found["double"]
+            if "$(" in held or "`" in held:
+                kept.append(held)
+                continue
+        strings.append(held or "")
         mark = f"\ue000{len(strings) - 1}\ue001"
-        return f"<<< {mark} {found['rest']}" if found["word"] else mark
+        kept.append(f"<<< {mark} {found['rest']}" if found["word"] else mark)
+    return "".join(kept) + text[position:]
 
-    return _STRING.sub(taken, re.sub("[\ue000\ue001]", "", text))
+
+def _document_ends(text: str) -> dict[str, list[tuple[int, int]]]:
+    """Where lines stand that may end a here-document, by their word: start and end."""
+    ends: dict[str, list[tuple[int, int]]] = {}
+    for line in re.finditer(r"^\t*(\w+)[ \t]*$", text, re.MULTILINE):
+        ends.setdefault(line[1], []).append(line.span())
+    return ends
 
 
 def _calls(bare: str, strings: list[str]) -> Iterator[_Call]:

@@ -1,0 +1,116 @@
+"""Foreign text, 100 kB of the worst, takes linear time wherever a regular expression meets it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from deerflow.agents.middlewares import shell_advice
+from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
+from deerflow.features.ask import without_thoughts
+from deerflow.models.demo import _Turn
+from deerflow.models.demo_analysis import parse_number
+from deerflow.models.failures import classify
+from deerflow.models.mindie_provider import FENCED
+from deerflow.models.openai_xml_calls import NUMBER, TAG
+from deerflow.models.patched_minimax import THINK
+from deerflow.sandbox.egress.policy import normal_host
+from deerflow.sandbox.files.glob import GlobPattern
+from deerflow.storage.search import _WORD
+from deerflow.uploads.outline import extract_outline
+from deerflow_app.cli.terminal import clean
+
+SIZE = 100_000
+
+
+class TooSlow(AssertionError):
+    """More processor time than a hundred linear passes take."""
+
+
+@contextmanager
+def linear() -> Iterator[None]:
+    """Two seconds of processor time: a linear pass over 100 kB takes some milliseconds, a quadratic one a minute."""
+
+    def over(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 2)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _full(pattern: str, size: int = SIZE) -> str:
+    return (pattern * size)[:size]
+
+
+def _demo(text: str) -> None:
+    tools = {"bash": {"command": "string"}}
+    _Turn([HumanMessage("a"), AIMessage("b"), HumanMessage(text)], tools, "").reply()
+    _Turn([HumanMessage(text)], {}, "").reply()
+
+
+def _host(text: str) -> None:
+    with pytest.raises(ValueError):
+        normal_host(text)
+
+
+READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
+    "failures": (lambda text: classify(RuntimeError(text)), ["sk-", "bearer ", "api key ", "insufficient ", "AIza"]),
+    "thoughts": (without_thoughts, ["<think>", "<think></think>"]),
+    "fences": (FENCED.split, ["```", "`", "``` "]),
+    "minimax": (THINK.findall, ["<think>", "<think> ", "</think> "]),
+    "tags": (TAG.findall, ["<function=", "<", "<parameter"]),
+    "numbers": (lambda text: (NUMBER.fullmatch(text + "x"), parse_number(text + "x", ",")), ["1", "1.", "1,111", "1e1"]),
+    "search": (_WORD.findall, ["a", "_", "a_", "日"]),
+    "terminal": (clean, ["a", "a\r", "\r", "\x1b[0", "\x1b]", "\x1bP", "\n"]),
+    "cards": (lambda text: re.search(r"^Exit Code: (\d+)\s*\Z", text, re.M), ["Exit Code: 1\n", "Exit Code: 1 "]),
+    "unknown arguments": (_INVOCATION_ERROR.fullmatch, ["Error invoking tool '", " with error:"]),
+    "demo": (_demo, ["<memory ", "- ", "hi ", "title a.", "memory", "create "]),
+    "hosts": (_host, ["a", "a.", "a-"]),
+    "globs": (lambda text: GlobPattern("*a*a*a*a*b").step(GlobPattern("*a*a*a*a*b").start(), text[:255]), ["a"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reader", "piece"), [(name, piece) for name, (_, pieces) in READERS.items() for piece in pieces]
+)
+def test_what_reads_foreign_text_does_so_in_linear_time(reader: str, piece: str):
+    read, _ = READERS[reader]
+    for text in (_full(piece), _full(piece) + "\x01", piece + _full(" ") + "\x01"):
+        with linear():
+            read(text)
+
+
+@pytest.mark.parametrize("line", ["# ", "# x ", "#", " ", "\n", "# x\n", "```\n", "# #", "#\t"])
+def test_the_outline_of_any_document_takes_linear_time(tmp_path: Path, line: str):
+    document = tmp_path / "a.md"
+    for text in (_full(line), f"# x{_full(' ')}y", f"# x{_full(' #')}y", _full(line, 4 << 20)):
+        document.write_text(text)
+        with linear():
+            assert len(extract_outline(document).entries) <= 50
+
+
+COMMANDS = ["|sh", "<<A\n", "<<A ", "A\n<<A\n", "a;", "a ", "a {", "while :;do", '"$(', "`", '"\\"', 'eval "$(', "rm -r a/ ",
+            "sudo ", "env ", "a>", "[[ ", "eval - ", "chmod -a ", "\t<", "dd x", "if ", "python -m pip "]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", COMMANDS)
+def test_advice_about_a_command_takes_linear_time(piece: str):
+    with linear():
+        for text in (_full(piece, 9_900), piece + _full(" ", 9_900), f"<<- 'A{_full(piece, 9_900)}"):
+            shell_advice.judge(text)
+
+
+def test_a_here_document_without_an_end_hides_nothing():
+    assert shell_advice.judge("cat <<A\nrm -rf /\n") is not None
+    assert shell_advice.judge("cat <<A\nrm -rf /\nA\n") is None

@@ -37,7 +37,7 @@ test("files that are too large or too many are refused with the reason, and the 
 
   const more = Array.from({ length: 20 }, (_, i) => `note-${String(i + 1).padStart(2, "0")}.txt`);
   await attach(page, files(Object.fromEntries(more.map((name) => [name, 10]))));
-  await expect(page.getByText("note-20.txt: a message takes 20 files.")).toBeVisible();
+  await expect(page.getByText("19 of 20 files added: a message takes 20.")).toBeVisible();
   await expect(attached(page)).toHaveCount(20);
 
   await chat.ask('bash echo "$(ls /mnt/user-data/uploads | wc -l) arrived"');

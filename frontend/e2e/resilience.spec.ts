@@ -43,3 +43,92 @@ test("a message that cannot be sent is not lost", async ({ page, chat }) => {
   await expect(page.getByText("Thread is busy.").first()).toBeVisible();
   await expect(chat.field).toHaveValue("keep me");
 });
+
+/** How often the person is seen to have said it, after a reload. */
+const timesSaid = async (chat: Chat, text: string) => {
+  await chat.page.reload();
+  await chat.sees(text);
+  return chat.log.getByText(text, { exact: true }).count();
+};
+
+for (const place of ["a new conversation", "one that goes on"]) {
+  test(`what is said without a network in ${place} is kept, and sent once when it is back`, async ({
+    page,
+    chat,
+  }) => {
+    if (place !== "a new conversation") await chat.ask("hello");
+    else await chat.field.waitFor();
+    await page.context().setOffline(true);
+    await chat.say("hello again");
+    await expect(page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+    await chat.say("hello last");
+    await page.context().setOffline(false);
+    await expect(page.getByText("Not sent yet")).toBeHidden();
+    await expect(page).toHaveURL(/\/chats\/.+/);
+    await chat.done();
+    expect(await timesSaid(chat, "hello again")).toBe(1);
+    expect(await timesSaid(chat, "hello last")).toBe(1);
+  });
+}
+
+test("what is said while the server is down is sent when it is back, and can be taken back before", async ({
+  model,
+  browser,
+}) => {
+  const gateway = await new Gateway(model.url).start();
+  const context = await browser.newContext();
+  try {
+    await signIn(context, gateway.url);
+    const chat = new Chat(await context.newPage());
+    await chat.page.goto(`${gateway.url}/chats`);
+    await chat.ask("hello");
+    await gateway.kill();
+    await chat.say("hello one");
+    await expect(chat.page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+    await chat.stop.click();
+    await expect(chat.field).toHaveValue("hello one");
+    await chat.field.fill("hello two");
+    await chat.field.press("Enter");
+    await expect(chat.page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+    await gateway.start();
+    await expect(chat.page.getByText("Not sent yet")).toBeHidden();
+    await chat.done();
+    expect(await timesSaid(chat, "hello two")).toBe(1);
+    await expect(chat.log.getByText("hello one", { exact: true })).toBeHidden();
+  } finally {
+    await context.close();
+    await gateway.stop();
+  }
+});
+
+test("a message that arrived, but whose answer was lost, is not sent twice", async ({ page, chat }) => {
+  await chat.ask("hello");
+  let lost = 0;
+  await page.route("**/runs", async (route) => {
+    if (route.request().method() !== "POST" || lost > 0) return route.continue();
+    lost += 1;
+    await route.fetch();
+    return route.abort();
+  });
+  await chat.say("hello once");
+  await expect(page.getByText("Not sent yet")).toBeHidden();
+  await chat.done();
+  expect(lost).toBe(1);
+  await chat.page.reload();
+  await chat.sees("hello once");
+  await expect(chat.log.getByText("hello once", { exact: true })).toHaveCount(1);
+});
+
+test("what could not be sent before the page was closed stands in the field again", async ({
+  page,
+  chat,
+}) => {
+  await chat.ask("hello");
+  await page.route("**/runs", (route) =>
+    route.request().method() === "POST" ? route.abort() : route.continue(),
+  );
+  await chat.say("precious words");
+  await expect(page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+  await page.reload();
+  await expect(chat.field).toHaveValue("precious words");
+});

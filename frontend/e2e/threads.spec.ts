@@ -113,6 +113,17 @@ test("the palette opens settings and finds conversations by keyboard alone", asy
   await expect(page.getByRole("dialog", { name: "Keyboard shortcuts" })).toBeVisible();
 });
 
+test("Escape gives the focus back to where it was before the palette", async ({ page, chat }) => {
+  await chat.field.fill("half a thought");
+  for (const key of ["ControlOrMeta+k", "ControlOrMeta+/"]) {
+    await page.keyboard.press(key);
+    await expect(page.getByRole("dialog")).toBeVisible();
+    await page.keyboard.press("Escape");
+    await expect(page.getByRole("dialog")).toBeHidden();
+    await expect(chat.field).toBeFocused();
+  }
+});
+
 test("an unknown conversation and an unknown page say so", async ({ page, gateway }) => {
   await page.goto(`${gateway.url}/chats/00000000-0000-4000-8000-000000000000`);
   await expect(page.getByText("This conversation does not exist")).toBeVisible();

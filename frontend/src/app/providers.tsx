@@ -5,13 +5,13 @@ import dynamic from "next/dynamic";
 import { useState, type ReactNode } from "react";
 import { LocaleProvider } from "@/i18n";
 import { ApiError } from "@/lib/http";
+import { Toaster } from "@/ui/toast";
 
 // Not needed to show a page, so they come after it.
 const SessionExpiredDialog = dynamic(
   () => import("@/features/auth").then((auth) => auth.SessionExpiredDialog),
   { ssr: false },
 );
-const Toaster = dynamic(() => import("sonner").then((sonner) => sonner.Toaster), { ssr: false });
 
 /** Only what may work the next time is asked again. */
 const worthRetrying = (count: number, error: Error) =>
@@ -27,7 +27,7 @@ export function Providers({ children }: { children: ReactNode }) {
         <QueryClientProvider client={client}>
           {children}
           <SessionExpiredDialog />
-          <Toaster position="top-center" />
+          <Toaster />
         </QueryClientProvider>
       </LocaleProvider>
     </ThemeProvider>

@@ -37,6 +37,10 @@ export function setWords(inLocale: typeof words) {
   words = inLocale;
 }
 
+/** Nothing answered; 502 to 504 come from a proxy in front of a server that is not there. */
+export const isUnreachable = (error: unknown) =>
+  error instanceof ApiError && (error.status === 0 || (error.status >= 502 && error.status <= 504));
+
 const unreachable = () => new ApiError(words.unreachable, 0, "unreachable");
 
 const expired = new Set<() => void>();

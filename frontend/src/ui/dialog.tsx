@@ -1,7 +1,7 @@
 "use client";
 import { X } from "lucide-react";
 import { Dialog as Primitive } from "radix-ui";
-import type { ComponentProps } from "react";
+import { useState, type ComponentProps } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { Button } from "./button";
@@ -16,13 +16,25 @@ export interface DialogContentProps extends ComponentProps<typeof Primitive.Cont
   closable?: boolean;
 }
 
+/** Radix gives the focus back to a dialog's trigger only; without one it would be lost. */
+export function FocusedContent(props: ComponentProps<typeof Primitive.Content>) {
+  const [before] = useState(() => document.activeElement); // it mounts when the dialog opens
+  const giveBack = (event: Event) => {
+    if (!(before instanceof HTMLElement) || before === document.body) return;
+    event.preventDefault();
+    const elsewhere = document.activeElement && document.activeElement !== document.body;
+    if (!elsewhere) before.focus({ preventScroll: true });
+  };
+  return <Primitive.Content onCloseAutoFocus={giveBack} {...props} />;
+}
+
 /** Needs a DialogTitle inside. On a phone it sits at the lower edge. */
 export function DialogContent({ className, children, closable = true, ...rest }: DialogContentProps) {
   const t = useT("common");
   return (
     <Primitive.Portal>
       <Primitive.Overlay className={backdrop} />
-      <Primitive.Content
+      <FocusedContent
         className={cn(
           "fixed inset-x-0 bottom-0 z-50 mx-auto flex max-h-[92dvh] w-full flex-col gap-4 overflow-y-auto rounded-t-2xl bg-popover p-5 pb-[max(1.25rem,env(safe-area-inset-bottom))] text-popover-foreground shadow-float duration-200 outline-none data-[state=closed]:animate-out data-[state=closed]:fade-out-0 data-[state=open]:animate-in data-[state=open]:fade-in-0 data-[state=open]:slide-in-from-bottom-2 sm:top-1/2 sm:bottom-auto sm:max-w-md sm:-translate-y-1/2 sm:rounded-2xl sm:p-6",
           className,
@@ -42,7 +54,7 @@ export function DialogContent({ className, children, closable = true, ...rest }:
             </Button>
           </Primitive.Close>
         )}
-      </Primitive.Content>
+      </FocusedContent>
     </Primitive.Portal>
   );
 }

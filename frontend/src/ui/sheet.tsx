@@ -5,6 +5,7 @@ import type { ComponentProps } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { Button } from "./button";
+import { FocusedContent } from "./dialog";
 import { backdrop } from "./layer";
 
 export const Sheet = Primitive.Root;
@@ -35,7 +36,7 @@ export function SheetContent({
   return (
     <Primitive.Portal>
       <Primitive.Overlay className={backdrop} />
-      <Primitive.Content
+      <FocusedContent
         className={cn(
           "fixed z-50 flex flex-col bg-background duration-200 ease-calm outline-none data-[state=closed]:animate-out data-[state=open]:animate-in",
           SIDES[side],
@@ -56,7 +57,7 @@ export function SheetContent({
             </Button>
           </Primitive.Close>
         )}
-      </Primitive.Content>
+      </FocusedContent>
     </Primitive.Portal>
   );
 }

@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Check, Send } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { shortcutLabel } from "@/lib/shortcuts";
 import { Button } from "@/ui/button";

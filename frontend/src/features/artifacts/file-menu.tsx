@@ -1,7 +1,7 @@
 "use client";
 import { Code, Copy, Download, Ellipsis, ExternalLink, Eye, Link2, Pencil, WrapText } from "lucide-react";
 import { useRef, useState } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { useStored } from "@/lib/storage";
 import { copyText } from "@/ui/copy-button";

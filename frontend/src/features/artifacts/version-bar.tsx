@@ -1,6 +1,6 @@
 "use client";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useLocale, useT } from "@/i18n";
 import { formatRelativeTime } from "@/lib/format";
 import { Button } from "@/ui/button";

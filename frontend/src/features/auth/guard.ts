@@ -1,4 +1,4 @@
-import { ApiError } from "@/lib/http";
+import { ApiError, isUnreachable } from "@/lib/http";
 import type { SetupStatus } from "./wire";
 
 export type Decision =
@@ -32,10 +32,6 @@ export function decide({ known, error, setup, setupError, here }: GuardFacts): D
 }
 
 export const isUnauthenticated = (error: unknown) => error instanceof ApiError && error.status === 401;
-
-/** 502 to 504 come from a proxy in front of a server that is not there. */
-export const isUnreachable = (error: unknown) =>
-  error instanceof ApiError && (error.status === 0 || (error.status >= 502 && error.status <= 504));
 
 export const loginPath = (here: string) =>
   here === "/" || here === "/chats" ? "/login" : `/login?next=${encodeURIComponent(here)}`;

@@ -9,7 +9,7 @@ import { Button } from "@/ui/button";
 import { AuthFrame } from "./auth-frame";
 import { EmailField } from "./email-field";
 import { FormError } from "./form-error";
-import { isUnreachable } from "./guard";
+import { isUnreachable } from "@/lib/http";
 import { PasswordField } from "./password-field";
 import { isAcceptable } from "./password-rules";
 import { Unreachable } from "./unreachable";

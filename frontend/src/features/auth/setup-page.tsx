@@ -9,7 +9,7 @@ import { Label } from "@/ui/label";
 import { AuthFrame } from "./auth-frame";
 import { EmailField } from "./email-field";
 import { FormError } from "./form-error";
-import { isUnreachable } from "./guard";
+import { isUnreachable } from "@/lib/http";
 import { PasswordField } from "./password-field";
 import { isAcceptable } from "./password-rules";
 import { Unreachable } from "./unreachable";

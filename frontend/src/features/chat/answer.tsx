@@ -1,7 +1,7 @@
 "use client";
 import { CircleStop, RefreshCw } from "lucide-react";
 import { useState } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { FileCard } from "@/features/artifacts";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";

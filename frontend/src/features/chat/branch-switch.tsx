@@ -1,6 +1,6 @@
 "use client";
 import { ChevronLeft, ChevronRight } from "lucide-react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { IconButton } from "@/ui/icon-button";
 import { useChat } from "./chat-context";

@@ -1,7 +1,7 @@
 "use client";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ThumbsDown, ThumbsUp } from "lucide-react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { threadApi } from "@/lib/api";

@@ -20,7 +20,7 @@ const CHANNELS = ["updates", "lifecycle", "input", "messages", "custom"];
 const SILENCE = 16_000;
 /** Events of so many milliseconds are handed over together: nobody reads faster than a screen draws. */
 const TOGETHER = 33;
-const WAITS = [300, 1000, 2000, 4000, 8000];
+export const WAITS = [300, 1000, 2000, 4000, 8000];
 
 /** Returns how to stop. `since` is the position after which to begin; 0: from the start. */
 export function follow(threadId: string, since: number, follower: Follower): () => void {
@@ -104,7 +104,7 @@ export function eventsIn(text: string): ProtocolEvent[] {
 }
 
 /** Waits, but not longer than until the network is back. */
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);

@@ -11,7 +11,7 @@ import { BranchSwitch } from "./branch-switch";
 import { useChat } from "./chat-context";
 import { isPicture, pictureUrl } from "@/lib/files";
 import { QuestionEditor } from "./question-editor";
-import type { FileRef, Turn } from "./turns";
+import type { FileRef, Sending, Turn } from "./turns";
 
 /** Longer messages are cut, and open. */
 const LONG = 1200;
@@ -36,10 +36,10 @@ export function Question({ turn, question, busy }: QuestionProps) {
     <div className="group/question flex flex-col items-end gap-0.5">
       <h2 className="sr-only">{t("you")}</h2>
       <Attachments files={question.files} images={question.images} />
-      {question.text && <Bubble text={question.text} sending={question.sending} />}
+      {question.text && <Bubble text={question.text} sending={question.sending !== false} />}
       <div className="-mb-1 flex h-7 items-center pointer-coarse:h-10">
         {question.sending ? (
-          <span className="pr-1 text-xs text-muted-foreground">{t("sending")}</span>
+          <SendingMark sending={question.sending} />
         ) : (
           <>
             <div className="flex items-center opacity-0 transition-opacity group-focus-within/question:opacity-100 group-hover/question:opacity-100 pointer-coarse:opacity-100">
@@ -60,6 +60,24 @@ export function Question({ turn, question, busy }: QuestionProps) {
         )}
       </div>
     </div>
+  );
+}
+
+/** What a message waits for. Nothing is said of the moment that it usually takes. */
+function SendingMark({ sending }: { sending: Exclude<Sending, false> }) {
+  const t = useT("chat.question");
+  return (
+    <span
+      role="status"
+      className={cn(
+        "pr-1 text-xs text-muted-foreground",
+        sending === "offline"
+          ? "text-warning"
+          : "animate-in fade-in-0 [animation-delay:400ms] [animation-fill-mode:backwards]",
+      )}
+    >
+      {t(`waits.${sending}`)}
+    </span>
   );
 }
 

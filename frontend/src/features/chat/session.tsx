@@ -29,7 +29,8 @@ export type { Outgoing } from "./thread-session";
 export interface Queued {
   runId: string;
   text: string;
-  createdAt: string;
+  /** It waits for the server to be reached again. */
+  unsent: boolean;
 }
 
 export interface Session {
@@ -88,7 +89,7 @@ function useThread(threadId: string | null): Session {
   useEffect(() => {
     if (threadId === draftThreadId()) renewDraftThread(); // what was to begin has begun
   }, [threadId]);
-  const { phase, loadError, connection, thread, pending, exists } = useSyncExternalStore(
+  const { phase, loadError, connection, thread, pending, unsent, exists } = useSyncExternalStore(
     live.subscribe,
     live.getSnapshot,
     live.getSnapshot,
@@ -163,9 +164,15 @@ function useThread(threadId: string | null): Session {
     todos: thread.todos,
     title: title.data ?? thread.title,
     interrupts: running ? [] : thread.waitingFor.map(interruptOf),
-    queued: thread.running
-      ? runs.data.flatMap((run) => (isQueued(run, turns.at(-1)) ? [queuedOf(run)] : [])).reverse()
-      : [],
+    queued: [
+      ...(thread.running
+        ? runs.data.filter((run) => isQueued(run, turns.at(-1))).map(queuedOf)
+        : []
+      ).reverse(),
+      ...unsent
+        .filter(({ id }) => pending.every((one) => one.id !== id))
+        .map(({ id, text }) => ({ runId: id, text, unsent: true })),
+    ],
     retrying: thread.retry,
     context:
       thread.contextUsed === null
@@ -186,6 +193,7 @@ function useThread(threadId: string | null): Session {
       await live.steer(text);
     },
     async stop() {
+      if (unsent.some(({ id }) => live.withdraw(id))) return;
       const newest = await queries.fetchQuery({
         queryKey: keys.runs(live.id),
         queryFn: () => api.runs(live.id),
@@ -197,6 +205,7 @@ function useThread(threadId: string | null): Session {
       void queries.invalidateQueries({ queryKey: keys.runs(live.id) });
     },
     async cancelQueued(runId) {
+      if (live.withdraw(runId)) return;
       await live.stopRun(runId);
       void queries.invalidateQueries({ queryKey: keys.runs(live.id) });
     },
@@ -229,7 +238,7 @@ const isQueued = (run: api.Run, last: Turn | undefined) =>
 const queuedOf = (run: api.Run): Queued => ({
   runId: run.run_id,
   text: run.first_human_message ?? "",
-  createdAt: run.created_at,
+  unsent: false,
 });
 
 /** One session for each thread that this page shows; that of a new conversation stays when the thread gets its address. */

@@ -1,9 +1,9 @@
 /** One thread as this browser sees it: loaded once, followed from there on, and what was sent but not heard back yet. */
-import { thread, threadApi, type Run } from "@/lib/api";
-import { ApiError, http } from "@/lib/http";
+import { runs, thread, threadApi, type Run } from "@/lib/api";
+import { ApiError, http, isUnreachable } from "@/lib/http";
 import type { RunSettings } from "@/lib/run-settings";
 import { uuid } from "@/lib/uuid";
-import { follow } from "./protocol";
+import { follow, pause, WAITS } from "./protocol";
 import {
   cutBefore,
   EMPTY,
@@ -13,7 +13,7 @@ import {
   type Values,
   type WaitingFor,
 } from "./thread-state";
-import type { FileRef, Said } from "./turns";
+import type { FileRef, Said, Sending } from "./turns";
 
 export interface Outgoing {
   text: string;
@@ -29,6 +29,8 @@ export interface Snapshot {
   thread: ThreadState;
   /** Sent, and not yet in the thread. */
   pending: readonly Said[];
+  /** Of these, and of what is to follow the run on its way: what waits for the server to be reached again. */
+  unsent: readonly Said[];
   /** The thread has been there before this browser spoke to it, or does now. */
   exists: boolean;
 }
@@ -39,6 +41,7 @@ const NEW: Snapshot = {
   connection: "live",
   thread: EMPTY,
   pending: [],
+  unsent: [],
   exists: false,
 };
 
@@ -48,6 +51,9 @@ export class ThreadSession {
   private stopFollowing: (() => void) | null = null;
   private loading: AbortController | null = null;
   private users = 0;
+  private readonly withdrawals = new Map<string, AbortController>();
+  /** Messages go out in the order in which they were said. */
+  private line: Promise<unknown> = Promise.resolve();
 
   /** `fresh`: the thread is not there yet; it begins with the first message. */
   constructor(
@@ -87,7 +93,7 @@ export class ThreadSession {
           ...loaded(found.values as Values, waitingFor, running),
           endings: this.snapshot.thread.endings + 1,
         },
-        pending: [],
+        pending: this.snapshot.pending.filter(({ sending }) => sending === "offline"),
       });
       if (!loading.signal.aborted) this.follow(found.stream_position);
     } catch (error) {
@@ -97,7 +103,10 @@ export class ThreadSession {
     }
   };
 
-  /** Starts a run with the message; it waits for its turn while another one is on its way. Throws ApiError. */
+  /**
+   * Starts a run with the message; it waits for its turn while another one is on its way. While the server cannot be reached
+   * the message waits for that, if it says something new. Throws ApiError; its code is `withdrawn` after {@link withdraw}.
+   */
   async send(
     message: Outgoing,
     settings: RunSettings,
@@ -110,15 +119,18 @@ export class ThreadSession {
       const cut = place.insteadOf ? cutBefore(before.thread, place.insteadOf) : before.thread;
       this.set({ thread: { ...cut, waitingFor: [] }, pending: [...before.pending, sending(id, message)] });
     }
+    const body = {
+      assistant_id: "lead_agent",
+      if_not_exists: "create",
+      input: { messages: [wire(id, message)] },
+      context: contextOf(settings),
+      multitask_strategy: place.checkpointId ? "interrupt" : "enqueue",
+      ...(place.checkpointId ? { checkpoint_id: place.checkpointId } : {}),
+    };
     try {
-      await http.post(threadApi(this.id, "/runs"), {
-        assistant_id: "lead_agent",
-        if_not_exists: "create",
-        input: { messages: [wire(id, message)] },
-        context: contextOf(settings),
-        multitask_strategy: place.checkpointId ? "interrupt" : "enqueue",
-        ...(place.checkpointId ? { checkpoint_id: place.checkpointId } : {}),
-      });
+      if (place.checkpointId) await http.post(threadApi(this.id, "/runs"), body);
+      else await (this.line = this.line.catch(() => {}).then(() => this.deliver(id, message, body)));
+      this.mark(id, "accepted");
     } catch (error) {
       const { waitingFor } = before.thread;
       this.set({
@@ -131,6 +143,53 @@ export class ThreadSession {
       this.set({ exists: true });
       this.follow(0);
     }
+  }
+
+  private async deliver(id: string, message: Outgoing, body: object) {
+    const withdrawal = new AbortController();
+    this.withdrawals.set(id, withdrawal);
+    try {
+      for (let failures = 0; ; failures += 1) {
+        try {
+          // The answer may have been lost, not the message: what has arrived is not sent twice.
+          if (failures === 0 || !(await this.hasArrived(id)))
+            await http.post(threadApi(this.id, "/runs"), body);
+          return;
+        } catch (error) {
+          if (!isUnreachable(error)) throw error;
+        }
+        this.mark(id, "offline");
+        const others = this.snapshot.unsent.filter((one) => one.id !== id);
+        this.set({ unsent: [...others, sending(id, message)] });
+        await pause(WAITS[Math.min(failures, WAITS.length - 1)]!, withdrawal.signal);
+        if (withdrawal.signal.aborted) throw new ApiError("", 0, "withdrawn");
+      }
+    } finally {
+      this.withdrawals.delete(id);
+      this.set({ unsent: without(this.snapshot.unsent, id) });
+    }
+  }
+
+  private async hasArrived(id: string): Promise<boolean> {
+    try {
+      const [known, here] = await Promise.all([runs(this.id), thread(this.id)]);
+      const begun = known.flatMap(({ kwargs }) => messagesOf(kwargs.input));
+      return [...begun, ...messagesOf(here.values)].some((message) => message.id === id);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return false;
+      throw error;
+    }
+  }
+
+  /** Takes a message back that waits for the server; false if it does not, or not any more. */
+  withdraw(id: string): boolean {
+    if (!this.snapshot.unsent.some((one) => one.id === id)) return false;
+    this.withdrawals.get(id)?.abort();
+    return true;
+  }
+
+  private mark(id: string, sending: Sending) {
+    this.set({ pending: this.snapshot.pending.map((one) => (one.id === id ? { ...one, sending } : one)) });
   }
 
   /** Hands a message to the run on its way. ApiError 409 `not_running`: there is none. */
@@ -232,7 +291,9 @@ const sending = (id: string, { text, files }: Outgoing): Said => ({
   files: files ?? [],
   usage: null,
   runId: null,
-  sending: true,
+  sending: "now",
 });
+
+const messagesOf = (values: unknown) => (values as { messages?: { id?: string }[] } | null)?.messages ?? [];
 
 const without = (pending: readonly Said[], id: string) => pending.filter((message) => message.id !== id);

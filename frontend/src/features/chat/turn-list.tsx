@@ -3,7 +3,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown } from "lucide-react";
 import { Suspense, useEffect, useRef, useState, type ReactNode, type RefObject, type UIEvent } from "react";
 import { afterPage } from "@/lib/after-page";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useRunSettings } from "@/lib/run-settings";
 import { useT } from "@/i18n";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";

@@ -45,13 +45,15 @@ export interface TokenUsage {
   cost: number | null;
 }
 
+/** On its way; `offline`: until the server can be reached again; `accepted`: its run has not begun. false: in the thread. */
+export type Sending = false | "now" | "offline" | "accepted";
+
 export interface Question {
   id: string;
   text: string;
   files: FileRef[];
   images: string[];
-  /** Not yet acknowledged by the server. */
-  sending: boolean;
+  sending: Sending;
 }
 
 export interface Turn {
@@ -92,7 +94,7 @@ export interface Said {
   files: FileRef[];
   usage: Omit<TokenUsage, "cost"> | null;
   runId: string | null;
-  sending: boolean;
+  sending: Sending;
 }
 
 /** What is known of a run besides its messages. */
@@ -172,7 +174,7 @@ function groupsOf(messages: readonly Said[]): Said[][] {
 /** A message of the run that is on its way steers it; every other one asks something new. */
 function beginsTurn(message: Said, group: readonly Said[]): boolean {
   const run = group[0]?.runId;
-  return message.sending || !message.runId || message.runId !== run;
+  return message.sending !== false || !message.runId || message.runId !== run;
 }
 
 function turnOf(group: readonly Said[], last: boolean, around: Surroundings): Turn {

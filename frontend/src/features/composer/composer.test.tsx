@@ -6,6 +6,7 @@ import { SessionContext, type Session } from "@/features/chat";
 import { LocaleProvider } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { keys } from "@/lib/keys";
+import { Toaster } from "@/ui/toast";
 import { TooltipProvider } from "@/ui/tooltip";
 import { Composer } from "./composer";
 import { fillComposer } from "@/lib/compose";
@@ -18,7 +19,7 @@ vi.mock("next/navigation", () => ({
 
 const said = (id: string, text: string) => ({
   id,
-  question: { id, text, files: [], images: [], sending: false },
+  question: { id, text, files: [], images: [], sending: false as const },
   steps: [],
   answer: null,
   presented: [],
@@ -86,6 +87,21 @@ const type = (text: string) => fireEvent.change(field(), { target: { value: text
 const press = (key: string, more: object = {}) => fireEvent.keyDown(field(), { key, ...more });
 const frame = () => act(() => new Promise((resolve) => requestAnimationFrame(() => resolve(undefined))));
 
+const stubUploads = () => {
+  const requests = vi.fn();
+  vi.stubGlobal(
+    "XMLHttpRequest",
+    class {
+      upload = {};
+      open = requests;
+      setRequestHeader() {}
+      send() {}
+      abort() {}
+    },
+  );
+  return requests;
+};
+
 test("Enter sends, Shift+Enter and the Enter of an input method do not", async () => {
   const now = session();
   render(page(now));
@@ -141,7 +157,7 @@ test("what was meant for a run that ended meanwhile becomes a message of its own
 });
 
 test("a message that waits can be taken back or told at once", async () => {
-  const queued = [{ runId: "r1", text: "waiting", createdAt: "" }];
+  const queued = [{ runId: "r1", text: "waiting", unsent: false }];
   const now = session({ running: true, queued });
   render(page(now));
   fireEvent.click(screen.getByLabelText("Do not send"));
@@ -215,17 +231,7 @@ test("a task that was picked is put in the field, its placeholder selected", asy
 });
 
 test("a long text can become a file instead", async () => {
-  const requests = vi.fn();
-  vi.stubGlobal(
-    "XMLHttpRequest",
-    class {
-      upload = {};
-      open = requests;
-      setRequestHeader() {}
-      send() {}
-      abort() {}
-    },
-  );
+  const requests = stubUploads();
   render(page(session()));
   const long = "x".repeat(9000);
   const clipboardData = { getData: () => long, items: [] };
@@ -240,4 +246,32 @@ test("a long text can become a file instead", async () => {
   type("");
   press("Backspace");
   expect(screen.queryByText("pasted.txt")).toBeNull();
+});
+
+test("a text that would make the field slow becomes a file at once", async () => {
+  stubUploads();
+  render(page(session()));
+  const notPrevented = fireEvent.paste(field(), {
+    clipboardData: { getData: () => "x".repeat(1 << 20), items: [] },
+  });
+  expect(notPrevented).toBe(false);
+  expect(field().value).toBe("");
+  expect(await screen.findByText("pasted.txt")).toBeTruthy();
+});
+
+test("of too many files, one notice says how many were taken", async () => {
+  stubUploads();
+  render(
+    <>
+      {page(session())}
+      <LocaleProvider>
+        <Toaster />
+      </LocaleProvider>
+    </>,
+  );
+  const files = Array.from({ length: 200 }, (_, i) => new File(["x"], `photo-${i}.jpg`));
+  fireEvent.change(screen.getByLabelText("Add files", { selector: "input" }), { target: { files } });
+  expect(await screen.findByText("20 of 200 files added: a message takes 20.")).toBeTruthy();
+  expect(screen.getAllByText(/a message takes/)).toHaveLength(1);
+  expect(screen.getAllByText(/photo-\d+\.jpg/)).toHaveLength(20);
 });

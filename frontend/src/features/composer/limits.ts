@@ -7,6 +7,9 @@ export const megabytes = (bytes: number) => `${bytes >> 20} MB`;
 /** Pasted text of more characters is better kept as a file. */
 export const LONG_PASTE = 8000;
 
+/** Pasted text of more characters would make the field slow: it becomes a file at once. */
+export const HUGE_PASTE = 200_000;
+
 export type Refusal = "count" | "size" | "total" | "folder";
 
 export interface Admission {

@@ -1,7 +1,7 @@
 "use client";
 import { Paperclip } from "lucide-react";
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";

@@ -1,7 +1,7 @@
 "use client";
 import { CornerDownRight, X } from "lucide-react";
 import { useState } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useSession, type Queued } from "@/features/chat";
 import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
@@ -52,18 +52,22 @@ function QueuedRow({ queued }: { queued: Queued }) {
       <span className="min-w-0 flex-1 truncate" title={queued.text}>
         {queued.text}
       </span>
-      <SimpleTooltip label={t("queuedNowHint")}>
-        <Button
-          variant="ghost"
-          size="xs"
-          className="text-muted-foreground"
-          disabled={busy}
-          onClick={() => act(now)}
-        >
-          <CornerDownRight aria-hidden />
-          {t("queuedNow")}
-        </Button>
-      </SimpleTooltip>
+      {queued.unsent ? (
+        <span className="shrink-0 text-xs text-warning">{t("queuedOffline")}</span>
+      ) : (
+        <SimpleTooltip label={t("queuedNowHint")}>
+          <Button
+            variant="ghost"
+            size="xs"
+            className="text-muted-foreground"
+            disabled={busy}
+            onClick={() => act(now)}
+          >
+            <CornerDownRight aria-hidden />
+            {t("queuedNow")}
+          </Button>
+        </SimpleTooltip>
+      )}
       <IconButton
         label={t("queuedCancel")}
         size="icon-xs"

@@ -1,19 +1,23 @@
 "use client";
 import { useEffect, useEffectEvent, useRef, useState, type ClipboardEvent } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
-import { forgetDraft, readDraft, restoreDraft, type Draft } from "@/lib/drafts";
+import { ApiError } from "@/lib/http";
+import { forgetDraft, readDraft, restoreDraft, writeDraft, type Draft } from "@/lib/drafts";
 import { useDraftKeeper } from "./use-draft-keeper";
 import { onFill, placeholderIn } from "@/lib/compose";
 import { NOT_WALKING, ownMessages, step } from "./history";
-import { filesOf, LIMITS, LONG_PASTE, megabytes, type Refusal } from "./limits";
+import { filesOf, HUGE_PASTE, LIMITS, LONG_PASTE, megabytes, type Refusal } from "./limits";
 import { useRunChoice } from "@/lib/run-settings";
 import { steerOrSend } from "./steer";
 import { useAttachments } from "./use-attachments";
 
 /** `turn`: a message of its own, after the run that is going on, if there is one. `steer`: told to that run. */
 export type How = "turn" | "steer";
+
+/** How many refused files are named. */
+const NAMED = 3;
 
 const LIMIT_TEXT: Record<Refusal, string> = {
   count: String(LIMITS.files),
@@ -36,8 +40,7 @@ export function useMessage(conversation: string, isNew: boolean) {
   const [pasted, setPasted] = useState<string | null>(null);
 
   const takeBack = (draft: Draft) => {
-    // What was begun meanwhile is not lost, either.
-    setText((now) => (now.trim() && now !== draft.text ? `${draft.text}\n\n${now}` : draft.text));
+    setText((now) => withMore(draft, { text: now, files: [] }).text);
     attachments.queue.restore(draft.files);
   };
   useDraftKeeper(conversation, isNew, { text, files: attachments.ready }, takeBack);
@@ -61,12 +64,17 @@ export function useMessage(conversation: string, isNew: boolean) {
     setRecall(NOT_WALKING);
     attachments.queue.clear();
     forgetDraft(conversation, isNew);
+    const keep = () => writeDraft(conversation, isNew, withMore(draft, readDraft(conversation, isNew)));
+    window.addEventListener("pagehide", keep); // it may wait for the network, and the page not wait for that
     try {
       if (how === "turn" || !session.running) await session.send(draft, choice.settings);
       else if (await steerOrSend(session, draft, choice.settings)) toast.success(t("steered"));
     } catch (error) {
       restoreDraft(conversation, draft);
+      if (error instanceof ApiError && error.code === "withdrawn") return;
       toast.error(t(how === "steer" ? "notSteered" : "notSent"), { description: (error as Error).message });
+    } finally {
+      window.removeEventListener("pagehide", keep);
     }
   };
 
@@ -95,7 +103,11 @@ export function useMessage(conversation: string, isNew: boolean) {
     const refused = attachments.queue.add(files).concat(folders.map((name) => ({ name, reason: "folder" })));
     for (const reason of new Set(refused.map((one) => one.reason))) {
       const names = refused.filter((one) => one.reason === reason).map((one) => one.name);
-      toast.warning(t(`refused.${reason}`, { names: names.join(", "), limit: LIMIT_TEXT[reason] }));
+      const all = files.length + folders.length;
+      const taken = all - refused.length;
+      const more = names.length > NAMED ? `, … (+${names.length - NAMED})` : "";
+      const told = names.slice(0, NAMED).join(", ") + more;
+      toast.warning(t(`refused.${reason}`, { names: told, all, taken, limit: LIMIT_TEXT[reason] }));
     }
     field.current?.focus();
   };
@@ -133,6 +145,10 @@ export function useMessage(conversation: string, isNew: boolean) {
         // Spreadsheets put a picture of the cells beside their text; then the text is meant.
         event.preventDefault();
         addFiles(files, folders);
+      } else if (words.length > HUGE_PASTE) {
+        event.preventDefault();
+        addFiles([pastedFile(words)]);
+        toast.success(t("hugePaste", { count: words.length }));
       } else if (words.length > LONG_PASTE) {
         setPasted(words);
       }
@@ -142,10 +158,18 @@ export function useMessage(conversation: string, isNew: boolean) {
     attachPaste: () => {
       if (pasted === null) return;
       write(text.replace(pasted, () => ""));
-      addFiles([new File([pasted], "pasted.txt", { type: "text/plain" })]);
+      addFiles([pastedFile(pasted)]);
       setPasted(null);
     },
   };
 }
+
+/** A message that comes back, and what was begun meanwhile. */
+const withMore = (draft: Draft, now: Draft): Draft => ({
+  text: now.text.trim() && now.text !== draft.text ? `${draft.text}\n\n${now.text}` : draft.text,
+  files: [...draft.files, ...now.files],
+});
+
+const pastedFile = (text: string) => new File([text], "pasted.txt", { type: "text/plain" });
 
 export type Message = ReturnType<typeof useMessage>;

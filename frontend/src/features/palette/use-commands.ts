@@ -16,7 +16,7 @@ import {
 } from "lucide-react";
 import { useTheme } from "next-themes";
 import { useRouter } from "next/navigation";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useAccount } from "@/features/auth";
 import { threadLink, useSidebar } from "@/features/threads";
 import { downloadThread } from "@/lib/export";

@@ -1,7 +1,7 @@
 "use client";
 import { KeyRound, LogOut } from "lucide-react";
 import { useState, type FormEvent } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { FormError, isAcceptable, PasswordField, signOut, useAccount, useSubmission } from "@/features/auth";
 import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useAccount } from "@/features/auth";
 import { useLocale, useT } from "@/i18n";
 import { formatRelativeTime } from "@/lib/format";

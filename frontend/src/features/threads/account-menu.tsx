@@ -2,7 +2,7 @@
 import { ChevronsUpDown, Languages, LogOut, Settings, SunMoon } from "lucide-react";
 import { useTheme } from "next-themes";
 import { useRouter } from "next/navigation";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { signOut, useAccount } from "@/features/auth";
 import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
 import { cn } from "@/lib/cn";

@@ -1,6 +1,6 @@
 "use client";
 import { Download, Link, Pencil, Pin, PinOff, Trash2 } from "lucide-react";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { threadPath } from "@/lib/route";
 import { copyText } from "@/ui/copy-button";

@@ -1,6 +1,6 @@
 "use client";
 import { useQueryClient, type InfiniteData, type QueryClient } from "@tanstack/react-query";
-import { toast } from "@/lib/toast";
+import { toast } from "@/ui/toast";
 import { forgetDraft } from "@/lib/drafts";
 import { forgetChoice } from "@/lib/run-settings";
 import { useT } from "@/i18n";

@@ -24,7 +24,11 @@ export const chat = {
     edit: "Edit message",
     editHint: "Sending makes a new branch; the old one stays.",
     send: "Send",
-    sending: "Sending…",
+    waits: {
+      now: "Sending…",
+      offline: "Not sent yet: the server cannot be reached. It is sent when the connection is back.",
+      accepted: "Sent. Waiting for the agent to be free…",
+    },
     field: "Your message",
     failed: "That did not work: {message}",
     more: "Show all",

@@ -25,7 +25,11 @@ export const chat: typeof en.chat = {
     edit: "编辑消息",
     editHint: "发送后会生成新的分支，原来的内容仍会保留。",
     send: "发送",
-    sending: "正在发送…",
+    waits: {
+      now: "正在发送…",
+      offline: "尚未发送：无法连接服务器。连接恢复后会自动发送。",
+      accepted: "已发送，正在等待智能体空闲…",
+    },
     field: "你的消息",
     failed: "操作失败：{message}",
     more: "展开全部",

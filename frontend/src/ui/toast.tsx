@@ -1,0 +1,103 @@
+"use client";
+import { CircleAlert, CircleCheck, TriangleAlert, X } from "lucide-react";
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { useT } from "@/i18n";
+import { Button } from "./button";
+
+type Kind = "success" | "warning" | "error";
+
+interface Notice {
+  id: number;
+  kind: Kind;
+  title: string;
+  description?: string;
+}
+
+/** More would cover the page. */
+const MOST = 3;
+const SECONDS: Record<Kind, number> = { success: 4, warning: 8, error: 10 };
+const NONE: readonly Notice[] = [];
+let notices = NONE;
+let number = 0;
+const listeners = new Set<() => void>();
+
+function set(next: readonly Notice[]) {
+  notices = next;
+  listeners.forEach((listener) => listener());
+}
+
+const show =
+  (kind: Kind) =>
+  (title: string, { description }: { description?: string } = {}) => {
+    const others = notices.filter((one) => one.title !== title || one.description !== description);
+    set([...others, { id: (number += 1), kind, title, description }].slice(-MOST));
+  };
+
+/** Short notices. They are part of the first load: without a network nothing could be loaded to say so. */
+export const toast = { success: show("success"), warning: show("warning"), error: show("error") };
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+};
+
+/** Where notices stand, above everything else. */
+export function Toaster() {
+  const shown = useSyncExternalStore(
+    subscribe,
+    () => notices,
+    () => NONE,
+  );
+  return (
+    <div
+      aria-live="polite"
+      className="pointer-events-none fixed inset-x-0 top-0 z-70 flex flex-col items-center gap-2 p-4 print:hidden"
+    >
+      {shown.map((notice) => (
+        <Toast key={notice.id} notice={notice} />
+      ))}
+    </div>
+  );
+}
+
+const ICONS = { success: CircleCheck, warning: TriangleAlert, error: CircleAlert };
+const COLOURS: Record<Kind, string> = {
+  success: "text-success",
+  warning: "text-warning",
+  error: "text-destructive",
+};
+
+/** Goes by itself, but not while it is looked at. */
+function Toast({ notice: { id, kind, title, description } }: { notice: Notice }) {
+  const t = useT("common");
+  const [held, setHeld] = useState(false);
+  const close = () => set(notices.filter((one) => one.id !== id));
+  useEffect(() => {
+    if (held) return;
+    const timer = setTimeout(() => set(notices.filter((one) => one.id !== id)), SECONDS[kind] * 1000);
+    return () => clearTimeout(timer);
+  }, [held, id, kind]);
+  const Icon = ICONS[kind];
+  return (
+    <div
+      className="pointer-events-auto flex w-full max-w-sm animate-rise items-start gap-2.5 rounded-xl bg-popover p-3 text-sm text-popover-foreground shadow-float motion-reduce:animate-none"
+      onPointerEnter={() => setHeld(true)}
+      onPointerLeave={() => setHeld(false)}
+    >
+      <Icon aria-hidden className={`mt-0.5 size-4 shrink-0 ${COLOURS[kind]}`} />
+      <div className="min-w-0 flex-1 [overflow-wrap:anywhere]">
+        <p className="font-medium">{title}</p>
+        {description && <p className="text-muted-foreground">{description}</p>}
+      </div>
+      <Button
+        variant="ghost"
+        size="icon-xs"
+        className="-m-1 text-muted-foreground"
+        aria-label={t("close")}
+        onClick={close}
+      >
+        <X aria-hidden />
+      </Button>
+    </div>
+  );
+}

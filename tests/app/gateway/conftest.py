@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fastapi import FastAPI
 
 from deerflow.storage.database import Database
 from deerflow_app.gateway.app import create_app
+from deerflow_app.gateway.http.connections import BoundedHttp, ConnectionLimits
 from deerflow_app.gateway.settings import GatewaySettings
 
 PASSWORD = "correct horse battery"
@@ -135,11 +137,21 @@ async def opened(settings: GatewaySettings, runtime: Any = None) -> AsyncIterato
 
 
 @asynccontextmanager
-async def listening(settings: GatewaySettings, runtime: Any = None) -> AsyncIterator[Gateway]:
+async def listening(
+    settings: GatewaySettings, runtime: Any = None, limits: ConnectionLimits | None = None
+) -> AsyncIterator[Gateway]:
     """The same behind a real socket, for streams and whatever else ``ASGITransport`` does not do."""
     app = await asyncio.to_thread(app_of, settings, runtime)
+    http = partial(BoundedHttp, limits=limits or ConnectionLimits.of_process())
     server = uvicorn.Server(
-        uvicorn.Config(app, port=0, log_config=None, proxy_headers=False, timeout_graceful_shutdown=5)
+        uvicorn.Config(
+            app,
+            port=0,
+            log_config=None,
+            proxy_headers=False,
+            timeout_graceful_shutdown=5,
+            http=http,  # type: ignore[arg-type]
+        )
     )
     serving = asyncio.create_task(server._serve())
     async with asyncio.timeout(60):

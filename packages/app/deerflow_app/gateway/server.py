@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from deerflow.config import ConfigError
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.app import create_app
-from deerflow_app.gateway.http.connections import BoundedHttp
+from deerflow_app.gateway.http.connections import BoundedHttp, ConnectionLimits
 from deerflow_app.gateway.running import FILE_NAME
 from deerflow_app.gateway.settings import GatewaySettings
 
@@ -90,7 +91,7 @@ def serve(
             proxy_headers=False,  # http/hosts.py believes only those that were named
             server_header=False,
             timeout_graceful_shutdown=_STOP_SECONDS,
-            http=BoundedHttp,
+            http=partial(BoundedHttp, limits=ConnectionLimits.of_process(settings.trusted_proxies)),  # type: ignore[arg-type]
         )
         server = _Server(config, announcement, began)
         code = 0

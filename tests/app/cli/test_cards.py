@@ -70,7 +70,7 @@ def test_an_error_is_shown_in_words() -> None:
 
 def test_an_unknown_tool_still_gets_a_card() -> None:
     text = shown(card(tool("crm_lookup", "3 customers", customer="ACME", limit=None)))
-    assert "● crm_lookup customer=ACME" in text and "3 customers" in text and "limit" not in text
+    assert "● crm_lookup customer: ACME" in text and "3 customers" in text and "limit" not in text
 
 
 @pytest.mark.parametrize("width", [20, 40, 200])
@@ -95,6 +95,12 @@ def test_arguments_that_a_model_got_wrong_do_not_break_the_card(name: str, args:
     assert shown(card(ToolRun("1", name, args, result="Error: bad arguments", failed=True)))
     assert shown(card(ToolRun("1", name, args)))
     assert shown(card(ToolRun("1", name, args, result="OK")))
+
+
+def test_arguments_of_any_tool_are_words_and_not_python() -> None:
+    args = {"query": "owls", "deep_search": True, "sites": ["a.org", "b.org"], "range": {"from": 3, "safe": False}}
+    title = shown(card(tool("web_search", "found", **args)), 200).splitlines()[0]
+    assert "query: owls, deep search: yes, sites: a.org, b.org, range (from: 3, safe: no)" in title
 
 
 def test_the_plan_shows_progress() -> None:

@@ -208,7 +208,7 @@ async def test_an_empty_answer_is_asked_for_again_and_then_said_honestly(
 ):
     endpoint.script(Empty(), Text("here"))
     assert _text(await _turn(client, "go", "a")) == "here"
-    endpoint.script(Empty(), Empty())
+    endpoint.script(*[Empty()] * 4)
     events = await _turn(client, "go", "b")
     assert events[-1].data["error"]["kind"] == "empty" or "empty" in events[-1].data["error"]["message"].lower()
 

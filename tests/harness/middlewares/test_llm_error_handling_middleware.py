@@ -243,11 +243,14 @@ async def test_an_empty_answer_is_asked_for_once_more(start, endpoint, sleeper) 
 
 
 @pytest.mark.parametrize("blank", [Empty(), Text("  \n"), Text("", reasoning="thinking and nothing else")])
-async def test_two_empty_answers_are_an_error(start, endpoint, sleeper, blank) -> None:
-    endpoint.script(blank, blank)
+async def test_empty_answers_are_asked_for_three_times_more_and_then_an_error(start, endpoint, sleeper, blank) -> None:
+    endpoint.script(*[blank] * 4)
     message = (await start(handling(sleeper)).say("hi"))[-1]
     assert kind_of(message) == "empty_answer"
-    assert len(endpoint.requests) == 2
+    assert len(endpoint.requests) == 4
+    endpoint.script(*[blank] * 3, Text("at last"))
+    assert (await start(handling(sleeper)).say("again"))[-1].content == "at last"
+    assert str(endpoint.requests[-1]["messages"]).count("Your last answer was empty") == 1
 
 
 async def test_an_answer_that_the_provider_filtered_says_so(start, endpoint, sleeper) -> None:
@@ -258,7 +261,7 @@ async def test_an_answer_that_the_provider_filtered_says_so(start, endpoint, sle
 
 async def test_thinking_that_used_up_the_output_names_the_setting(start, endpoint, sleeper) -> None:
     blank = Text("", reasoning="hmm", finish_reason="length")
-    endpoint.script(blank, blank)
+    endpoint.script(*[blank] * 4)
     assert "max_tokens" in (await start(handling(sleeper)).say("hi"))[-1].content
 
 

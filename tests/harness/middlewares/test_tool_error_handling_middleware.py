@@ -12,6 +12,7 @@ from langgraph.types import Command, interrupt
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.context import RunContext
+from deerflow.models.openai import OpenAIChatModel
 
 if TYPE_CHECKING:
     from tests.harness.middlewares.conftest import Conversation
@@ -128,6 +129,14 @@ async def test_unreadable_arguments_are_answered_and_the_run_goes_on(start, endp
     assert arguments in messages[2].content
     assert messages[1].tool_calls[0]["args"] == {}
     assert messages[1].invalid_tool_calls == []
+
+
+@pytest.mark.parametrize("arguments", ['{"kind": "half of a st', '{"kind": "a\\', '{"kind": ["a", ', '{"kind": "a"]'])
+async def test_what_a_model_wrote_is_quoted_as_it_wrote_it(start, endpoint, chat_model, arguments) -> None:
+    endpoint.script(ToolCalls(RawToolCall("fail", arguments)), Text("ok"))
+    model = OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url)
+    content = (await result_of(start(*chain(), tools=TOOLS, model=model))).content
+    assert f"You wrote:\n{arguments}\nCall the tool again" in content
 
 
 async def test_only_the_start_and_end_of_long_unreadable_arguments_are_shown(start, endpoint) -> None:

@@ -253,6 +253,8 @@ async def test_a_message_sent_while_a_run_works_reaches_its_next_step(runtime: R
     run = await ended(runtime, run)
     assert [kind for kind, _ in await messages(runtime, run)] == ["human", "ai", "tool", "human", "ai"]
     assert "in French, please" in json.dumps(endpoint.requests[-1]["messages"][-1])
+    assert "sent this message while you were working" in json.dumps(endpoint.requests[-1]["messages"][-1])
+    assert "while you were working" not in json.dumps(endpoint.requests[0])
     assert len(await runtime.threads.transcript.turns(ME, run.thread_id)) == 2
 
 

@@ -19,6 +19,8 @@ from deerflow.uploads.outline import extract_outline
 from deerflow.uploads.store import Upload, list_uploads
 
 FACTS = "facts"
+DURING_WORK = "during_work"
+"""Key in the facts of a message that came while the agent was at work on the one before it."""
 MAX_EARLIER_FILES = 20
 
 
@@ -72,6 +74,8 @@ def render_facts(facts: dict[str, Any]) -> str:
         parts.append(_render_files(facts))
     if date := facts.get("date"):
         parts.append(f"<current_date>{date}</current_date>")
+    if facts.get(DURING_WORK):
+        parts.append("<note>The user sent this message while you were working. Take it into account and go on.</note>")
     return "\n".join(parts)
 
 

@@ -13,8 +13,11 @@ from langchain_core.messages import ToolCallChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.utils.json import parse_partial_json
 
+MARK = "\ue0de\ue0ad"
+"""Private characters before what is appended, so that a model's own words can be quoted without it."""
+
 # Brackets that match nothing: outside of a string, at the end of one, and behind a backslash in one.
-_SUFFIXES = ("", "]", "}", '"]', '"}', '\\"]', '\\"}')
+_SUFFIXES = ("", *(MARK + suffix for suffix in ("]", "}", '"]', '"}', '\\"]', '\\"}')))
 
 
 def spoiler(arguments: str) -> str:
@@ -24,6 +27,11 @@ def spoiler(arguments: str) -> str:
         return ""
     except ValueError:
         return next((suffix for suffix in _SUFFIXES if not _is_completed(arguments + suffix)), "")
+
+
+def as_written(arguments: str) -> str:
+    """Broken arguments as the model wrote them."""
+    return arguments.rpartition(MARK)[0] if MARK in arguments[-len(MARK) - 3 :] else arguments
 
 
 class StreamedArguments:

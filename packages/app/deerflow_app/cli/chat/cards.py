@@ -128,18 +128,32 @@ def _object(tool: ToolRun) -> Text:
     args = tool.args
     match tool.name:
         case "bash":
-            return Text(one_line(str(args.get("description") or args.get("command") or ""), 200))
+            return Text(one_line(in_words(args.get("description") or args.get("command") or ""), 200))
         case "read_file" | "write_file" | "str_replace" | "ls" | "view_image":
             return Text(short_path(args.get("path") or args.get("image_path") or ""), style="card.path")
         case "glob" | "grep":
-            pattern = Text(f"“{one_line(str(args.get('pattern') or ''), 80)}”")
+            pattern = Text(f"“{one_line(in_words(args.get('pattern') or ''), 80)}”")
             return pattern.append(" in ").append(short_path(args.get("path") or "."), style="card.path")
         case "present_files":
             names = ", ".join(short_path(path) for path in args.get("filepaths") or ())
             return Text(names, style="card.path")
         case _:
-            shown = ", ".join(f"{key}={one_line(str(value), 60)}" for key, value in args.items() if value is not None)
-            return Text(one_line(shown, 200))
+            return Text(one_line(in_words(args), 200))
+
+
+def in_words(value: Any) -> str:
+    """A tool's arguments for people: no quotes, brackets or names of values from a programming language."""
+    if isinstance(value, Mapping):
+        given = [(str(key).replace("_", " "), item) for key, item in value.items() if item is not None]
+        return ", ".join(
+            f"{key} ({in_words(item)})" if isinstance(item, Mapping) else f"{key}: {in_words(item)}"
+            for key, item in given
+        )
+    if isinstance(value, list | tuple):
+        return ", ".join(in_words(item) for item in value)
+    if value is None or isinstance(value, bool):
+        return "yes" if value else "no" if value is False else "none"
+    return one_line(str(value), 60)
 
 
 def _note(tool: ToolRun) -> str:

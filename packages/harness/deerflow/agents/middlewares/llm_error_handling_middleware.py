@@ -21,6 +21,7 @@ from deerflow.models.resilience import CircuitBreakers
 
 logger = logging.getLogger(__name__)
 
+EMPTY_ANSWER_REPEATS = 3
 EMPTY_ANSWER_REMINDER = "Your last answer was empty. If the work is done, tell the user the result in a few sentences; otherwise continue with it."
 
 
@@ -137,19 +138,18 @@ def _log(failure: Failure, number: int, error: Exception) -> None:
 
 
 async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
-    """Ask, and once more when the answer is empty."""
-    result = await handler(request)
-    message = last_ai(result)
-    if message is None or not is_empty(message):
-        return result
-    if (failure := _refusal(message)) is not None:
-        return failure
+    """Ask, and up to three times more while the answer is empty."""
     again = request.override(messages=[*request.messages, reminder("empty_answer_reminder", EMPTY_ANSWER_REMINDER)])
-    result = await handler(again)
-    message = last_ai(result)
-    if message is None or not is_empty(message):
-        return result
-    return _refusal(message) or Failure(ErrorKind.EMPTY_ANSWER, _why_empty(message))
+    why = ""
+    for attempt in range(1 + EMPTY_ANSWER_REPEATS):
+        result = await handler(again if attempt else request)
+        message = last_ai(result)
+        if message is None or not is_empty(message):
+            return result
+        if (failure := _refusal(message)) is not None:
+            return failure
+        why = _why_empty(message)
+    return Failure(ErrorKind.EMPTY_ANSWER, why)
 
 
 def _refusal(message: AIMessage) -> Failure | None:

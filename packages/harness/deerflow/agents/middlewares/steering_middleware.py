@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from langchain.agents.middleware import ModelRequest
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 
 from deerflow.agents.middlewares.base import Middleware
+from deerflow.agents.turn import DURING_WORK, FACTS
 from deerflow.context import RunContext
 
 
@@ -20,4 +21,11 @@ class SteeringMiddleware(Middleware):
         if not waiting:
             return []
         said = {message.id for message in request.messages}
-        return [message for message in waiting if message.id not in said]
+        arrived = [message for message in waiting if message.id not in said]
+        is_at_work = bool(request.messages) and not isinstance(request.messages[-1], HumanMessage)
+        return [_during_work(message) for message in arrived] if is_at_work else arrived
+
+
+def _during_work(message: AnyMessage) -> AnyMessage:
+    facts = {**message.additional_kwargs.get(FACTS, {}), DURING_WORK: True}
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, FACTS: facts}})

@@ -14,9 +14,10 @@ from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, ToolHandler, ToolResult
-from deerflow.agents.middlewares.model_result import finish_reason, last_ai, messages_of, with_messages, with_own_ids
+from deerflow.agents.middlewares.model_result import cut_off, last_ai, messages_of, with_messages, with_own_ids
 from deerflow.agents.middlewares.tool_results import content_text, error_result, tool_messages, with_replaced
 from deerflow.context import RunContext
+from deerflow.models.tool_arguments import as_written
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
 
 logger = logging.getLogger(__name__)
@@ -137,12 +138,12 @@ def _with_readable_calls(result: ModelResult) -> ModelResult:
     message = last_ai(result)
     if message is None or not (message.tool_calls or message.invalid_tool_calls):
         return result
-    cut = finish_reason(message) in ("length", "max_tokens")
+    cut = cut_off(message) == "length"
     if not message.invalid_tool_calls and not cut:
         return result
     unreadable = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
     texts = {
-        call["id"]: _unreadable_text(call["name"] or "", call["args"] or "", call["error"])
+        call["id"]: _unreadable_text(call["name"] or "", as_written(call["args"] or ""), call["error"])
         for call in message.invalid_tool_calls
     }
     if cut:

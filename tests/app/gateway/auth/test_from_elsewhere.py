@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
@@ -12,6 +14,7 @@ import httpx
 import pytest
 from starlette.requests import HTTPConnection
 
+from deerflow_app.gateway.auth import passwords
 from deerflow_app.gateway.auth.throttle import client_of
 
 from ..conftest import ADMIN, PASSWORD, USER, Gateway, opened, settings_for, with_csrf
@@ -188,3 +191,31 @@ def test_networks_of_clients(address: str | None, network: str, is_local: bool) 
     scope = {"type": "http", "headers": [], "client": (address, 1) if address else None}
     client = client_of(HTTPConnection(scope))
     assert (client.network, client.is_local) == (network, is_local)
+
+
+# the queue ------------------------------------------------------------------------------------------------------------
+
+
+async def test_beyond_twenty_who_wait_strangers_come_again_later_and_known_browsers_do_not_wait(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, verify, answered = await gateway.sign_in(USER), passwords._verify, threading.Event()
+
+    def slowly(password: str, hashed: str) -> bool:
+        return (password != "wrong" or answered.wait(60)) and verify(password, hashed)
+
+    async def stranger(number: int) -> httpx.Response:
+        async with coming_from(gateway, f"192.0.2.{number}") as client:
+            return await client.post(LOGIN, data={"username": f"{number}@example.org", "password": "wrong"})
+
+    monkeypatch.setattr(passwords, "_verify", slowly)
+    ends = asyncio.as_completed([stranger(number) for number in range(30)])
+    refused = [await next(ends) for _ in range(8)]
+    owner = await known.post(LOGIN, data={"username": USER, "password": PASSWORD})
+    answered.set()
+    others = [await one for one in ends]
+
+    assert {(answer.status_code, answer.headers["retry-after"]) for answer in refused} == {(429, "5")}
+    assert "signing in" in refused[0].json()["detail"]
+    assert owner.status_code == 200
+    assert [answer.status_code for answer in others] == [401] * 22

@@ -14,7 +14,7 @@ from deerflow.storage.database import Database
 from deerflow_app.gateway.auth.authenticator import Authenticator
 from deerflow_app.gateway.auth.cookies import Claims, Device
 from deerflow_app.gateway.auth.passwords import Passwords, check_password, is_outdated
-from deerflow_app.gateway.auth.throttle import Client, Throttle
+from deerflow_app.gateway.auth.throttle import Client, Throttle, ThrottledError
 from deerflow_app.gateway.settings import GatewaySettings
 
 _PER_CLIENT_AND_ACCOUNT, _PER_CLIENT, _PER_ACCOUNT = 5, 20, 50
@@ -57,17 +57,23 @@ class Accounts:
 
         Raises:
             UnauthenticatedError: no such account, or another password.
-            ThrottledError: too many attempts from there, or at this account.
+            ThrottledError: too many attempts from there, or at this account, or at all.
         """
         account = email.strip().lower()[:320]
-        if device is not None and device.account == account:
+        known = device is not None and device.account == account
+        if device is not None and known:
             own, others = {f"device {device.id}": _PER_DEVICE}, {}
         else:
             own = {f"pair {client.network} {account}": _PER_CLIENT_AND_ACCOUNT}
             others = {f"client {client.network}": _PER_CLIENT, f"account {account}": _PER_ACCOUNT}
         self._sign_ins.attempt(own | others)
         user = await self.users.by_email(account)
-        if not await self._passwords.verify(password, user.password_hash if user else None) or user is None:
+        try:
+            is_right = await self._passwords.verify(password, user.password_hash if user else None, known=known)
+        except ThrottledError:
+            self._sign_ins.take_back([*own, *others])
+            raise
+        if user is None or not is_right:
             raise UnauthenticatedError("Incorrect email or password.", code="invalid_credentials")
         for key in own:
             self._sign_ins.forget(key)
@@ -94,7 +100,9 @@ class Accounts:
         if self.setup_code_required(client):
             self._check_setup_code(client, code)
         return await self._begin(
-            await self.users.create_first_admin(address, await self._passwords.hash(check_password(password)))
+            await self.users.create_first_admin(
+                address, await self._passwords.hash(check_password(password), known=client.is_local)
+            )
         )
 
     async def register(self, email: str, password: str, client: Client) -> SignedIn:
@@ -106,7 +114,7 @@ class Accounts:
         if await self.needs_setup():
             raise ForbiddenError("Set up the first administrator before others register.", code="setup_required")
         self._new_accounts.attempt({client.network: _NEW_ACCOUNTS_PER_CLIENT})
-        return await self._begin(await self._create(email, password, "user"))
+        return await self._begin(await self._create(email, password, "user", known=False))
 
     async def add(self, email: str, password: str | None, role: Role) -> tuple[User, str | None]:
         """Make an account for someone else; without a password it gets a random one, which is returned."""
@@ -152,9 +160,11 @@ class Accounts:
         await self.users.delete(user_id)
         self._authenticator.forget()
 
-    async def _create(self, email: str, password: str, role: Role, *, needs_setup: bool = False) -> User:
+    async def _create(
+        self, email: str, password: str, role: Role, *, needs_setup: bool = False, known: bool = True
+    ) -> User:
         address = check_email(email)
-        hashed = await self._passwords.hash(check_password(password))
+        hashed = await self._passwords.hash(check_password(password), known=known)
         return await self.users.create(address, hashed, role, needs_setup=needs_setup)
 
     async def _begin(self, user: User, device: Device | None = None) -> SignedIn:

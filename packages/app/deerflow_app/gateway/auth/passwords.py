@@ -10,10 +10,13 @@ import secrets
 import bcrypt
 
 from deerflow.errors import InvalidRequestError
+from deerflow_app.gateway.auth.throttle import ThrottledError
 
 _PREFIX, _OLD_PREFIX = "$dfv2$", "$dfv1$"
 _MINIMUM, _MAXIMUM = 8, 1024
 _AT_ONCE = 2
+_WAITING = 20
+_RETRY_SECONDS = 5
 _COMMON_TEXT = """\
     password password1 password12 password123 passw0rd p@ssw0rd p@ssword 12345678 123456789 1234567890 0123456789
     87654321 11111111 00000000 88888888 12341234 123123123 qwertyui qwertyuiop qwerty123 1q2w3e4r 1qaz2wsx asdfghjk
@@ -24,7 +27,8 @@ _COMMON = frozenset(_COMMON_TEXT.split())
 
 
 class Passwords:
-    """Hashes on threads, two at a time: whoever tries many passwords does not starve other work.
+    """Hashes on threads, two at a time: whoever tries many passwords does not starve other work. Those who are known (by a session
+    or a device) have a lane of their own; ThrottledError where 20 wait in one already.
 
     Args:
         rounds: work factor of bcrypt.
@@ -32,16 +36,16 @@ class Passwords:
 
     def __init__(self, rounds: int = 12) -> None:
         self._rounds = rounds
-        self._at_once = asyncio.Semaphore(_AT_ONCE)
+        self._lanes = {known: _Lane() for known in (True, False)}
         self._nobody: str | None = None
 
-    async def hash(self, password: str) -> str:
-        async with self._at_once:
+    async def hash(self, password: str, *, known: bool = True) -> str:
+        async with self._lanes[known]:
             return await asyncio.to_thread(self._hash, password)
 
-    async def verify(self, password: str, hashed: str | None) -> bool:
+    async def verify(self, password: str, hashed: str | None, *, known: bool = True) -> bool:
         """Whether it is the one. Takes as long for an account that does not exist (None)."""
-        async with self._at_once:
+        async with self._lanes[known]:
             if hashed is None:
                 if self._nobody is None:
                     self._nobody = await asyncio.to_thread(self._hash, secrets.token_hex(16))
@@ -51,6 +55,28 @@ class Passwords:
 
     def _hash(self, password: str) -> str:
         return _PREFIX + bcrypt.hashpw(_digest(password), bcrypt.gensalt(self._rounds)).decode()
+
+
+class _Lane:
+    """A semaphore that only so many may wait for."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(_AT_ONCE)
+        self._inside = 0
+
+    async def __aenter__(self) -> None:
+        if self._inside >= _AT_ONCE + _WAITING:
+            raise ThrottledError("Too many people are signing in. Try again in a few seconds.", _RETRY_SECONDS)
+        self._inside += 1
+        try:
+            await self._free.acquire()
+        except asyncio.CancelledError:
+            self._inside -= 1
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._inside -= 1
+        self._free.release()
 
 
 def is_outdated(hashed: str) -> bool:

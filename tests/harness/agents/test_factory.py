@@ -98,6 +98,7 @@ def test_the_whole_chain_stands_in_its_order():
         guardrail=Guardrail(),
     )
     assert _names(_feature_chain(features, plan_mode=True)) == [
+        "ToolOrderMiddleware",
         "ThreadDataMiddleware",
         "UploadsMiddleware",
         "SandboxMiddleware",

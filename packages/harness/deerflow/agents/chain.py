@@ -13,6 +13,7 @@ from deerflow.agents.middlewares.clarification_middleware import ClarificationMi
 AnyMiddleware = AgentMiddleware[Any, Any, Any]
 
 SLOTS = (
+    "tool_order",
     "thread_data",
     "uploads",
     "sandbox",

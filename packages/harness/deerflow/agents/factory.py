@@ -21,6 +21,7 @@ from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
 from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
+from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddleware
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.thread_state import ThreadState
@@ -133,7 +134,12 @@ def _feature_chain(features: RuntimeFeatures, plan_mode: bool) -> list[AnyMiddle
         "clarification": ClarificationMiddleware(),
     }
     if features.sandbox is True:
-        slots |= {"thread_data": ThreadDataMiddleware(), "uploads": UploadsMiddleware(), "sandbox": SandboxMiddleware()}
+        slots |= {
+            "tool_order": ToolOrderMiddleware(),
+            "thread_data": ThreadDataMiddleware(),
+            "uploads": UploadsMiddleware(),
+            "sandbox": SandboxMiddleware(),
+        }
     if features.vision is True:
         slots["vision"] = ViewImageMiddleware()
     if plan_mode:

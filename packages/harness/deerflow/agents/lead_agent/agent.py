@@ -27,6 +27,7 @@ from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.tool_ledger_middleware import ToolLedgerMiddleware
+from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddleware
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.run_options import run_options
@@ -122,6 +123,7 @@ def _fallbacks(harness: Harness, entry: ModelConfig, options: RunOptions) -> lis
 def _slots(harness: Harness, entry: ModelConfig, options: RunOptions) -> dict[str, AnyMiddleware]:
     config = harness.config
     slots: dict[str, AnyMiddleware] = {
+        "tool_order": ToolOrderMiddleware(),
         "thread_data": ThreadDataMiddleware(harness.paths),
         "uploads": UploadsMiddleware(),
         "sandbox": SandboxMiddleware(harness.sandbox_provider, harness.paths, config),

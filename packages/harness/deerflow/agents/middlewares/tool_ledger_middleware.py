@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
-from deerflow.agents.middlewares.tool_results import error_result
+from deerflow.agents.middlewares.tool_results import asking_id, error_result
 from deerflow.context import RunContext, ToolLedger
 
 REPEATABLE = frozenset(
@@ -42,7 +41,8 @@ class ToolLedgerMiddleware(Middleware):
         ledger: ToolLedger | None = context.ledger if context is not None else None
         if ledger is None or not request.tool_call["id"] or request.tool_call["name"] in REPEATABLE:
             return await handler(request)
-        call_id = _key(request)
+        # Some providers count their calls anew in every message.
+        call_id = f"{asking_id(request)}/{request.tool_call['id']}"
         if not await ledger.begin(call_id):
             return error_result(request.tool_call, CUT_OFF)
         try:
@@ -50,11 +50,3 @@ class ToolLedgerMiddleware(Middleware):
         except GraphBubbleUp:
             await ledger.forget(call_id)
             raise
-
-
-def _key(request: ToolCallRequest) -> str:
-    """The call's id within the message that asked for it: some providers count their calls anew in every message."""
-    call_id = str(request.tool_call["id"])
-    messages = request.state["messages"] if isinstance(request.state, dict) else ()
-    asking = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
-    return f"{asking.id if asking else ''}/{call_id}"

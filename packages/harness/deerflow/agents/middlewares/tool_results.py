@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from deerflow.agents.middlewares.base import ToolResult
@@ -59,3 +60,9 @@ def content_text(content: str | Sequence[Any]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(block if isinstance(block, str) else str(block.get("text") or "") for block in content)
+
+
+def asking_id(request: ToolCallRequest) -> str:
+    """The id of the message that asked for a call."""
+    messages = request.state["messages"] if isinstance(request.state, dict) else ()
+    return next((message.id or "" for message in reversed(messages) if isinstance(message, AIMessage)), "")

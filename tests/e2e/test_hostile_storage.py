@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import resource
+import signal
 import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -130,6 +131,88 @@ def test_files_that_cannot_grow_are_said_lose_nothing_and_are_got_over(
         after = run(client, thread, "key:room-3")
         assert after.json()["messages"][-1]["content"] == "After.", after.text
         assert [text for text in messages(client, thread) if text in ("Before.", "After.")] == ["Before.", "After."]
+
+
+@pytest.mark.parametrize("end", ["terminate", "kill"])
+def test_a_server_that_starts_on_a_full_disk_shows_what_is_there_until_there_is_room(
+    endpoint: ScriptedOpenAI, tmp_path: Path, end: str
+):
+    with tiny_disk(tmp_path / "disk", "24m") as disk:
+        variables = {"DEER_FLOW_HOME": str(disk / "home")}
+        with gateway_process(tmp_path, model_url=endpoint.base_url, config=CONFIG, environment=variables) as gateway:
+            with gateway.client() as client:
+                thread = new_thread(client)
+                endpoint.script(Text("Before."), key="start-1")
+                run(client, thread, "key:start-1").raise_for_status()
+                headers = dict(client.headers)
+            getattr(gateway, end)()
+            ballast = disk / "ballast"
+            with suppress(OSError), ballast.open("wb", buffering=0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+            gateway.launch()
+            gateway.started()
+            with httpx.Client(base_url=gateway.url, headers=headers, trust_env=False, timeout=60) as client:
+                assert messages(client, thread)[-1] == "Before."
+                assert client.post("/api/threads/search", json={}).json()[0]["thread_id"] == thread
+                refused = _refused(client, gateway)
+                check_refusal(refused)
+                assert refused.json()["code"] == "no_space" and "make room" in refused.json()["detail"]
+                ballast.unlink()
+                endpoint.script(Text("After."), key="start-2")
+                assert run(client, thread, "key:start-2").json()["messages"][-1]["content"] == "After."
+                assert messages(client, thread)[1::2] == ["Before.", "After."]
+
+
+@pytest.mark.parametrize("damage", ["page", "row"])
+def test_what_is_garbled_in_the_database_is_said_and_never_a_bare_500(
+    endpoint: ScriptedOpenAI, tmp_path: Path, damage: str
+):
+    with GatewayProcess(tmp_path, model_url=endpoint.base_url, config=CONFIG) as gateway:
+        with gateway.start().client() as client:
+            thread = new_thread(client)
+            endpoint.script(Text("Before."))
+            run(client, thread).raise_for_status()
+        assert gateway.terminate() == 0
+        garble(next(gateway.home.rglob("deerflow.db")), damage)
+        with gateway.start().client() as client:
+            asked = [client.get(f"/api/threads/{thread}{what}") for what in ("", "/state", "/messages")]
+            asked.append(client.post(f"/api/threads/{thread}/history", json={}))
+        damaged = [answer.json() for answer in asked if answer.status_code == 503]
+        assert damaged and {answer.status_code for answer in asked} <= {200, 503}, [answer.text for answer in asked]
+        assert {each["code"] for each in damaged} == {"damaged"} and "deerflow restore" in damaged[0]["detail"]
+        assert "the database is damaged" in gateway.output
+
+
+def garble(file: Path, damage: str) -> None:
+    """Make nothing of the checkpoints: the page that their table begins with, or what stands in its rows."""
+    with closing(sqlite3.connect(file)) as database:
+        (page,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'checkpoint_steps'").fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+        if damage == "row":
+            database.execute("UPDATE checkpoint_steps SET checkpoint = randomblob(length(checkpoint))")
+            database.commit()
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if damage == "page":
+        with file.open("r+b") as raw:
+            raw.seek((page - 1) * size)
+            raw.write(os.urandom(size))
+
+
+def test_a_second_server_is_refused_while_the_first_does_not_answer(gateway: GatewayProcess, tmp_path: Path):
+    (tmp_path / "second").mkdir()
+    variables = {"DEER_FLOW_HOME": str(gateway.home)}
+    with GatewayProcess(tmp_path / "second", config=CONFIG, environment=variables) as second:
+        gateway.signal(signal.SIGSTOP)
+        try:
+            second.launch()
+            assert second.wait() == 1
+        finally:
+            gateway.signal(signal.SIGCONT)
+        assert f"Another DeerFlow uses {gateway.home}" in second.output and "Traceback" not in second.output
+        gateway.kill()
+        second.start()
+        assert second.is_healthy()
 
 
 def _refused(client: httpx.Client, gateway: GatewayProcess) -> httpx.Response:

@@ -108,7 +108,7 @@ class DeerFlowClient:
         paths = Paths(Path(base_dir) if base_dir else None)
         snapshot = self.config_source.current()
         location = snapshot.database.location(paths.data_dir, snapshot.origin.project_root)
-        self._database = Database(location if checkpointer is None else ":memory:")
+        self._database = Database(location if checkpointer is None else ":memory:", users_dir=paths.users_dir)
         harness = Harness.build(snapshot, paths, checkpointer=checkpointer or checkpointer_for(self._database))
         self._workshop = Workshop(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()

@@ -85,7 +85,9 @@ class Runtime:
         self.paths = paths
         self.executes = executes
         self.database = database or Database(
-            config.database.location(paths.data_dir, config.origin.project_root), pool_size=config.database.pool_size
+            config.database.location(paths.data_dir, config.origin.project_root),
+            pool_size=config.database.pool_size,
+            users_dir=paths.users_dir,
         )
         if embedded is None:
             harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deerflow.storage.errors import DatabaseError
 from deerflow.storage.sqlite_thread import SqliteThread
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (k TEXT PRIMARY KEY, v TEXT);"
@@ -76,7 +77,7 @@ def test_a_database_that_cannot_be_opened_fails_each_job_and_recovers(tmp_path: 
     path = tmp_path / "dir.db"
     path.mkdir()
     thread = SqliteThread(path, SCHEMA)
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(DatabaseError, match="cannot be opened"):
         thread.submit(_keys).result()
     path.rmdir()
     assert thread.submit(_keys).result() == []
@@ -136,3 +137,27 @@ connection.close()
     database.submit(_put("b")).result()
     assert seen_from_outside() == "a b"
     reader.close()
+
+
+def test_what_must_outlive_a_power_failure_is_synced_with_its_commit_and_nothing_else_is(database: SqliteThread):
+    statements: list[str] = []
+    database.submit(lambda db: db.set_trace_callback(statements.append)).result()
+    database.submit(_put("a")).result()
+    assert not [each for each in statements if "synchronous" in each]
+    database.submit(_put("b"), durable=True).result()
+    after = statements[statements.index("PRAGMA synchronous = FULL") :]
+    assert after.index("BEGIN IMMEDIATE") < after.index("COMMIT") < after.index("PRAGMA synchronous = NORMAL")
+
+
+def test_an_empty_file_beside_threads_is_not_taken_for_a_new_database(tmp_path: Path):
+    path, users = tmp_path / "deerflow.db", tmp_path / "users"
+    path.touch()
+    (users / "alice" / "threads").mkdir(parents=True)
+    thread = SqliteThread(path, SCHEMA, users_dir=users)
+    (users / "alice" / "threads" / "t").mkdir()
+    with pytest.raises(DatabaseError, match=r"is empty, but .*users has files of threads\. Nothing was changed"):
+        thread.submit(_keys).result()
+    assert path.stat().st_size == 0
+    path.unlink()
+    assert thread.submit(_keys).result() == [], "without the file, a new one"
+    thread.close()

@@ -167,7 +167,7 @@ class _Pending(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["app"].state
         await asyncio.wait([state.opening])
-        if state.start_error is not None:
+        if state.start_error is not None or state.opening.cancelled():
             raise UnavailableError("The server could not start; its log says why.")
         await scope["app"].router(scope, receive, send)
 

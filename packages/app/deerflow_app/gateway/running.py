@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +33,19 @@ class RunningServer:
                 return json.load(answer).get("service") == "deer-flow-gateway"
         except (OSError, ValueError, AttributeError):
             return False
+
+
+@contextmanager
+def held(data_dir: Path) -> Iterator[bool]:
+    """Hold ``data_dir`` against every other program that does. Whether it could be had; it goes with the process at the latest."""
+    directory = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(directory)
 
 
 def running_server(data_dir: Path) -> RunningServer | None:

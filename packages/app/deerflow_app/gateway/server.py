@@ -138,7 +138,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            await asyncio.to_thread(self._announcement.write)
+            try:
+                await asyncio.to_thread(self._announcement.write)
+            except OSError as error:  # the disk is full: what is there is served all the same
+                logger.warning("Terminals will not find this server by themselves: %s: %s", FILE_NAME, error.strerror)
             await self._began()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

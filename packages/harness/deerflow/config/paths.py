@@ -109,9 +109,14 @@ class Paths:
             else self.agent_dir(name)
         ) / "memory.json"
 
+    @property
+    def users_dir(self) -> Path:
+        """What belongs to each user, a directory each."""
+        return self.base_dir / "users"
+
     def user_dir(self, user_id: str) -> Path:
         """Everything of one user. Raises ValueError for an id that may not be a directory."""
-        return self.base_dir / "users" / check_id(user_id, "user id")
+        return self.users_dir / check_id(user_id, "user id")
 
     def user_memory_file(self, user_id: str) -> Path:
         """Memory of one user."""

@@ -36,11 +36,12 @@ class Database:
     """Args:
     location: the path of a SQLite file, ``:memory:``, or a URL ``postgresql://…``.
     pool_size: connections to PostgreSQL.
+    users_dir: where the files of its threads are. If there are some, an empty SQLite file is refused.
 
     Every method raises DatabaseError for what a person must put right: a damaged file, a full disk, no right to write.
     """
 
-    def __init__(self, location: Path | str, *, pool_size: int = 5) -> None:
+    def __init__(self, location: Path | str, *, pool_size: int = 5, users_dir: Path | None = None) -> None:
         self.location = str(location)
         self.is_postgres = self.location.startswith(("postgresql://", "postgres://", "postgresql+"))
         if self.is_postgres:  # SQLAlchemy's names of drivers are not for psycopg
@@ -50,7 +51,7 @@ class Database:
         if self.is_postgres:
             self._connections = _Postgres(self.location, pool_size)
         else:
-            self._connections = _Sqlite(self.location)
+            self._connections = _Sqlite(self.location, users_dir)
 
     async def read(self, job: Job[T]) -> T:
         """Run ``job``, which changes nothing and may be run again. For what runs need: short, by a key."""
@@ -67,11 +68,15 @@ class Database:
         with explained(self.location):
             return await self._connections.browse(job)
 
-    async def write(self, job: Job[T]) -> T:
-        """Run ``job`` in a transaction: all of it is kept, or nothing when it raises."""
+    async def write(self, job: Job[T], *, durable: bool = False) -> T:
+        """Run ``job`` in a transaction: all of it is kept, or nothing when it raises.
+
+        Args:
+            durable: also a power failure right after this takes nothing of it. PostgreSQL always writes so.
+        """
         await self.migrate()
         with explained(self.location):
-            return await self._connections.write(job)
+            return await self._connections.write(job, durable)
 
     async def migrate(self) -> None:
         """Bring the tables up to date, after a copy of an older SQLite file was made. Done by itself before the first job.
@@ -110,12 +115,12 @@ class Database:
 class _Sqlite:
     """Three connections to one file: to write, to read for runs, to browse. In memory there is one."""
 
-    def __init__(self, path: str) -> None:
-        self.writer = SqliteThread(path, CHECKPOINTS)
+    def __init__(self, path: str, users_dir: Path | None) -> None:
+        self.writer = SqliteThread(path, CHECKPOINTS, users_dir=users_dir)
         in_memory = path == ":memory:"
-        self.reader = self.writer if in_memory else SqliteThread(path, CHECKPOINTS)
+        self.reader = self.writer if in_memory else SqliteThread(path, CHECKPOINTS, users_dir=users_dir)
         self.browser = self.writer if in_memory else SqliteThread(path, CHECKPOINTS, seconds=BROWSE_SECONDS)
-        self._connections: dict[SqliteThread, Connection] = {}
+        self._connections: dict[SqliteThread, tuple[sqlite3.Connection, Connection]] = {}
 
     async def read(self, job: Job[T]) -> T:
         return await self._run(job, self.reader, writes=False)
@@ -123,8 +128,8 @@ class _Sqlite:
     async def browse(self, job: Job[T]) -> T:
         return await self._run(job, self.browser, writes=False)
 
-    async def write(self, job: Job[T]) -> T:
-        return await self._run(job, self.writer, writes=True)
+    async def write(self, job: Job[T], durable: bool) -> T:
+        return await self._run(job, self.writer, writes=True, durable=durable)
 
     async def upgrade(self) -> None:
         def on_thread(raw: sqlite3.Connection) -> None:
@@ -137,19 +142,20 @@ class _Sqlite:
         for thread in (self.browser, self.reader, self.writer):
             thread.close()
 
-    async def _run(self, job: Job[T], thread: SqliteThread, *, writes: bool) -> T:
-        queued = thread.submit(lambda raw: job(self._connection(thread, raw)), writes=writes)
+    async def _run(self, job: Job[T], thread: SqliteThread, *, writes: bool, durable: bool = False) -> T:
+        queued = thread.submit(lambda raw: job(self._connection(thread, raw)), writes=writes, durable=durable)
         return await asyncio.wrap_future(queued)
 
     def _connection(self, thread: SqliteThread, raw: sqlite3.Connection) -> Connection:
         """SQLAlchemy over a connection whose transactions are begun and ended by its thread."""
-        known = self._connections.get(thread)
-        if known is None:
+        known, connection = self._connections.get(thread, (None, None))
+        if known is not raw or connection is None:
             engine = _engine("sqlite://", creator=lambda: raw, poolclass=StaticPool, pool_reset_on_return=None)
             dialect: Any = engine.dialect
             dialect.do_commit = dialect.do_rollback = lambda _: None
-            known = self._connections[thread] = engine.connect()
-        return known
+            connection = engine.connect()
+            self._connections[thread] = raw, connection
+        return connection
 
 
 class _Postgres:
@@ -165,7 +171,7 @@ class _Postgres:
     async def browse(self, job: Job[T]) -> T:
         return await asyncio.wrap_future(self._people.submit(job, writes=False))
 
-    async def write(self, job: Job[T]) -> T:
+    async def write(self, job: Job[T], durable: bool = True) -> T:
         return await asyncio.wrap_future(self._runs.submit(job, writes=True))
 
     async def upgrade(self) -> None:

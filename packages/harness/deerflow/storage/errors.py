@@ -7,11 +7,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import zstandard
+
 from deerflow.errors import UnavailableError
 
 
 class DatabaseError(Exception):
-    """The database cannot be used as it is. ``str()`` says where, why and what to do; what was stored before is still there."""
+    """The database cannot be used as it is. ``str()`` says where, why and what to do; what was stored before is still there.
+
+    ``public`` is what everyone may read, ``code`` is for programs.
+    """
+
+    public = "The database cannot be used just now; the server's log says why."
+    code = "unavailable"
+
+
+class DiskFullError(DatabaseError):
+    """There is no room to write. What is there can still be read."""
+
+    public = (
+        "The server's disk is full or cannot be written: what is there can be read, but nothing new is kept. Whoever looks "
+        "after the server has to make room."
+    )
+    code = "no_space"
+
+
+class DamagedDatabaseError(DatabaseError):
+    """The file of the database is not as it was written."""
+
+    public = (
+        "The database is damaged. Whoever looks after the server can bring a backup back with `deerflow restore ARCHIVE`; "
+        "its log says which file it is."
+    )
+    code = "damaged"
 
 
 class TooSlowError(UnavailableError):
@@ -33,7 +61,7 @@ class NewerDatabaseError(DatabaseError):
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full. Nothing was changed. Free some space and try again.",
     sqlite3.SQLITE_IOERR: "reading or writing failed. Check the disk, its free space and quota, and try again.",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged. It was left as it is. Bring a backup back with `deerflow restore "
+    sqlite3.SQLITE_CORRUPT: "the database is damaged. It was left as it is. Bring a backup back with `deerflow restore "
     "ARCHIVE`, or save what can be read with `sqlite3 FILE .recover`.",
     sqlite3.SQLITE_NOTADB: "the file is no SQLite database. It was left as it is. Bring a backup back with `deerflow "
     "restore ARCHIVE`, point `database` to another file, or move this one away to begin anew.",
@@ -43,6 +71,13 @@ _REMEDIES = {
     "file and its directory.",
     sqlite3.SQLITE_BUSY: "another program keeps it locked. Close what has the file open (a database browser, a backup) and "
     "try again.",
+}
+
+_KINDS = {
+    sqlite3.SQLITE_FULL: DiskFullError,
+    sqlite3.SQLITE_IOERR: DiskFullError,
+    sqlite3.SQLITE_CORRUPT: DamagedDatabaseError,
+    sqlite3.SQLITE_NOTADB: DamagedDatabaseError,
 }
 
 _CANCELED = "57014"
@@ -74,30 +109,39 @@ def explained(location: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        cause = getattr(error, "orig", None) or error
-        if (
-            getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
-            or getattr(cause, "sqlstate", "") == _CANCELED
-        ):
-            raise TooSlowError(
-                "The search took too long and was stopped. Ask for less: more words, fewer threads."
-            ) from error
-        remedy = _remedy(cause, location)
-        if remedy is None:
+        if (better := explanation(error, location)) is error:
             raise
-        raise DatabaseError(remedy) from error
+        raise better from error
 
 
-def _remedy(error: Any, location: str) -> str | None:
-    if isinstance(error, sqlite3.Error):
-        said = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-        return said and f"The database {location} cannot be used: {said}"
-    if isinstance(error, OSError):
-        said = f"{error.strerror or error}. Make sure that its directory exists, has space and may be written."
-        return f"The database {location} cannot be used: {said}"
-    if type(error).__module__.startswith("psycopg"):
-        return _postgres_remedy(error)
-    return None
+def explanation(error: Exception, location: str) -> Exception:
+    """What :func:`explained` raises in place of ``error``: the error itself where nobody can do anything about it."""
+    cause: Any = getattr(error, "orig", None) or error
+    if (
+        getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
+        or getattr(cause, "sqlstate", "") == _CANCELED
+    ):
+        better = TooSlowError("The search took too long and was stopped. Ask for less: more words, fewer threads.")
+    elif isinstance(cause, sqlite3.Error | zstandard.ZstdError):
+        code = _sqlite_code(cause)
+        if code not in _REMEDIES:
+            return error
+        better = _KINDS.get(code, DatabaseError)(f"The database {location} cannot be used: {_REMEDIES[code]}")
+    elif isinstance(cause, OSError):
+        said = f"{cause.strerror or cause}. Make sure that its directory exists, has space and may be written."
+        better = DatabaseError(f"The database {location} cannot be used: {said}")
+    elif type(cause).__module__.startswith("psycopg") and (remedy := _postgres_remedy(cause)):
+        better = DatabaseError(remedy)
+    else:
+        return error
+    better.__cause__ = error
+    return better
+
+
+def _sqlite_code(error: sqlite3.Error | zstandard.ZstdError) -> int:
+    if isinstance(error, zstandard.ZstdError) or "Could not decode to UTF-8" in str(error):
+        return sqlite3.SQLITE_CORRUPT  # what a row holds, in a page that passes for one
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _postgres_remedy(error: Any) -> str | None:

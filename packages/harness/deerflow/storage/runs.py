@@ -169,7 +169,7 @@ class RunStore:
             ConflictError: the strategy is ``reject`` and the thread has an active run.
             NotFoundError: the thread does not exist.
         """
-        return await self._database.write(lambda connection: create(connection, new, worker))
+        return await self._database.write(lambda connection: create(connection, new, worker), durable=True)
 
     async def find(self, run_id: str) -> Run | None:
         return await self._database.read(lambda connection: find(connection, run_id))
@@ -238,7 +238,7 @@ class RunStore:
 
     async def steer(self, run_id: str, message: Mapping[str, Any]) -> bool:
         """Leave a message for the run's next step. False if the run has ended, or was asked to stop."""
-        return await self._database.write(lambda connection: _steer(connection, run_id, dict(message)))
+        return await self._database.write(lambda connection: _steer(connection, run_id, dict(message)), durable=True)
 
     async def waiting_messages(self, run_id: str) -> list[dict[str, Any]]:
         return await self._database.read(lambda connection: _messages(connection, "run_id = ?", run_id))
@@ -274,7 +274,9 @@ class RunLedger:
     async def begin(self, tool_call_id: str) -> bool:
         statement = "INSERT INTO tool_executions (run_id, call) VALUES (?, ?) ON CONFLICT DO NOTHING"
         key = self._key(tool_call_id)
-        return await self._database.write(lambda connection: sql.execute(connection, statement, *key).rowcount == 1)
+        return await self._database.write(
+            lambda connection: sql.execute(connection, statement, *key).rowcount == 1, durable=True
+        )
 
     async def forget(self, tool_call_id: str) -> None:
         statement = "DELETE FROM tool_executions WHERE run_id = ? AND call = ?"

@@ -6,6 +6,7 @@ several things at once, costs one commit and not one each.
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import sqlite3
@@ -14,26 +15,32 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from deerflow.storage.errors import DatabaseError, DiskFullError, explanation
+
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 
-PRAGMAS = """
+_OF_A_NEW_FILE = """
 PRAGMA page_size = 512;
 PRAGMA auto_vacuum = INCREMENTAL;
+"""
+"""Both must come before the first table. Small pages, since a step changes little of several of them and each is written as a
+whole: three quarters of what it is with 1024, a third of 4096. auto_vacuum, or freed pages never return to the disk; set
+again it would write, for which a full disk has no room."""
+PRAGMAS = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 PRAGMA busy_timeout = 10000;
 PRAGMA foreign_keys = ON;
 PRAGMA temp_store = MEMORY;
 """
-"""Both the first two must come before the first table. Small pages, since a step changes little of several of them and each
-is written as a whole: three quarters of what it is with 1024, a third of 4096. auto_vacuum, or freed pages never return
-to the disk."""
-
 _LOG_BYTES = 512 << 10
 """So long the log becomes before it goes back into the file: by default that is counted in pages, of 4096 bytes."""
 
@@ -43,12 +50,13 @@ _STEPS = 20_000
 
 
 class _Task(Generic[T]):
-    __slots__ = ("alone", "future", "job", "writes")
+    __slots__ = ("alone", "durable", "future", "job", "writes")
 
-    def __init__(self, job: Job[T], writes: bool, alone: bool) -> None:
+    def __init__(self, job: Job[T], writes: bool, alone: bool, durable: bool) -> None:
         self.job = job
         self.writes = writes
         self.alone = alone
+        self.durable = durable
         self.future: Future[T] = Future()
 
 
@@ -58,31 +66,40 @@ class SqliteThread:
     Args:
         path: the database file, or ``:memory:``; its directory is made.
         schema: a script that is run first; it must be repeatable.
-        seconds: how long a job may take; one that takes longer raises ``sqlite3.OperationalError: interrupted``.
+        seconds: how long a job may take; one that takes longer raises TooSlowError.
+        users_dir: where the files of its threads are. If there are some, an empty database is refused.
+
+    On a full disk, where SQLite cannot make its log, jobs that only read still get what the file holds.
     """
 
-    def __init__(self, path: Path | str, schema: str = "", *, seconds: float | None = None) -> None:
+    def __init__(
+        self, path: Path | str, schema: str = "", *, seconds: float | None = None, users_dir: Path | None = None
+    ) -> None:
         self._path = str(path)
         self._schema = schema
         self._seconds = seconds
+        self._users_dir = users_dir
+        self._warned = False
         self._deadline = 0.0
         self._tasks: queue.SimpleQueue[_Task[Any] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def submit(self, job: Job[T], *, writes: bool = True, alone: bool = False) -> Future[T]:
+    def submit(self, job: Job[T], *, writes: bool = True, alone: bool = False, durable: bool = False) -> Future[T]:
         """Queue ``job``; its result or exception arrives in the future, after the commit.
 
         Args:
             job: called with the connection.
             writes: whether it changes something.
             alone: it must run outside of a transaction, as a vacuum must.
+            durable: it is on the disk, and all before it, when the future is done. Without, a power failure can take the
+                last seconds; the end of the process, however it comes, takes nothing.
 
         Raises:
             sqlite3.ProgrammingError: the database was closed.
         """
-        task = _Task(job, writes, alone)
+        task = _Task(job, writes, alone, durable)
         with self._lock:
             if self._closed:
                 raise sqlite3.ProgrammingError(f"The database {self._path} is closed.")
@@ -110,17 +127,31 @@ class SqliteThread:
             batch, open_ = self._next_batch()
             try:
                 connection = connection or self._connect()
-            except (sqlite3.Error, OSError) as error:
-                for task in batch:
-                    task.future.set_exception(error)
+            except (sqlite3.Error, OSError, DatabaseError) as error:
+                self._work_without_room(batch, explanation(error, self._path))
                 continue
             # A job that may take long has a transaction of its own, or the others would wait for it.
             for alone, tasks in groupby(batch, lambda task: task.alone or self._seconds is not None):
                 for together in [[task] for task in tasks] if alone else [list(tasks)]:
                     self._deadline = time.monotonic() + (self._seconds or 0)
-                    _run_batch(connection, together)
+                    _run_batch(connection, together, self._path)
         if connection is not None:
             connection.close()
+
+    def _work_without_room(self, batch: list[_Task[Any]], error: Exception) -> None:
+        """Read the file alone, if that is all there is; the next batch tries again to do it properly."""
+        log = Path(f"{self._path}-wal")
+        readable = isinstance(error, DiskFullError) and not (log.exists() and log.stat().st_size)
+        for task in batch:
+            if task.writes or not readable:
+                task.future.set_exception(error)
+                continue
+            if not self._warned:
+                self._warned = True
+                logger.warning("The disk is full: %s can only be read until there is room.", self._path)
+            address = f"{Path(self._path).absolute().as_uri()}?immutable=1"
+            with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
+                _run_batch(connection, [task], self._path)
 
     def _next_batch(self) -> tuple[list[_Task[Any]], bool]:
         batch: list[_Task[Any]] = []
@@ -136,12 +167,13 @@ class SqliteThread:
 
     def _connect(self) -> sqlite3.Connection:
         if self._path != ":memory:":
+            self._check_not_lost(Path(self._path))
             _create(Path(self._path))
         until = time.monotonic() + _OPENS_WITHIN
         while True:
             connection = sqlite3.connect(self._path, isolation_level=None)
             try:
-                connection.executescript(PRAGMAS + self._schema)
+                connection.executescript(_OF_A_NEW_FILE * _is_empty(self._path) + PRAGMAS + self._schema)
                 (page_size,) = connection.execute("PRAGMA page_size").fetchone()
                 connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_size}")
                 if self._seconds is not None:
@@ -153,6 +185,19 @@ class SqliteThread:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
                 time.sleep(0.02)
+
+    def _check_not_lost(self, path: Path) -> None:
+        if self._users_dir is None or not path.exists() or not _is_empty(str(path)):
+            return
+        if next(self._users_dir.glob("*/threads/*"), None) is not None:
+            raise DatabaseError(
+                f"The database {path} is empty, but {self._users_dir} has files of threads. Nothing was changed. Bring a "
+                "backup back with `deerflow restore ARCHIVE`, or move the empty file away to begin without those threads."
+            )
+
+
+def _is_empty(path: str) -> bool:
+    return path == ":memory:" or not Path(path).stat().st_size
 
 
 def _create(path: Path) -> None:
@@ -172,11 +217,14 @@ def _create(path: Path) -> None:
         Path(temporary).unlink()
 
 
-def _run_batch(connection: sqlite3.Connection, batch: list[_Task[Any]]) -> None:
+def _run_batch(connection: sqlite3.Connection, batch: list[_Task[Any]], path: str) -> None:
     """One transaction for all; a job that fails is rolled back alone. Readers see one state of the database, too."""
-    outcomes: list[tuple[_Task[Any], Any, BaseException | None]] = []
+    outcomes: list[tuple[_Task[Any], Any, Exception | None]] = []
     writes, alone = any(task.writes for task in batch), batch[0].alone
+    durable = any(task.durable for task in batch)
     try:
+        if durable:
+            connection.execute("PRAGMA synchronous = FULL")
         if not alone:
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         for task in batch:
@@ -190,16 +238,19 @@ def _run_batch(connection: sqlite3.Connection, batch: list[_Task[Any]]) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         for task in batch:
-            task.future.set_exception(error)
+            task.future.set_exception(explanation(error, path))
         return
+    finally:
+        if durable:
+            connection.execute("PRAGMA synchronous = NORMAL")
     for task, result, failure in outcomes:
         if failure is None:
             task.future.set_result(result)
         else:
-            task.future.set_exception(failure)
+            task.future.set_exception(explanation(failure, path))
 
 
-def _run(connection: sqlite3.Connection, task: _Task[Any], *, savepoint: bool) -> tuple[Any, BaseException | None]:
+def _run(connection: sqlite3.Connection, task: _Task[Any], *, savepoint: bool) -> tuple[Any, Exception | None]:
     if savepoint:
         connection.execute("SAVEPOINT job")
     try:

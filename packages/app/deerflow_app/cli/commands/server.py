@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,7 +47,6 @@ def serve(
 ) -> None:
     """Serve DeerFlow over HTTP: the page for the browser and the API for programs, on one port."""
     from deerflow.storage.database import Database
-    from deerflow_app.gateway.running import running_server
     from deerflow_app.gateway.server import ServerError
     from deerflow_app.gateway.server import serve as serve_http
     from deerflow_app.gateway.settings import GatewaySettings, SettingsError
@@ -61,33 +61,28 @@ def serve(
     except SettingsError as error:
         raise usage_failure(str(error)) from error
     config_now = source.current()
-    database = Database(_location(source, paths), pool_size=config_now.database.pool_size)
+    database = Database(_location(source, paths), pool_size=config_now.database.pool_size, users_dir=paths.users_dir)
 
     def make_runtime() -> Runtime:
         from deerflow.runtime import Runtime
 
         return Runtime(source, paths, executes=execute, database=database)
 
-    if not database.is_postgres:
-        if not execute:
-            raise usage_failure(
-                "Workers need database.backend: postgres. With SQLite the gateway executes runs itself."
+    if not database.is_postgres and not execute:
+        raise usage_failure("Workers need database.backend: postgres. With SQLite the gateway executes runs itself.")
+    with contextlib.nullcontext() if database.is_postgres else _alone(paths.base_dir):
+        try:
+            code = serve_http(
+                database,
+                settings,
+                make_runtime,
+                config_file=config_now.origin.config_file,
+                on_start=lambda url: _began(url, ui),
+                on_open=lambda: _hold_up_seldom(execute),
+                on_setup=_tell_setup_code,
             )
-        if (other := running_server(paths.base_dir)) is not None:
-            raise Failure(f"DeerFlow is running already: {other.url}", remedy="Open it there, or stop it first.")
-    try:
-        used = config_now.origin.config_file
-        code = serve_http(
-            database,
-            settings,
-            make_runtime,
-            config_file=used,
-            on_start=lambda url: _began(url, ui),
-            on_open=lambda: _hold_up_seldom(execute),
-            on_setup=_tell_setup_code,
-        )
-    except ServerError as error:
-        raise Failure(str(error)) from error
+        except ServerError as error:
+            raise Failure(str(error)) from error
     raise typer.Exit(code)
 
 
@@ -175,12 +170,10 @@ def restore(
 ) -> None:
     """Make everything what it was when the archive was written. Stop DeerFlow first; nothing is thrown away."""
     from deerflow.storage.backup import restore as read_backup
-    from deerflow_app.gateway.running import running_server
 
     source, paths = _opened(context, config, debug)
-    if (running := running_server(paths.base_dir)) is not None:
-        raise Failure(f"DeerFlow is running: {running.url}", remedy="Stop it first.")
-    aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd(), resume=resume)
+    with _alone(paths.ensure_base_dir()):
+        aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd(), resume=resume)
     typer.echo(f"Restored. What was there before is in {aside}")
 
 
@@ -192,6 +185,22 @@ def _opened(context: typer.Context, config: Path | None, debug: bool) -> tuple[C
     source = ConfigSource(settings.config)
     log_to_stderr("debug" if settings.debug else source.current().log_level)
     return source, Paths()
+
+
+@contextlib.contextmanager
+def _alone(base_dir: Path) -> Iterator[None]:
+    """Nobody else serves or restores ``base_dir`` meanwhile, or Failure."""
+    from deerflow_app.gateway.running import held, running_server
+
+    if (other := running_server(base_dir)) is not None:
+        raise Failure(f"DeerFlow is running already: {other.url}", remedy="Open it there, or stop it first.")
+    with held(base_dir) as is_ours:
+        if not is_ours:
+            raise Failure(
+                f"Another DeerFlow uses {base_dir}, though it does not answer.",
+                remedy="Wait until it is ready, or stop it first. DEER_FLOW_HOME names another directory.",
+            )
+        yield
 
 
 def _port(given: int | None, ui: bool, environ: Mapping[str, str]) -> int:

@@ -227,7 +227,8 @@ def _open(settings: Settings) -> Database:
             "The database is in the memory of the gateway and nowhere else.",
             "Set database.backend to sqlite or postgres.",
         )
-    return Database(config.database.location(Paths().data_dir, config.origin.project_root))
+    paths = Paths()
+    return Database(config.database.location(paths.data_dir, config.origin.project_root), users_dir=paths.users_dir)
 
 
 async def account_and_belongings(database: Database, paths: Paths, email: str) -> tuple[User, Belongings]:

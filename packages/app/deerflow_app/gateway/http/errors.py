@@ -97,7 +97,7 @@ def response_for(error: Exception, request: Request) -> Response:
         return _respond(422, "The request holds text or a number that cannot be stored.", "invalid_request")
     if isinstance(error, DatabaseError):
         log.error("%s", error)
-        return _respond(503, "The database cannot be used just now; the server's log says why.", "unavailable")
+        return _respond(503, error.public, error.code)
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         log.error("%s %r: %s", request.method, request.scope["path"], error)
         return _respond(503, "The server's disk is full. Whoever looks after it has to make room.", "no_space")

@@ -114,3 +114,32 @@ def deerflow(gateway: GatewayProcess, *arguments: str) -> str:
     done = subprocess.run(command, cwd=gateway.root, env=environment, capture_output=True, text=True, timeout=GUARD)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_what_was_said_without_a_key_is_there_when_there_is_one(tmp_path: Path):
+    model = "models:\n  - name: m\n    use: langchain_openai:ChatOpenAI\n    model: x\n"
+    with ScriptedOpenAI() as endpoint, GatewayProcess(tmp_path, config=CONFIG + model) as gateway:
+        gateway.environment |= {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": ""}
+        gateway.start()
+        with gateway.client() as client:
+            thread = client.post("/api/threads", json={}).json()["thread_id"]
+            _say(client, thread, "hello")
+            [run] = client.get(f"/api/threads/{thread}/runs").json()
+            assert run["status"] == "error" and run["error"] and _texts(client, thread) == ["hello"]
+            assert client.get(f"/api/threads/{thread}").json()["values"]["title"] == "hello"
+        gateway.environment["OPENAI_API_KEY"] = "k"
+        gateway.restart()
+        endpoint.script(Text("Hello."))
+        with gateway.client() as client:
+            _say(client, thread, "and now?")
+            assert _texts(client, thread) == ["hello", "and now?", "Hello."]
+
+
+def _say(client: httpx.Client, thread: str, text: str) -> None:
+    body = {"input": {"messages": [{"role": "user", "content": text}]}}
+    client.post(f"/api/threads/{thread}/runs/wait", json=body)
+
+
+def _texts(client: httpx.Client, thread: str) -> list[str]:
+    state = client.get(f"/api/threads/{thread}/state").json()
+    return [message["content"] for message in state["values"]["messages"]]

@@ -201,7 +201,7 @@ async def test_what_a_second_run_does_is_as_it_was_told(sdk: Sdk):
     first = await sdk.running(thread_id)
     with pytest.raises(ConflictError):
         await sdk.runs.create(thread_id, ASSISTANT, input=sdk.script(), multitask_strategy="reject")
-    queued = await sdk.runs.create(thread_id, ASSISTANT, input=sdk.script(Text("Queued.")))
+    queued = await sdk.runs.create(thread_id, ASSISTANT, input=sdk.script())
     assert queued["status"] == "pending"
     taking = await sdk.runs.create(thread_id, ASSISTANT, input=sdk.script(Text("Now.")), multitask_strategy="interrupt")
     values = await sdk.runs.join(thread_id, taking["run_id"])
@@ -211,3 +211,18 @@ async def test_what_a_second_run_does_is_as_it_was_told(sdk: Sdk):
     assert later["status"] == "pending" and (await sdk.threads.get(thread_id))["status"] == "idle"
     await sdk.runs.cancel(thread_id, later["run_id"])
     assert (await sdk.runs.get(thread_id, later["run_id"]))["status"] == "interrupted"
+
+
+@covers("runs.cancel")
+async def test_what_was_said_to_a_run_that_never_began_stands_in_the_thread(sdk: Sdk):
+    thread_id = await sdk.thread()
+    first = await sdk.running(thread_id)
+    said = {"messages": [{"role": "user", "content": "never answered"}]}
+    queued = await sdk.runs.create(thread_id, ASSISTANT, input=said)
+    await sdk.runs.cancel(thread_id, queued["run_id"], wait=True)
+    assert (await sdk.runs.get(thread_id, queued["run_id"]))["status"] == "interrupted"
+    await sdk.runs.cancel(thread_id, first["run_id"], wait=True)
+    after = await sdk.runs.wait(thread_id, ASSISTANT, input=sdk.script(Text("Here I am.")))
+    state = await sdk.threads.get_state(thread_id)
+    assert [message["type"] for message in state["values"]["messages"]] == ["human", "ai", "human", "human", "ai"]
+    assert state["values"]["messages"][2]["content"] == "never answered" and after["messages"][-1]["type"] == "ai"

@@ -62,7 +62,7 @@ class DeerFlowProcess:
         self.config = root / "config.yaml"
         self.log = root / f"{name}.log"
         self.arguments = list(arguments)
-        self._environment = {
+        self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(root),
             "DEER_FLOW_HOME": str(self.home),
@@ -93,7 +93,7 @@ class DeerFlowProcess:
             self._process = subprocess.Popen(
                 [*self._wrap, *COMMAND, *self.arguments, "--config", str(self.config)],
                 cwd=self.root,
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -27,7 +27,7 @@ from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
-from deerflow.storage.runs import MultitaskStrategy, Run, RunStatus, RunStore
+from deerflow.storage.runs import MultitaskStrategy, Run, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import Thread
 from deerflow.threads.checkpoint import compact, config_of, is_unfinished, read_state
@@ -250,7 +250,7 @@ class DeerFlowClient:
                     raise
             late = clock() >= until
             for other in await self._runs.active(thread_id):
-                if late or other.status is RunStatus.RUNNING:
+                if late or other.attempt > 0:
                     try:
                         await runtime.executor.abandon(other, wait=0)
                     except ThreadBusyError:

@@ -109,7 +109,7 @@ class Runtime:
                 checkpointer=self.checkpointer,
                 event_log=self.event_log,
                 lock=self._lock,
-                graph=self.workshop.agent,
+                graph=self.workshop.reader,
                 stop_run=self._stop_run,
                 destroy_sandbox=self._destroy_sandbox,
             ),
@@ -143,7 +143,7 @@ class Runtime:
             queue=self._queue,
             executor=self.executor,
             uploads_dir=lambda user_id, thread_id: paths.uploads(thread_id, user_id),
-            graph=self.workshop.agent,
+            graph=self.workshop.reader,
             observer=observer,
         )
         self.jobs = JobWorker(

@@ -181,6 +181,11 @@ class GraphStream:
         if self._began is not None:
             self._writer.append("input", {**self._began, "values": {"messages": []}})
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it was emitted with what the run begins."""
+        return self._joining is None
+
     def partial(self) -> AIMessage | None:
         """The answer that was cut off in the middle, if there is text of it."""
         for message_id, pieces in reversed(self._partial.items()):
@@ -209,7 +214,7 @@ class GraphStream:
             self._writer.append("values", values_json(payload), namespace)
             return
         if self._joining is not None:
-            self._began = _emit_input(self._writer, payload, self._joining)
+            self._began = emit_input(self._writer, payload, self._joining)
             self._joining = None
         if self._unread:
             self._unread = False
@@ -249,7 +254,7 @@ def emit_added(writer: EventWriter, state: Mapping[str, Any], added: Collection[
     writer.append("input", {"values": {"messages": messages}})
 
 
-def _emit_input(writer: EventWriter, state: Mapping[str, Any], joining: Sequence[BaseMessage]) -> dict[str, Any]:
+def emit_input(writer: EventWriter, state: Mapping[str, Any], joining: Sequence[BaseMessage]) -> dict[str, Any]:
     """Emit with what a run begins, so that clients need no snapshot: where its messages stand, they, and the other values."""
     messages, ids = state.get("messages") or [], {message.id for message in joining}
     at = next((index for index, message in enumerate(messages) if message.id in ids), len(messages))

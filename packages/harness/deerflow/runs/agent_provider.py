@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from deerflow.agents.features import RuntimeFeatures
     from deerflow.models import ModelCache
     from deerflow.sandbox.interface import SandboxProvider
+
+logger = logging.getLogger(__name__)
 
 
 class Workshop:
@@ -63,6 +66,14 @@ class Workshop:
         """
         return await self._agent(await self.fresh(), options or RunOptions())
 
+    async def reader(self) -> Agent:
+        """A graph to read and change threads with, though what an agent needs to act (a key, a tool) may be missing."""
+        try:
+            return await self.agent()
+        except Exception as error:
+            logger.info("Threads are read without an agent, which cannot be built: %s", error)
+            return await self._agent(await self.fresh(), None)
+
     async def prepare(
         self, principal: Principal, thread_id: str, run_id: str, options: RunOptions
     ) -> tuple[Agent, RunContext]:
@@ -82,17 +93,15 @@ class Workshop:
         for provider in (*self._retired, self.harness.sandbox_provider):
             await provider.shutdown()
 
-    async def _agent(self, harness: Harness, options: RunOptions) -> Agent:
+    async def _agent(self, harness: Harness, options: RunOptions | None) -> Agent:
         def build(models: ModelCache) -> Agent:
-            from deerflow.agents.lead_agent.agent import build_lead_agent  # takes seconds, and this is a worker thread
+            # Takes seconds, and this is a worker thread.
+            from deerflow.agents.lead_agent.agent import build_lead_agent, build_reader
 
-            return build_lead_agent(
-                replace(harness, models=models),
-                options,
-                features=self._features,
-                extra_middleware=self._extra,
-                checkpointer=harness.checkpointer,
-            )
+            own, given = replace(harness, models=models), {"features": self._features, "extra_middleware": self._extra}
+            if options is None:
+                return build_reader(own, checkpointer=harness.checkpointer, **given)
+            return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
         agent = await self._agents.get((harness.config.id, options), build)
         saver = _per_run(harness.checkpointer)

@@ -28,19 +28,21 @@ from langgraph.errors import EmptyInputError, GraphRecursionError
 from deerflow.agents.middlewares.model_result import ERROR, cut_off, is_error
 from deerflow.config import ConfigError
 from deerflow.errors import RequestError
-from deerflow.events.graph_stream import GraphStream, emit_added
+from deerflow.events.graph_stream import GraphStream, emit_added, emit_input
 from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import messages_in
 from deerflow.events.usage_meter import UsageMeter
 from deerflow.runs.admission import Slot
-from deerflow.runs.finalize import UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
+from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
 from deerflow.runs.input import GraphInput, RunInput
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
 from deerflow.storage.runs import (
+    CANCELLED,
+    EMPTY_THREAD,
     Ending,
     Run,
     RunLedger,
@@ -64,9 +66,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CANCELLED = "cancelled"
 STOPPED = "Not finished: the user stopped the run. What this call did until then may have taken effect."
-_NODES = {"ai": "model", "tool": "tools"}
+_NODES = {"human": "model", "ai": "model", "tool": "tools"}
+"""Where messages join a thread; those of the person that steer a run, with the model's next."""
 
 
 class State(StrEnum):
@@ -138,6 +140,7 @@ class Attempt:
     _task: asyncio.Task[Any] = field(init=False)
     _input: RunInput = field(init=False)
     _agent: Agent | None = None
+    _given: GraphInput | None = None
     _stream: GraphStream | None = None
     _meter: UsageMeter = field(default_factory=UsageMeter)
     _joined: list[BaseMessage] = field(default_factory=list)
@@ -221,12 +224,7 @@ class Attempt:
         again = self._stream is not None
         self._stream = GraphStream(self._writer, self._meter, request.modes, self._joined.extend, self.slot.take)
         try:
-            given = await self._input.prepare(self.run, spec, agent, context, again=again)
-            self.fresh = self.fresh and self.run.checkpoint_before is not None  # else it may have adopted messages
-            self.run = given.run
-            self._joined += given.messages
-            if given.earlier and not again:
-                await self._replay(given.earlier)
+            given = await self._prepare(agent, again=again)
             if not given.nothing_left:
                 await self._stream.play(
                     agent,
@@ -242,6 +240,17 @@ class Attempt:
         finally:
             await context.release_sandbox()
         return await self._played(agent)
+
+    async def _prepare(self, agent: Agent, *, again: bool = False) -> GraphInput:
+        spec = self.spec = self.spec or RunSpec.of(self.run)
+        uploads = self.parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id)
+        given = self._given = await self._input.prepare(self.run, spec, agent, uploads, again=again)
+        self.fresh = self.fresh and self.run.checkpoint_before is not None  # else it may have adopted messages
+        self.run = given.run
+        self._joined += given.messages
+        if given.earlier and not again:
+            await self._replay(given.earlier)
+        return given
 
     async def _played(self, agent: Agent) -> Outcome:
         """The graph came to an end of its own: how?"""
@@ -267,6 +276,7 @@ class Attempt:
     async def _replay(self, earlier: list[BaseMessage]) -> None:
         """Count what an attempt before this one did, and emit what the log lacks of it: a process that dies takes the last
         moments of the log with it."""
+        assert self.spec is not None
         run, emitted = self.run, set[str]()
         async with aclosing(self.parts.log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
             async for batch in batches:
@@ -278,7 +288,7 @@ class Attempt:
         for message in earlier:
             self._meter.add(message)
             node = _NODES.get(message.type)
-            if node is None or message.id in emitted:
+            if node is None or message.id in emitted or message.id in self.spec.message_ids:
                 continue
             shown = message_json(message)
             self._writer.append("messages", [shown, {"langgraph_node": node}])
@@ -296,29 +306,27 @@ class Attempt:
                 await checkpointer.adelete_after(self.run.thread_id, before or None)
             if self._stream is not None:
                 self._stream.emit_undone()
-        elif outcome.unfinished is not None:
-            partial = self._stream.partial() if self._stream is not None else None
-            await to_its_end(self._settle(outcome.unfinished, partial))
-        elif outcome.status is RunStatus.ERROR:
-            await to_its_end(self._keep_undelivered())
+        elif outcome.unfinished is not None or outcome.status is RunStatus.ERROR:
+            await to_its_end(self._settle(outcome))
 
-    async def _settle(self, why: str, partial: BaseMessage | None = None) -> None:
+    async def _settle(self, outcome: Outcome) -> None:
         """What cannot be done now, the next run does: the wish to stop comes first."""
-        run = self.run
+        run, partial = self.run, self._stream.partial() if self._stream is not None else None
         try:
-            if self._agent is None and run.checkpoint_before is not None and run.attempt > 1:
-                self._agent = await self.parts.agents.agent()
-                self._meter.config = self.parts.agents.harness.config
-                await self._replay(await self._input.added(self._agent, run))
-            if self._agent is None:
-                return
+            agent = self._agent = self._agent or await self.parts.agents.reader()
+            is_kept = await self._keep_input(agent)
             undelivered = await self._undelivered()
+            if self._given is None:  # a run without input that did nothing leaves an interrupt as it is
+                return
+            if outcome.unfinished is None and not is_kept and not undelivered:
+                return
             read = [message for message in undelivered if message.id in self._read]
             joining = [*read, *([partial] if partial else []), *(other for other in undelivered if other not in read)]
-            before = (await self._agent.aget_state(config_of(run.thread_id))).values or {}
+            where, why = config_of(run.thread_id), outcome.unfinished or UNFINISHED
+            before = (await agent.aget_state(where)).values or {}
             known = {message.id for message in before.get("messages") or ()}
-            joined = await settle(self._agent, config_of(run.thread_id), why=why, joining=joining)
-            state = (await self._agent.aget_state(config_of(run.thread_id))).values
+            joined = await settle(agent, where, why=why, joining=joining)
+            state = (await agent.aget_state(where)).values
             emit_added(self._writer, state, {message.id for message in state.get("messages") or ()} - known)
             self._writer.values(state)
         except Exception as error:
@@ -328,10 +336,22 @@ class Attempt:
         for message in joined:
             self._meter.add(message)
 
-    async def _keep_undelivered(self) -> None:
-        """What the person said to a run that failed joins the thread, though it is not answered."""
-        if await self._undelivered():
-            await self._settle(UNFINISHED)
+    async def _keep_input(self, agent: Agent) -> bool:
+        """What the run was given joins its thread, though it ends before its first step. False: it was not missing."""
+        self._meter.config = self._meter.config or self.parts.agents.harness.config
+        spec = self.spec = self.spec or RunSpec.of(self.run)
+        if self._given is None and self.run.attempt == 1 and spec.request.input is None:
+            return False
+        given, where = self._given or await self._prepare(agent), config_of(self.run.thread_id)
+        head = (await agent.aget_state(where)).config["configurable"].get("checkpoint_id") or EMPTY_THREAD
+        is_lost = isinstance(given.value, dict) and head == self.run.checkpoint_before
+        if is_lost:
+            fork = config_of(self.run.thread_id, spec.request.fork_from)
+            await agent.aupdate_state(fork, given.value, as_node=MODEL_NODE)
+        joining = _joining(given, spec.request)
+        if joining is not None and (is_lost or self._stream is None or not self._stream.has_begun):
+            emit_input(self._writer, (await agent.aget_state(where)).values, joining)
+        return is_lost
 
     async def _undelivered(self) -> list[BaseMessage]:
         """Messages that wait for the run and are not part of the thread."""
@@ -388,7 +408,7 @@ class Attempt:
     async def _check_ours(self) -> None:
         """Raises LostRunError if the run was not closed because it is not ours."""
         now = await self.parts.runs.find(self.run.run_id)
-        if now is None or now.epoch != self.run.epoch or now.status is not RunStatus.RUNNING:
+        if now is None or now.epoch != self.run.epoch or now.closed:
             raise LostRunError(self.run.run_id)
 
 

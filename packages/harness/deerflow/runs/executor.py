@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from deerflow.runs.admission import AdmissionLimit, Slot
 from deerflow.runs.attempt import Attempt, Parts
-from deerflow.storage.runs import Created, NewRun, Run, RunStatus
+from deerflow.storage.runs import Created, NewRun, Run
 from deerflow.storage.thread_lock import ThreadBusyError
 
 if TYPE_CHECKING:
@@ -73,14 +73,18 @@ class Executor:
         try:
             await slot.take()
             run = await self._parts.runs.find(run_id)
-            if run is None or (not run.ended and await self._waits(run)):
+            if run is None:
                 return
-            if run.ended:
-                await self._enqueue_next(run)
+            others = await self._parts.runs.active(run.thread_id)
+            if run.closed:
+                await self._enqueue_next(run, others)
                 return
-            is_running = run.status is RunStatus.RUNNING and wait is None
+            if run.attempt == 0 and any(other.attempt > 0 for other in others):
+                return  # it is enqueued when that one has ended
+            withdrawn = [other for other in others if other.ended and other.position < run.position]
+            is_running = run.attempt > 0 and wait is None
             try:
-                next_run_id = await self._execute(run, slot, wait=0 if is_running else wait)
+                next_run_id = await self._execute(run, withdrawn, slot, wait=0 if is_running else wait)
             except ThreadBusyError:
                 if not is_running:
                     raise
@@ -154,8 +158,10 @@ class Executor:
         if not created.done():  # its client may have gone
             created.set_result(made)
 
-    async def _execute(self, run: Run, slot: Slot, *, wait: float | None) -> str | None:
+    async def _execute(self, run: Run, withdrawn: Sequence[Run], slot: Slot, *, wait: float | None) -> str | None:
         async with self._lock.hold(run.user_id, run.thread_id, wait=wait):
+            for other in withdrawn:
+                await self._claim_and_attempt(other, slot)
             return await self._claim_and_attempt(run, slot)
 
     async def _claim_and_attempt(self, run: Run, slot: Slot) -> str | None:
@@ -193,15 +199,9 @@ class Executor:
         if (attempt := self._attempts[run_id]) is not None:
             attempt.cancel(run.cancel_action)
 
-    async def _waits(self, run: Run) -> bool:
-        """Whether another run of the thread is on its way: this one is enqueued when that has ended."""
-        return run.status is RunStatus.PENDING and any(
-            other.status is RunStatus.RUNNING for other in await self._parts.runs.active(run.thread_id)
-        )
-
-    async def _enqueue_next(self, run: Run) -> None:
-        for other in await self._parts.runs.active(run.thread_id):
-            if other.status is RunStatus.PENDING and other.due_at is None:
+    async def _enqueue_next(self, run: Run, others: Sequence[Run]) -> None:
+        for other in others:
+            if other.attempt == 0 and other.due_at is None:
                 await self._enqueue(other.run_id, run.thread_id)
                 return
 

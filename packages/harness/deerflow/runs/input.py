@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from deerflow.agents.factory import Agent
-    from deerflow.context import RunContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,18 @@ class RunInput:
     def __init__(self, runs: RunStore) -> None:
         self._runs = runs
 
-    async def prepare(self, run: Run, spec: RunSpec, agent: Agent, context: RunContext, *, again: bool) -> GraphInput:
+    async def prepare(self, run: Run, spec: RunSpec, agent: Agent, uploads: Path | None, *, again: bool) -> GraphInput:
         """Input and configuration for the next stretch of the run. A run whose process died resumes its last checkpoint.
 
         Args:
+            uploads: where the thread's uploads lie.
             again: the graph came to its end in this attempt, and messages wait that came too late for its last step.
         """
         config = _graph_config(run, spec.request)
         if again and (waiting := await self.arrivals(run.run_id)):
             return GraphInput(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
         if run.attempt == 1 and run.checkpoint_before is not None and not again:  # begun with its claim
-            return await _first(run, spec, agent, config, context)
+            return await _first(run, spec, agent, config, uploads)
         saver: Any = agent.checkpointer
         tidied: list[BaseMessage] | None = None
         head = await saver.aget_tuple(config_of(run.thread_id))
@@ -71,7 +72,7 @@ class RunInput:
         head_id = head.config["configurable"]["checkpoint_id"] if head else EMPTY_THREAD
         if run.checkpoint_before is not None and head_id != run.checkpoint_before:
             return await self._resumed(run, spec.request, agent, config, head)
-        given = await _first(replace(run, checkpoint_before=head_id), spec, agent, config, context)
+        given = await _first(replace(run, checkpoint_before=head_id), spec, agent, config, uploads)
         messages = [message.id or "" for message in given.messages if isinstance(message, HumanMessage)]
         await self._runs.began(run, head_id, message_ids=messages, from_checkpoint=spec.request.fork_from)
         return replace(given, messages=[*(tidied or ()), *given.messages])
@@ -79,11 +80,6 @@ class RunInput:
     async def arrivals(self, run_id: str) -> list[BaseMessage]:
         """The person's messages that wait for the run's next step."""
         return convert_to_messages(await self._runs.waiting_messages(run_id))
-
-    async def added(self, agent: Agent, run: Run) -> list[BaseMessage]:
-        """What the run has added to its thread so far."""
-        snapshot = await agent.aget_state(config_of(run.thread_id))
-        return await _added_since(agent, run, snapshot.values.get("messages") or ())
 
     async def _resumed(
         self, run: Run, request: RunRequest, agent: Agent, config: RunnableConfig, head: Any
@@ -119,7 +115,7 @@ class RunInput:
         return joined
 
 
-async def _first(run: Run, spec: RunSpec, agent: Agent, config: RunnableConfig, context: RunContext) -> GraphInput:
+async def _first(run: Run, spec: RunSpec, agent: Agent, config: RunnableConfig, uploads: Path | None) -> GraphInput:
     """What a run begins with."""
     request = spec.request
     if request.command is not None or request.input is None:
@@ -127,17 +123,16 @@ async def _first(run: Run, spec: RunSpec, agent: Agent, config: RunnableConfig, 
     is_new = run.checkpoint_before == EMPTY_THREAD or (
         request.fork_from is not None and await _has_no_messages(agent, config)
     )
-    value = await _first_input(run, spec, context, is_new=is_new)
+    value = await _first_input(run, spec, uploads, is_new=is_new)
     return GraphInput(run, config, value, messages=value["messages"])
 
 
-async def _first_input(run: Run, spec: RunSpec, context: RunContext, *, is_new: bool) -> dict[str, Any]:
+async def _first_input(run: Run, spec: RunSpec, uploads: Path | None, *, is_new: bool) -> dict[str, Any]:
     asked = spec.request.input
     given = dict(asked) if isinstance(asked, Mapping) else {"messages": asked}
     messages = messages_of(given.get("messages") or [])
     for message, message_id in zip(messages, spec.message_ids, strict=False):
         message.id = message_id
-    uploads = context.workspace.uploads if context.workspace else None
     messages = await asyncio.to_thread(
         with_facts, messages, run_id=run.run_id, now=run.created_at.astimezone(), uploads_dir=uploads
     )

@@ -294,11 +294,14 @@ class RunService:
         return created
 
     async def _stopped(self, asked: Sequence[Run]) -> None:
-        """Notify their executors; those that never began have ended with that, which readers must learn."""
+        """Notify their executors, and the readers of those that have ended with that."""
         for run in asked:
             self._observer.status_changed(run)
             await self._queue.cancel(run.run_id)
-            if run.ended:
+            if run.ended and not run.closed:
+                await self._queue.defer(run.run_id, run.thread_id)
+                await self._log.notify(run.thread_id)
+            elif run.ended:
                 due = await self._database.write(lambda connection: enqueue_follow_up(connection, run))  # noqa: B023
                 if due is not None:
                     self._observer.tasks_enqueued(due)

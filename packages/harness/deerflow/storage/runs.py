@@ -50,6 +50,9 @@ THREAD_STATUS = {
     RunStatus.TIMEOUT: "error",
 }
 
+CANCELLED = "cancelled"
+"""``stop_reason`` of runs that were asked to stop; of those that had not begun, from that moment on."""
+
 EMPTY_THREAD = ""
 """``checkpoint_before`` of a run on a thread that had no checkpoint."""
 
@@ -57,6 +60,7 @@ TURNS = "turns"
 """Key in a run's ``kwargs``: ids of the person's messages that it begins with."""
 
 _ACTIVE = "status IN ('pending', 'running')"
+_STATUS = f"CASE WHEN {_ACTIVE} AND stop_reason = '{CANCELLED}' THEN 'interrupted' ELSE status END"
 _IS_DUE = "(due_at IS NULL OR due_at <= ?)"
 
 
@@ -98,11 +102,18 @@ class Run:
     usage: dict[str, Any] | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "status", RunStatus(self.status))
+        """Cancelled before it began, it has ended for everybody but its executor, which keeps its input first."""
+        withdrawn = self.stop_reason == CANCELLED and not RunStatus(self.status).ended
+        object.__setattr__(self, "status", RunStatus.INTERRUPTED if withdrawn else RunStatus(self.status))
 
     @property
     def ended(self) -> bool:
         return self.status.ended
+
+    @property
+    def closed(self) -> bool:
+        """Ended, and nothing is left to do about it."""
+        return self.ended_at is not None
 
     def is_due(self, now: datetime) -> bool:
         return self.due_at is None or self.due_at <= now
@@ -178,14 +189,14 @@ class RunStore:
         self, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None
     ) -> list[Run]:
         """Newest first."""
-        wanted, values = ("", ()) if status is None else ("AND status = ?", (status,))
+        wanted, values = ("", ()) if status is None else (f"AND {_STATUS} = ?", (status,))
         tail = f"WHERE thread_id = ? {wanted} ORDER BY position DESC LIMIT ? OFFSET ?"
         return await self._database.browse(
             lambda connection: _select(connection, tail, thread_id, *values, limit, offset)
         )
 
     async def active(self, thread_id: str) -> list[Run]:
-        """Pending and running ones, oldest first."""
+        """Those that are not closed, oldest first."""
         return await self._database.read(lambda connection: _active(connection, thread_id))
 
     async def first_words(self, thread_ids: Collection[str]) -> dict[str, str]:
@@ -204,7 +215,7 @@ class RunStore:
     async def claim(self, run_id: str, worker: str) -> Run | None:
         """Make the run ours: running, with a new attempt and a new fencing token. Call it with the thread's lock held.
 
-        None if there is nothing to do: it has ended, is not due, or an earlier run of its thread has not ended.
+        None if there is nothing to do: it is closed, is not due, or an earlier run of its thread has not ended.
         """
         return await self._database.write(lambda connection: _claim(connection, run_id, worker))
 
@@ -227,7 +238,10 @@ class RunStore:
         await self._database.write(note)
 
     async def request_cancel(self, run_id: str, action: CancelAction) -> Run | None:
-        """Ask for the end of an active run. A pending one has ended with that. None if there is none, or it had ended."""
+        """Ask for the end of an active run. None if there is none, or it had ended.
+
+        A pending one has ended with that; its executor closes it, unless it was not due yet and so had said nothing.
+        """
         return await self._database.write(lambda connection: _request_cancel(connection, run_id, action))
 
     async def delete(self, run_id: str) -> None:
@@ -303,7 +317,7 @@ def create(connection: Connection, new: NewRun, worker: str | None = None) -> Cr
     if fencing_token is None:
         raise NotFoundError(f"There is no thread {new.thread_id}.")
     active = [run for run in _active(connection, new.thread_id) if run.is_due(now)]
-    if active and new.strategy is MultitaskStrategy.REJECT:
+    if new.strategy is MultitaskStrategy.REJECT and not all(run.ended for run in active):
         raise ConflictError(
             f"Thread {new.thread_id} already has an active run. Wait for its end or stop it, or choose another "
             "multitask_strategy: interrupt, rollback or enqueue.",
@@ -338,7 +352,7 @@ def create(connection: Connection, new: NewRun, worker: str | None = None) -> Cr
         "llm_calls": 0,
     }
     run = Run(**{**dict.fromkeys(Run.__slots__), **row})
-    if worker is not None and run.due_at is None and all(other.ended for other in (*active, *cancelled)):
+    if worker is not None and run.due_at is None and not active:
         claimed = _claimed(connection, run, worker, fencing_token)
         sql.insert(connection, runs, row | _claim_values(claimed))
         return Created(run, cancelled, claimed)
@@ -432,10 +446,10 @@ def _locked(connection: Connection, run_id: str) -> tuple[Run | None, int | None
 def _claim(connection: Connection, run_id: str, worker: str) -> Run | None:
     run, fencing_token = _locked(connection, run_id)
     now = utc_now()
-    if run is None or fencing_token is None or run.ended or not run.is_due(now):
+    if run is None or fencing_token is None or run.closed or not run.is_due(now):
         return None
-    if run.status is RunStatus.PENDING and any(
-        other.status is RunStatus.RUNNING or (other.position < run.position and other.is_due(now))
+    if run.attempt == 0 and any(
+        other.attempt > 0 or (other.position < run.position and other.is_due(now))
         for other in _active(connection, run.thread_id)
     ):
         return None
@@ -446,7 +460,7 @@ def _claim(connection: Connection, run_id: str, worker: str) -> Run | None:
 
 def _claim_values(claimed: Run) -> dict[str, Any]:
     names = ("attempt", "epoch", "worker", "started_at", "updated_at", "checkpoint_before")
-    return {"status": claimed.status.value, **{name: getattr(claimed, name) for name in names}}
+    return {"status": RunStatus.RUNNING.value, **{name: getattr(claimed, name) for name in names}}
 
 
 def _claimed(connection: Connection, run: Run, worker: str, fencing_token: int) -> Run:
@@ -496,11 +510,11 @@ def _request_cancel(connection: Connection, run_id: str, action: CancelAction) -
         return None
     now = utc_now()
     changes: dict[str, Any] = {"cancel_action": action, "updated_at": now}
-    if run.status is RunStatus.PENDING:
-        changes |= {"status": RunStatus.INTERRUPTED.value, "ended_at": now, "stop_reason": "cancelled"}
+    if run.attempt == 0:
+        changes["stop_reason"] = CANCELLED
+    if not run.is_due(now):
+        changes |= {"status": RunStatus.INTERRUPTED.value, "ended_at": now}
     sql.update(connection, runs, changes, "run_id = ?", run_id)
-    if run.status is RunStatus.PENDING and run.is_due(now):
-        _free_thread(connection, run.thread_id, RunStatus.INTERRUPTED)
     return replace(run, **changes)
 
 

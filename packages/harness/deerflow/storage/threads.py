@@ -235,7 +235,8 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     Raises NotFoundError.
     """
     owned(connection, user_id, thread_id, lock=True)
-    active = "SELECT 1 FROM runs WHERE thread_id = ? AND status IN ('pending', 'running') LIMIT 1"
+    active = """SELECT 1 FROM runs WHERE thread_id = ?
+        AND status IN ('pending', 'running') AND COALESCE(stop_reason, '') <> 'cancelled' LIMIT 1"""
     if sql.execute(connection, active, thread_id).fetchone():
         return False
     for table in ("tool_executions", "steering"):

@@ -257,7 +257,7 @@ class ThreadStates:
 
     async def _is_busy(self, thread_id: str) -> bool:
         now = utc_now()
-        return any(run.due_at is None or run.due_at <= now for run in await self._runs.active(thread_id))
+        return any(not run.ended and run.is_due(now) for run in await self._runs.active(thread_id))
 
     @asynccontextmanager
     async def alone(self, thread: Thread, *, wait: float = LOCK_WAIT) -> AsyncIterator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Checkpointer
 
@@ -36,6 +36,7 @@ from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
+from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.registry import get_available_tools
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,24 @@ def build_lead_agent(
     )
 
 
+def build_reader(
+    harness: Harness,
+    *,
+    features: RuntimeFeatures | None = None,
+    extra_middleware: Sequence[AnyMiddleware] = (),
+    checkpointer: Checkpointer = None,
+) -> Agent:
+    """The lead agent's graph without its model and tools: threads can be read and changed with it, whatever they lack."""
+    chain = in_order(with_replacements(_slots(harness, None, RunOptions()), features))
+    return assemble(
+        GenericFakeChatModel(messages=iter(())),
+        [ask_clarification_tool],
+        insert_extras(chain, extra_middleware),
+        system_prompt=None,
+        checkpointer=checkpointer,
+    )
+
+
 def make_lead_agent(config: RunnableConfig, app_config: AppConfig | None = None) -> Agent:
     """Graph factory for LangGraph's own tools (``langgraph.json``). Reads options from ``configurable``, overlaid by ``context``."""
     given = {**(config.get("configurable") or {}), **_context(config)}
@@ -120,8 +139,9 @@ def _fallbacks(harness: Harness, entry: ModelConfig, options: RunOptions) -> lis
     return [_model(harness, harness.config.get_model(name), options) for name in entry.fallbacks]
 
 
-def _slots(harness: Harness, entry: ModelConfig, options: RunOptions) -> dict[str, AnyMiddleware]:
+def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> dict[str, AnyMiddleware]:
     config = harness.config
+    fallbacks = _fallbacks(harness, entry, options) if entry is not None else []
     slots: dict[str, AnyMiddleware] = {
         "tool_order": ToolOrderMiddleware(),
         "thread_data": ThreadDataMiddleware(harness.paths),
@@ -129,9 +149,7 @@ def _slots(harness: Harness, entry: ModelConfig, options: RunOptions) -> dict[st
         "sandbox": SandboxMiddleware(harness.sandbox_provider, harness.paths, config),
         "steering": SteeringMiddleware(),
         "dangling_tool_call": DanglingToolCallMiddleware(),
-        "llm_error_handling": LLMErrorHandlingMiddleware(
-            breakers=harness.breakers, fallbacks=_fallbacks(harness, entry, options)
-        ),
+        "llm_error_handling": LLMErrorHandlingMiddleware(breakers=harness.breakers, fallbacks=fallbacks),
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),
@@ -142,7 +160,7 @@ def _slots(harness: Harness, entry: ModelConfig, options: RunOptions) -> dict[st
         slots["todo"] = TodoMiddleware()
     if config.token_usage.enabled:
         slots["token_usage"] = TokenUsageMiddleware()
-    if entry.supports_vision:
+    if entry is not None and entry.supports_vision:
         slots["vision"] = ViewImageMiddleware()
     return slots
 

@@ -28,6 +28,14 @@ def test_the_answer_is_on_stdout_and_the_steps_are_on_stderr(cli: Cli, endpoint:
     assert "● Run Say hi" in ended.err
 
 
+def test_the_log_does_not_have_a_line_for_every_call_of_a_model(
+    cli_process: Cli, endpoint: ScriptedOpenAI, data_dir: Path
+) -> None:
+    endpoint.script(Text("hello"))
+    assert cli_process("run", "say hello").code == 0
+    assert "HTTP" not in (data_dir / "deerflow.log").read_text()
+
+
 def test_delivered_files_are_copied_out_and_never_overwrite(
     cli_process: Cli, endpoint: ScriptedOpenAI, folder: Path
 ) -> None:

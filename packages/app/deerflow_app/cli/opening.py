@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from deerflow_app.remote.connection import Address
 
 URL_VAR, KEY_VAR = "DEER_FLOW_API_URL", "DEER_FLOW_API_KEY"
+TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "procrastinate", "alembic")
+"""Libraries that write a line for each call; an HTTP client's would stand in the log for every answer of a model."""
 PREPARING = "Preparing the sandbox's Python packages"
 
 
@@ -197,8 +199,6 @@ def log_to_file(level: str, debug: bool) -> None:
 def log_to_stderr(level: str) -> None:
     """Log records to stderr: for programs whose log is what they show."""
     _log_to(logging.StreamHandler(), level)
-    for name in ("httpx", "httpcore", "procrastinate", "alembic"):
-        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _log_to(target: logging.Handler, level: str) -> None:
@@ -211,6 +211,8 @@ def _log_to(target: logging.Handler, level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [logging.handlers.QueueHandler(records)]
     root.setLevel(level.upper())
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(True)
 
 

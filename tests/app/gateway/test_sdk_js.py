@@ -27,6 +27,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SUITE = Path(__file__).parents[2] / "sdk_js"
 FILES = sorted(path.name for path in SUITE.glob("*.test.mjs"))
+OTHERS = ["1.6.0", "1.8.0", "2.0.0"]
+"""Further versions of the client that interfaces in use are built on; 2.0.0 can do less than the pinned one."""
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deerflow-tests"
 
 
@@ -39,9 +41,9 @@ def suite() -> Path:
     return _installed()
 
 
-def _installed() -> Path:
+def _installed(version: str | None = None) -> Path:
     lock = (SUITE / "package-lock.json").read_bytes()
-    folder = CACHE / f"sdk-js-{hashlib.sha256(lock).hexdigest()[:16]}"
+    folder = CACHE / f"sdk-js-{version or hashlib.sha256(lock).hexdigest()[:16]}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)
@@ -50,6 +52,8 @@ def _installed() -> Path:
                 for name in ("package.json", "package-lock.json"):
                     shutil.copy(SUITE / name, making)
                 npm = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+                if version is not None:
+                    npm[1:2] = ["install", "--legacy-peer-deps", f"@langchain/langgraph-sdk@{version}"]
                 made = subprocess.run(npm, cwd=making, capture_output=True, text=True, timeout=300)
                 assert made.returncode == 0, f"npm ci failed:\n{made.stdout}\n{made.stderr}"
                 shutil.rmtree(folder, ignore_errors=True)
@@ -68,6 +72,12 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict
         runtime = await asyncio.to_thread(Runtime, config, Paths(folder))
         async with listening(settings_for(folder, authentication=False), runtime) as gateway:
             yield {"DEERFLOW_URL": gateway.url, "MODEL_URL": scripted.base_url.removesuffix("/v1")}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", OTHERS)
+async def test_other_versions_of_the_javascript_client(version: str, served: dict[str, str]) -> None:
+    await test_the_javascript_client("versions.test.mjs", await asyncio.to_thread(_installed, version), served)
 
 
 @pytest.mark.parametrize("name", FILES)

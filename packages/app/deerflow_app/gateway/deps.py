@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 from fastapi import Depends
+from pydantic import BeforeValidator
 from starlette.requests import HTTPConnection
 
 from deerflow.errors import ForbiddenError, UnauthenticatedError
@@ -75,3 +77,15 @@ async def current_settings(connection: HTTPConnection) -> GatewaySettings:
 
 
 CurrentSettings = Annotated[GatewaySettings, Depends(current_settings)]
+
+
+def _listed(given: Any) -> Any:
+    if not isinstance(given, list):
+        return given
+    return [
+        item for text in given for item in (orjson.loads(text) if text.startswith("[") else text.split(",")) if item
+    ]
+
+
+Listed = BeforeValidator(_listed)
+"""For lists in addresses, as clients write them: repeated names, commas, or JSON. Nothing (``stream_mode=``) is an empty list."""

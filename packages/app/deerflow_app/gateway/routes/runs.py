@@ -14,7 +14,7 @@ from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import Run as RunRow
 from deerflow_app.gateway.auth.authenticator import Credential
-from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime, Listed
 from deerflow_app.gateway.routes.run_answers import (
     Run,
     event_stream,
@@ -32,6 +32,7 @@ RunId = Annotated[str, Path(pattern=ID, examples=["0b7a9a3e-5a2e-4d7c-9f2f-6f2f0
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", description="Only what comes after this event; -1: everything.")
 ]
+Modes = Annotated[list[str] | None, Listed, Query(description="Default: what the run was started with.")]
 Action = Annotated[
     Literal["interrupt", "rollback"],
     Query(description="interrupt keeps what was done, also half an answer; rollback undoes it and deletes the run."),
@@ -125,7 +126,7 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     status: Literal["pending", "running", "success", "error", "interrupted", "timeout"] | None = None,
-    select: Annotated[list[str] | None, Query(description="Only these fields.")] = None,
+    select: Annotated[list[str] | None, Listed, Query(description="Only these fields.")] = None,
 ) -> list[dict[str, Any]]:
     found = await runtime.runs.list(principal, thread_id, limit=limit, offset=offset, status=status)
     shown = [Run.of(run).model_dump(mode="json") for run in found]
@@ -142,7 +143,9 @@ async def join_thread(
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
     stream_mode: Annotated[
-        list[Literal["run_modes", "lifecycle", "state_update"]] | None, Query(description="Default: run_modes.")
+        list[Literal["run_modes", "lifecycle", "state_update"]] | None,
+        Listed,
+        Query(description="Default: run_modes."),
     ] = None,
     last_event_id: LastEventId = None,
 ) -> Response:
@@ -211,7 +214,7 @@ async def join_stream(
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
     credential: CurrentCredential,
-    stream_mode: Annotated[list[str] | None, Query(description="Default: what the run was started with.")] = None,
+    stream_mode: Modes = None,
     cancel_on_disconnect: bool = False,
     last_event_id: LastEventId = None,
 ) -> Response:
@@ -278,7 +281,7 @@ async def join_stateless(
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
     credential: CurrentCredential,
-    stream_mode: Annotated[list[str] | None, Query()] = None,
+    stream_mode: Modes = None,
     cancel_on_disconnect: bool = False,
     last_event_id: LastEventId = None,
 ) -> Response:
@@ -323,14 +326,13 @@ def _joined(
     cancel_on_disconnect: bool,
 ) -> Response:
     asked = RunRequest.model_validate(run.kwargs["request"])
-    wanted = [mode for given in modes or () for mode in given.split(",") if mode]  # `stream_mode=`: none in particular
-    if unknown := [mode for mode in wanted if mode not in STREAM_MODES]:
+    if unknown := [mode for mode in modes or () if mode not in STREAM_MODES]:
         raise InvalidRequestError(f"{unknown[0]!r} is not a stream mode. Known: {', '.join(STREAM_MODES)}.")
     return event_stream(
         runtime,
         principal,
         run,
-        modes=wanted or asked.modes,
+        modes=modes or asked.modes,
         subgraphs=asked.stream_subgraphs,
         after=position(last_event_id),
         cancel_on_disconnect=cancel_on_disconnect,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, Listed
 from deerflow_app.gateway.http.answers import SELECTABLE, json_answer
 from deerflow_app.gateway.routes.threads import ThreadId
 
@@ -91,7 +91,9 @@ class HistoryRequest(BaseModel):
 
 
 Subgraphs = Annotated[bool, Query(description="With the states of subgraphs.")]
-Select = Annotated[list[str] | None, Query(description="Only these fields, such as `next` or `values.messages`.")]
+Select = Annotated[
+    list[str] | None, Listed, Query(description="Only these fields, such as `next` or `values.messages`.")
+]
 
 
 @router.get("/api/threads/{thread_id}/state", summary="The present state", response_model=ThreadState)

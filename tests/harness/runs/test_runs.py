@@ -16,6 +16,7 @@ from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.streams.client_events import messages_in
 from deerflow.events.streams.langgraph_sse import Frames
 from deerflow.identity import Principal
+from deerflow.runs import attempt
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.runs import Run, RunStatus
@@ -497,6 +498,83 @@ async def test_what_a_dying_process_did_not_write_into_the_log_is_told_by_the_ne
     run = await ended(after, run)
     assert run.llm_calls == 3 and run.message_count == 6 and run.status is RunStatus.SUCCESS
     await after.aclose()
+
+
+async def test_a_message_that_steered_a_run_is_told_again_when_the_log_lost_it(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+):
+    endpoint.script(
+        ToolCalls(bash("echo begun; sleep 1")), ToolCalls(bash("echo steered; sleep 30")), Text("en français")
+    )
+    before = await asyncio.to_thread(make)
+    await before.start()
+    run = await before.runs.start(ME, say("go"), thread_id=await thread(before))
+    await until(before, run, "custom", "begun")
+    await before.runs.steer(ME, run.thread_id, {"role": "user", "content": "in French"})
+    await until(before, run, "custom", "steered")
+    live = [event async for batch in _live(before, run) for event in batch]
+    await before.aclose()
+    after = await asyncio.to_thread(make)
+    lost = delete(run_events).where(run_events.c.run_id == run.run_id)
+    await after.database.write(lambda connection: connection.execute(lost) and None)
+    await after.start()
+    again = [event async for batch in after.runs.events(run) for event in batch]
+    assert _shown(live)[-2:] == ["in French", ""] and _shown(again)[:4] == ["", "begun", "in French", ""]
+    assert [text for kind, text in await messages(after, run) if kind == "human"] == ["go", "in French"]
+    await after.aclose()
+
+
+def _shown(events: list[Any]) -> list[str]:
+    updates = [event.data for event in events if event.method == "updates"]
+    return [message["content"] for update in updates for message in messages_in(update)]
+
+
+async def test_a_run_whose_process_dies_again_and_again_at_one_step_is_given_up(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+):
+    endpoint.script(ToolCalls(bash("echo one")), ToolCalls(bash("echo begun; sleep 30")), Text("went on"))
+    first = await asyncio.to_thread(make)
+    await first.start()
+    run = await first.runs.start(ME, say("go"), thread_id=await thread(first))
+    await until(first, run, "custom", "begun")
+    await first.aclose()
+    dead = await asyncio.to_thread(make)
+    for _ in range(attempt.MOST_ATTEMPTS - 1):  # each dies as soon as it has the run
+        assert await dead.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+    await dead.aclose()
+
+    after = await asyncio.to_thread(make)
+    await after.start()
+    events = [event async for batch in after.runs.events(run) for event in batch]
+    run = await after.runs.get(ME, run.run_id)
+    assert run.status is RunStatus.ERROR and run.stop_reason == "stalled" and run.error == attempt.STALLED
+    assert [event.data["message"] for event in events if event.method == "error"] == [attempt.STALLED]
+    said = await messages(after, run)
+    assert [kind for kind, _ in said] == ["human", "ai", "tool", "ai", "tool", "ai"]
+    assert said[2][1] == "one" and said[-1] == ("ai", attempt.STALLED) and len(endpoint.requests) == 2
+    run = await ended(after, await after.runs.start(ME, say("leave it"), thread_id=run.thread_id))
+    assert run.status is RunStatus.SUCCESS and run.last_ai_message == "went on"
+    await after.aclose()
+
+
+async def test_a_run_that_gets_on_may_be_attempted_as_often_as_it_takes(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+):
+    steps = 3
+    endpoint.script(*[ToolCalls(bash(f"echo step {number}; sleep 1")) for number in range(steps)], Text("finished"))
+    runtime = await asyncio.to_thread(make)
+    await runtime.start()
+    run = await runtime.runs.start(ME, say("go"), thread_id=await thread(runtime))
+    for number in range(steps):
+        await until(runtime, run, "custom", f"step {number}")
+        await runtime.aclose()
+        runtime = await asyncio.to_thread(make)
+        for _ in range(2):
+            assert await runtime.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+        await runtime.start()
+    run = await ended(runtime, run)
+    assert run.status is RunStatus.SUCCESS and run.attempt > attempt.MOST_ATTEMPTS
+    await runtime.aclose()
 
 
 async def test_updates_and_what_runs_begin_with_add_up_to_the_thread(runtime: Runtime, endpoint: ScriptedOpenAI):

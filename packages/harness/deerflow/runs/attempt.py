@@ -22,7 +22,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
 from deerflow.agents.middlewares.model_result import ERROR, cut_off, is_error
@@ -67,6 +67,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STOPPED = "Not finished: the user stopped the run. What this call did until then may have taken effect."
+MOST_ATTEMPTS = 5
+"""Attempts at one step. Whatever ends the process each time would end it for ever."""
+STALLED = (
+    f"This run was given up: {MOST_ATTEMPTS} times in a row the process that worked on it ended during the same step. "
+    "What was done before that is kept. Ask for something else, or try again when the cause is found: DeerFlow's log and "
+    "the system's (memory, disk) say what ended the process."
+)
 _NODES = {"human": "model", "ai": "model", "tool": "tools"}
 """Where messages join a thread; those of the person that steer a run, with the model's next."""
 
@@ -106,6 +113,8 @@ class Outcome:
     unfinished: str | None = None
     checkpoint_id: str | None = None
     """The thread's newest, if it is known."""
+    closing: BaseMessage | None = None
+    """What the thread ends with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +194,9 @@ class Attempt:
 
     async def _outcome(self) -> Outcome:
         """Play the graph. Whatever happens is an outcome, except that this process ends or has lost the run."""
+        if self.stop is None and self.run.stalled >= MOST_ATTEMPTS:
+            logger.error("Run %s was given up after %d attempts at one step.", self.run.run_id, MOST_ATTEMPTS)
+            return Outcome(RunStatus.ERROR, "stalled", STALLED, unfinished=UNFINISHED, closing=_sorry(self.run))
         limit = asyncio.timeout(self.parts.timeout)
         try:
             if self.stop is None:
@@ -322,6 +334,7 @@ class Attempt:
                 return
             read = [message for message in undelivered if message.id in self._read]
             joining = [*read, *([partial] if partial else []), *(other for other in undelivered if other not in read)]
+            joining += [outcome.closing] if outcome.closing else []
             where, why = config_of(run.thread_id), outcome.unfinished or UNFINISHED
             before = (await agent.aget_state(where)).values or {}
             known = {message.id for message in before.get("messages") or ()}
@@ -416,6 +429,11 @@ def _joining(given: GraphInput, request: RunRequest) -> list[BaseMessage] | None
     """The messages with which the run begins; of an earlier attempt, those of the person."""
     joining = given.messages or [message for message in given.earlier if isinstance(message, HumanMessage)]
     return joining if joining or request.fork_from is not None else None
+
+
+def _sorry(run: Run) -> AIMessage:
+    error = {"kind": "stalled", "message": STALLED}
+    return AIMessage(content=STALLED, id=f"stalled:{run.run_id}", additional_kwargs={ERROR: error})
 
 
 async def _over() -> bool:

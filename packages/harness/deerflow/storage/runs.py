@@ -59,6 +59,9 @@ EMPTY_THREAD = ""
 TURNS = "turns"
 """Key in a run's ``kwargs``: ids of the person's messages that it begins with."""
 
+_STALLED = "stalled"
+"""Key in a run's ``kwargs``: the thread's newest checkpoint at its latest claim, and how many claims have found that one."""
+
 _ACTIVE = "status IN ('pending', 'running')"
 _STATUS = f"CASE WHEN {_ACTIVE} AND stop_reason = '{CANCELLED}' THEN 'interrupted' ELSE status END"
 _IS_DUE = "(due_at IS NULL OR due_at <= ?)"
@@ -114,6 +117,11 @@ class Run:
     def closed(self) -> bool:
         """Ended, and nothing is left to do about it."""
         return self.ended_at is not None
+
+    @property
+    def stalled(self) -> int:
+        """How many attempts in a row ended without a new step of the thread, this one not counted."""
+        return (self.kwargs.get(_STALLED) or (None, 0))[1]
 
     def is_due(self, now: datetime) -> bool:
         return self.due_at is None or self.due_at <= now
@@ -459,7 +467,7 @@ def _claim(connection: Connection, run_id: str, worker: str) -> Run | None:
 
 
 def _claim_values(claimed: Run) -> dict[str, Any]:
-    names = ("attempt", "epoch", "worker", "started_at", "updated_at", "checkpoint_before")
+    names = ("attempt", "epoch", "worker", "started_at", "updated_at", "checkpoint_before", "kwargs")
     return {"status": RunStatus.RUNNING.value, **{name: getattr(claimed, name) for name in names}}
 
 
@@ -475,9 +483,16 @@ def _claimed(connection: Connection, run: Run, worker: str, fencing_token: int) 
         started_at=run.started_at or now,
         updated_at=now,
         checkpoint_before=_begin(connection, run) if run.attempt == 0 else run.checkpoint_before,
+        kwargs=run.kwargs if run.attempt == 0 else run.kwargs | _progress(connection, run),
     )
     _touch_thread(connection, run.thread_id, status="busy", epoch=claimed.epoch, assistant_id=run.assistant_id)
     return claimed
+
+
+def _progress(connection: Connection, run: Run) -> dict[str, Any]:
+    head = _head(connection, run.thread_id)
+    found, claims = run.kwargs.get(_STALLED) or (None, 0)
+    return {_STALLED: [head, claims + 1 if head == found else 1]}
 
 
 def _begin(connection: Connection, run: Run) -> str | None:
@@ -486,21 +501,26 @@ def _begin(connection: Connection, run: Run) -> str | None:
     before = sql.execute(connection, _BEFORE, run.thread_id, run.position).fetchone()
     if message_ids is None or connection.dialect.name != "sqlite":
         return None
-    newest = sql.execute(connection, _NEWEST_CHECKPOINT, run.thread_id).fetchone()
-    tidy = before[0] == RunStatus.SUCCESS if before else newest is None and run.position == 1
+    head = _head(connection, run.thread_id)
+    tidy = before[0] == RunStatus.SUCCESS if before else head == EMPTY_THREAD and run.position == 1
     if not tidy:
         return None
-    head = _checkpoint_id(newest[0]) if newest else EMPTY_THREAD
     for message_id in message_ids:
         _add_turn(connection, run, message_id, run.kwargs.get("fork_from") or head)
     return head
 
 
-_NEWEST_CHECKPOINT = """SELECT checkpoint_id FROM checkpoint_lines JOIN checkpoint_steps USING (line)
-    WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"""
-
-
-def _checkpoint_id(stored: bytes | str) -> str:
+def _head(connection: Connection, thread_id: str) -> str:
+    """The thread's newest checkpoint."""
+    if connection.dialect.name == "sqlite":
+        tables = "checkpoint_lines JOIN checkpoint_steps USING (line)"
+    elif sql.execute(connection, "SELECT to_regclass('checkpoints')").fetchone()[0]:
+        tables = "checkpoints"
+    else:  # LangGraph makes it when the first is saved
+        return EMPTY_THREAD
+    where = "thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
+    newest = sql.execute(connection, f"SELECT checkpoint_id FROM {tables} WHERE {where}", thread_id).fetchone()
+    stored = newest[0] if newest else EMPTY_THREAD
     return str(UUID(bytes=stored)) if isinstance(stored, bytes) else stored
 
 

@@ -10,7 +10,7 @@ from contextlib import aclosing, suppress
 from dataclasses import asdict, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 from deerflow.config import AppConfig, ConfigSource, Paths
@@ -51,6 +51,23 @@ SILENCE = 0.2
 """Seconds without an event after which we look whether the execution failed before it could say so."""
 
 
+class ResumeOptions(TypedDict, total=False):
+    """What may be chosen when a turn goes on; what is left out or None is the client's."""
+
+    model_name: str | None
+    recursion_limit: int | None
+
+
+class TurnOptions(ResumeOptions, total=False):
+    """What may be chosen for one turn."""
+
+    files: Sequence[str | Path]
+    thinking_enabled: bool | None
+    plan_mode: bool | None
+    subagent_enabled: bool | None
+    reasoning_effort: str | None
+
+
 def _blocking(
     method: Callable[Concatenate[DeerFlowClient, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[DeerFlowClient, P], T]:
@@ -58,7 +75,7 @@ def _blocking(
 
     @wraps(method)
     def call(self: DeerFlowClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._loop.run(method(self, *args, **kwargs))
+        return self._loop.run(method(self, *args, **kwargs))  # pyright: ignore[reportPrivateUsage]
 
     call.__name__ = method.__name__.removeprefix("a")
     return call
@@ -157,7 +174,13 @@ class DeerFlowClient:
             ThreadBusyError: another turn of the thread is running; nothing was said yet.
         """
         thread_id = check_id(thread_id or str(uuid.uuid4()), "thread id")
-        options = self._turn_options(model_name, thinking_enabled, plan_mode, subagent_enabled, reasoning_effort)
+        options = self._turn_options(
+            model_name=model_name,
+            thinking_enabled=thinking_enabled,
+            is_plan_mode=plan_mode,
+            subagent_enabled=subagent_enabled,
+            reasoning_effort=reasoning_effort,
+        )
         await self._workshop.agent(options)
         uploads = await self._files.upload(thread_id, files) if files else []
         said = {
@@ -179,7 +202,7 @@ class DeerFlowClient:
             ValueError: no model is configured, or an invalid thread id.
             ThreadBusyError: the turn is not cut off, it is still running.
         """
-        options = self._turn_options(model_name)
+        options = self._turn_options(model_name=model_name)
         await self._workshop.agent(options)
         if left_over := await self._runs.active(check_id(thread_id, "thread id")):
             run = left_over[0]
@@ -192,7 +215,7 @@ class DeerFlowClient:
             async for event in events:
                 yield event
 
-    async def achat(self, message: str, *, thread_id: str | None = None, **options: Any) -> str:
+    async def achat(self, message: str, *, thread_id: str | None = None, **options: Unpack[TurnOptions]) -> str:
         """One turn; the text of the last message of the agent, or its question if it asks for something.
 
         Takes the options of ``astream`` and raises what it raises.
@@ -208,21 +231,7 @@ class DeerFlowClient:
                 texts[last] = [event.data["content"]]
         return "".join(texts.get(last, ()))
 
-    def _turn_options(
-        self,
-        model_name: str | None = None,
-        thinking_enabled: bool | None = None,
-        plan_mode: bool | None = None,
-        subagent_enabled: bool | None = None,
-        reasoning_effort: str | None = None,
-    ) -> RunOptions:
-        given = {
-            "model_name": model_name,
-            "thinking_enabled": thinking_enabled,
-            "is_plan_mode": plan_mode,
-            "subagent_enabled": subagent_enabled,
-            "reasoning_effort": reasoning_effort,
-        }
+    def _turn_options(self, **given: Any) -> RunOptions:
         return replace(self._options, **{key: value for key, value in given.items() if value is not None})
 
     def reset_agent(self) -> None:
@@ -308,14 +317,14 @@ class DeerFlowClient:
             "thread_id": thread.thread_id,
             "created_at": thread.created_at.isoformat(),
             "updated_at": thread.updated_at.isoformat(),
-            "latest_checkpoint_id": last.config["configurable"]["checkpoint_id"] if last else None,
+            "latest_checkpoint_id": last.config.get("configurable", {})["checkpoint_id"] if last else None,
             "title": thread.title,
         }
 
     async def aget_thread(self, thread_id: str) -> dict[str, Any]:
         """``{thread_id, checkpoints: [{checkpoint_id, parent_checkpoint_id, ts, metadata, values, pending_writes}]}``, oldest first."""
         agent = await self._workshop.agent(self._options)
-        checkpoints = []
+        checkpoints: list[dict[str, Any]] = []
         async for snapshot in agent.aget_state_history(config_of(thread_id)):
             values = {
                 **snapshot.values,
@@ -323,7 +332,7 @@ class DeerFlowClient:
             }
             checkpoints.append(
                 {
-                    "checkpoint_id": snapshot.config["configurable"]["checkpoint_id"],
+                    "checkpoint_id": snapshot.config.get("configurable", {})["checkpoint_id"],
                     "parent_checkpoint_id": (snapshot.parent_config or {}).get("configurable", {}).get("checkpoint_id"),
                     "ts": snapshot.created_at,
                     "metadata": snapshot.metadata,
@@ -457,15 +466,18 @@ class DeerFlowClient:
 
     # synchronous twins ----------------------------------------------------------------------------------------------
 
-    def stream(self, message: str, *, thread_id: str | None = None, **options: Any) -> Iterator[StreamEvent]:
+    def stream(
+        self, message: str, *, thread_id: str | None = None, **options: Unpack[TurnOptions]
+    ) -> Iterator[StreamEvent]:
         """See ``astream``."""
         return self._loop.iterate(self.astream(message, thread_id=thread_id, **options))
 
-    def chat(self, message: str, *, thread_id: str | None = None, **options: Any) -> str:
+    def chat(self, message: str, *, thread_id: str | None = None, **options: Unpack[TurnOptions]) -> str:
         """See ``achat``."""
         return self._loop.run(self.achat(message, thread_id=thread_id, **options))
 
-    def resume(self, thread_id: str, **options: Any) -> Iterator[StreamEvent]:
+    def resume(self, thread_id: str, **options: Unpack[ResumeOptions]) -> Iterator[StreamEvent]:
+        """See ``aresume``."""
         return self._loop.iterate(self.aresume(thread_id, **options))
 
     list_threads = _blocking(alist_threads)

@@ -28,14 +28,14 @@ def check_id(value: str, what: str = "id") -> str:
     Raises:
         ValueError: it is empty, too long or holds anything but letters, digits, ``-`` and ``_``.
     """
-    if not isinstance(value, str) or not ID_PATTERN.fullmatch(value):
+    if not isinstance(value, str) or not ID_PATTERN.fullmatch(value):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"Invalid {what} {value!r}: use 1 to 128 letters, digits, '-' or '_'.")
     return value
 
 
 def check_agent_name(value: str) -> str:
     """Return ``value`` if it may name an agent. Raises ValueError otherwise."""
-    if not isinstance(value, str) or not AGENT_NAME_PATTERN.fullmatch(value):
+    if not isinstance(value, str) or not AGENT_NAME_PATTERN.fullmatch(value):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"Invalid agent name {value!r}: use 1 to 64 letters, digits or '-'.")
     return value
 

@@ -8,8 +8,8 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Checkpointer
 
 from deerflow.agents.chain import AnyMiddleware, in_order, insert_extras, with_replacements
 from deerflow.agents.features import RuntimeFeatures
@@ -42,7 +42,7 @@ def create_deerflow_agent(
     extra_middleware: Sequence[AnyMiddleware] | None = None,
     plan_mode: bool = False,
     state_schema: type | None = None,
-    checkpointer: Checkpointer = None,
+    checkpointer: bool | BaseCheckpointSaver[Any] | None = None,
     name: str = "default",
 ) -> Agent:
     """An agent from arguments alone: no configuration file, environment variable or global is read.
@@ -102,7 +102,7 @@ def assemble(
     *,
     system_prompt: str | None,
     state_schema: type | None = None,
-    checkpointer: Checkpointer = None,
+    checkpointer: bool | BaseCheckpointSaver[Any] | None = None,
     name: str | None = None,
 ) -> Agent:
     """The last step of every assembly: duplicates dropped, adjacent middlewares fused, the graph compiled."""

@@ -40,7 +40,7 @@ def Prev(anchor: type) -> Callable[[M], M]:
 
 
 def _anchor(attribute: str, anchor: type) -> Callable[[M], M]:
-    if not (isinstance(anchor, type) and issubclass(anchor, AgentMiddleware)):
+    if not (isinstance(anchor, type) and issubclass(anchor, AgentMiddleware)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"Anchor must be an AgentMiddleware class, not {anchor!r}.")
 
     def decorate(cls: M) -> M:

@@ -188,7 +188,7 @@ class Policy:
     """workspace, uploads and outputs (rw), skills and acp-workspace (ro), configured extras."""
     home: Path | None = None
     tmp: Path | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
     network: Network = Network()
     limits: Limits = Limits()
     tools_dir: Path | None = None
@@ -205,8 +205,8 @@ class SeenFiles:
     Stamps of files as last read or written by the agent, and a lock per path for read-modify-write.
     """
 
-    _stamps: dict[str, tuple[float, int]] = field(default_factory=dict)
-    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    _stamps: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
+    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary[str, asyncio.Lock])
 
     def remember(self, path: str, modified: float, size: int) -> None:
         self._stamps[path] = (modified, size)

@@ -22,6 +22,7 @@ from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.policy import thread_policy
 from deerflow.sandbox.tools import SANDBOX_TOOLS
 from deerflow.sandbox.truncate import cut_middle, cut_tail
+from deerflow.tools.present import present_file_tool
 
 W, OUT = "/mnt/user-data/workspace", "/mnt/user-data/outputs"
 
@@ -31,15 +32,23 @@ class Tools:
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
-        self.node = ToolNode(SANDBOX_TOOLS)
+        self.node = ToolNode([*SANDBOX_TOOLS, present_file_tool])
         self.live: list[Any] = []
 
     async def __call__(self, name: str, **arguments: Any) -> str:
-        call = {"name": name, "args": {"description": "test", **arguments}, "id": "c1", "type": "tool_call"}
+        call = {"name": name, "args": arguments, "id": "c1", "type": "tool_call"}
         runtime = Runtime(context=self.context, stream_writer=self.live.append)
         state = {"messages": [AIMessage("", tool_calls=[call])]}
         result = await self.node.ainvoke(state, {"configurable": {"__pregel_runtime": runtime}})
         return result["messages"][-1].content
+
+    async def raw(self, name: str, **arguments: Any) -> Any:
+        """The command that a tool returns instead of a message."""
+        call = {"name": name, "args": arguments, "id": "c1", "type": "tool_call"}
+        runtime = Runtime(context=self.context, stream_writer=self.live.append)
+        state = {"messages": [AIMessage("", tool_calls=[call])]}
+        [result] = await self.node.ainvoke(state, {"configurable": {"__pregel_runtime": runtime}})
+        return result
 
 
 @pytest.fixture(scope="module", params=["auto", "local"])
@@ -297,14 +306,14 @@ def test_cut_text_says_how_much_is_missing():
 
 async def test_str_replace_keeps_every_byte_of_a_file_that_is_not_utf8(tools: Tools):
     await tools("bash", command=r"printf 'price: caf\xe9' > latin.txt")
-    assert await tools("read_file", path=f"{W}/latin.txt") == "price: caf\ufffd"
+    assert (await tools("read_file", path=f"{W}/latin.txt")).startswith("price: caf\ufffd\n[not UTF-8")
     assert await tools("str_replace", path=f"{W}/latin.txt", old_str="price", new_str="cost") == "OK"
     assert await tools("bash", command="od -An -tx1 latin.txt | tr -d ' \n'") == b"cost: caf\xe9".hex()
 
 
 async def test_str_replace_refuses_a_file_in_another_encoding(tools: Tools):
     await tools("bash", command=r"printf '\xff\xfea\x00b\x00' > wide.txt")
-    assert await tools("read_file", path=f"{W}/wide.txt") == "ab"
+    assert await tools("read_file", path=f"{W}/wide.txt") == "ab\n[read as UTF-16]"
     assert "not UTF-8" in await tools("str_replace", path=f"{W}/wide.txt", old_str="a", new_str="c")
     assert await tools("bash", command="stat -c %s wide.txt") == "6"
 
@@ -313,3 +322,137 @@ async def test_str_replace_never_cuts_off_what_it_did_not_read(tools: Tools):
     await tools("bash", command="(echo needle; head -c 60000000 /dev/zero | tr '\\0' x) > big.txt")
     assert "too large" in await tools("str_replace", path=f"{W}/big.txt", old_str="needle", new_str="pin")
     assert await tools("bash", command="stat -c %s big.txt") == "60000007"
+
+
+# as models call them ------------------------------------------------------------------------------------------------
+
+
+async def test_arguments_are_taken_by_their_usual_other_names(tools: Tools):
+    await tools("write_file", file_path=f"{W}/n", content="".join(f"{n}\n" for n in range(1, 11)))
+    assert (await tools("read_file", file_path=f"{W}/n", offset=3, limit=2)) == "3\n4\n"
+    assert await tools("str_replace", file_path=f"{W}/n", old_string="10", new_string="ten") == "OK"
+    assert "ten" in await tools("bash", cmd="tail -1 n")
+    assert "showing first 1" in await tools("grep", pattern=".", path=W, head_limit=1)
+
+
+async def test_an_unknown_argument_is_named_with_those_that_exist(tools: Tools):
+    answer = await tools("read_file", path=f"{W}/n", colour="red")
+    assert answer.startswith("Error: read_file takes no colour") and "start_line" in answer and "runtime" not in answer
+
+
+async def test_a_description_is_never_required():
+    for tool in SANDBOX_TOOLS:
+        assert "description" not in tool.tool_call_schema.model_json_schema().get("required", []), tool.name
+
+
+async def test_replacing_a_file_that_was_never_read_is_said(tools: Tools):
+    await tools("bash", command="echo precious > old.txt")
+    assert "replaced a file of 9 bytes that you had not read" in await tools(
+        "write_file", path=f"{W}/old.txt", content="new"
+    )
+    assert await tools("write_file", path=f"{W}/old.txt", content="newer") == "OK"
+
+
+async def test_a_bad_pattern_names_the_way_to_plain_text(tools: Tools):
+    assert "literal" in await tools("grep", path=W, pattern="f(")
+
+
+# kinds, line ends, encodings ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "kind", "way"),
+    [
+        ("a.pdf", r"%%PDF-1.7\n1 0 obj", "a PDF document", "pypdf"),
+        ("a.docx", r"PK\x03\x04rest", "a Word document", "docx"),
+        ("a.xlsx", r"PK\x03\x04rest", "an Excel workbook", "pandas"),
+        ("a.zip", r"PK\x03\x04rest", "a ZIP archive", "bash"),
+        ("a.txt", r"\xff\xd8\xff\xe0text", "a JPEG image", "view_image"),
+        ("a.gz", r"\x1f\x8b\x08text", "a gzip archive", "bash"),
+    ],
+)
+async def test_documents_and_images_are_named_and_never_returned_as_text(
+    tools: Tools, name: str, head: str, kind: str, way: str
+):
+    await tools("bash", command=f"printf '{head}' > {name}; head -c 300 /dev/zero | tr '\\0' a >> {name}")
+    answer = await tools("read_file", path=f"{W}/{name}")
+    assert answer.startswith(f"Error: {W}/{name} is {kind} (") and way in answer
+    assert kind in await tools("str_replace", path=f"{W}/{name}", old_str="aa", new_str="b")
+
+
+async def test_windows_line_ends_are_matched_and_kept(tools: Tools):
+    await tools("bash", command=r"printf 'one\r\ntwo\r\nthree\r\n' > dos.txt")
+    assert (await tools("read_file", path=f"{W}/dos.txt")).startswith("one\ntwo\nthree\n[Windows line ends")
+    assert await tools("str_replace", path=f"{W}/dos.txt", old_str="one\ntwo", new_str="1\n1.5\n2") == "OK"
+    assert await tools("bash", command="od -An -c dos.txt | tr -d ' \n'") == r"1\r\n1.5\r\n2\r\nthree\r\n"
+
+
+async def test_only_the_replaced_lines_of_a_mixed_file_change(tools: Tools):
+    await tools("bash", command=r"printf 'a\r\nb\nc\n' > mixed.txt")
+    assert await tools("str_replace", path=f"{W}/mixed.txt", old_str="b\nc", new_str="B\nC") == "OK"
+    assert await tools("bash", command="od -An -c mixed.txt | tr -d ' \n'") == r"a\r\nB\nC\n"
+
+
+async def test_a_cut_file_says_which_lines_were_shown_and_where_to_go_on(tools: Tools):
+    await tools("bash", command="seq 1 20000 > n.txt")
+    seen, start = "", 1
+    while True:
+        answer = await tools("read_file", path=f"{W}/n.txt", start_line=start)
+        found = re.search(r"\n\[lines (\d+) to (\d+) of 20000 are shown; go on with start_line=(\d+)\]$", answer)
+        seen += answer[: found.start()] + "\n" if found else answer
+        if not found:
+            break
+        assert int(found[1]) == start and len(answer) <= 50_000
+        start = int(found[3])
+    assert seen == "".join(f"{n}\n" for n in range(1, 20001))
+
+
+async def test_a_line_of_a_megabyte_can_be_read_to_its_end(tools: Tools):
+    await tools("bash", command="(echo first; head -c 200000 /dev/zero | tr '\\0' x; echo END) > long.txt")
+    start = 1
+    for _ in range(10):
+        answer = await tools("read_file", path=f"{W}/long.txt", start_line=2, start_char=start)
+        if "END" in answer:
+            break
+        found = re.search(r"go on with start_line=2 and start_char=(\d+)", answer)
+        assert found, answer[-300:]
+        start = int(found[1])
+    assert answer.endswith("xEND\n")
+
+
+async def test_grep_searches_large_files_to_their_end(tools: Tools):
+    await tools("bash", command="mkdir big; (seq 1 600000; echo needle) > big/log.txt; ls -l big/log.txt")
+    assert "big/log.txt:600001: needle" in await tools("grep", path=f"{W}/big", pattern="needle")
+
+
+async def test_a_match_in_a_long_line_is_in_what_is_shown(tools: Tools):
+    await tools(
+        "bash",
+        command="(head -c 50000 /dev/zero | tr '\\0' x; printf needle; head -c 50000 /dev/zero | tr '\\0' y) > wide",
+    )
+    answer = await tools("grep", path=f"{W}/wide", pattern="needle")
+    assert "xxneedleyy" in answer and len(answer) < 1000
+
+
+# present_files ------------------------------------------------------------------------------------------------------
+
+
+async def test_what_exists_is_presented_and_the_rest_is_named(tools: Tools):
+    await tools(
+        "bash", command=f"mkdir -p {OUT}/site/a && echo 1 > {OUT}/report.md && echo 2 > {OUT}/site/a/index.html"
+    )
+    paths = [
+        "report.md",
+        f"{OUT}/site",
+        "../outputs/report.md",
+        f"{OUT}/none.md",
+        "/etc/passwd",
+        f"{OUT}/../../../etc/passwd",
+    ]
+    command = await tools.raw("present_files", filepaths=paths)
+    assert command.update["artifacts"] == [f"{OUT}/report.md", f"{OUT}/site.zip"]
+    text = command.update["messages"][0].content
+    assert text.startswith("Successfully presented files") and "No such file: " in text and "none.md" in text
+    assert "/etc/passwd" in text.split("Only files in")[1]
+    assert "a/index.html" in await tools("bash", command=f"python3 -m zipfile -l {OUT}/site.zip")
+    assert await tools("bash", command="pwd | grep -c outputs") == "0\nExit Code: 1"

@@ -140,7 +140,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class GrepMatch:
-    """One matching line. ``line_number`` is 1-based; ``line`` is cut to 500 characters."""
+    """One matching line. ``line_number`` is 1-based; ``line`` is cut to 500 characters around the match.
+
+    Number 0: the file was not searched, and ``line`` says why.
+    """
 
     path: str
     line_number: int
@@ -210,6 +213,10 @@ class SeenFiles:
 
     def remember(self, path: str, modified: float, size: int) -> None:
         self._stamps[path] = (modified, size)
+
+    def knows(self, path: str) -> bool:
+        """Whether the agent has read or written the file."""
+        return path in self._stamps
 
     def changed(self, path: str, modified: float, size: int) -> bool:
         """Whether the file differs from what the agent saw. A file never seen has not changed."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from inspect import signature
 from typing import Annotated, Any, get_type_hints
 
 from langchain.tools import ToolRuntime
-from langchain_core.tools import StructuredTool, tool
+from langchain_core.tools import StructuredTool, ToolException
 from pydantic import PlainSerializer
 
 from deerflow.blocking import blocking_twin
@@ -19,15 +20,51 @@ Runtime = ToolRuntime[Annotated[RunContext, _NOT_DUMPED], Annotated[Any, _NOT_DU
 20 ms at 2,000 messages. Nobody reads the dump."""
 
 
+ALIASES = {
+    "file_path": "path",
+    "filepath": "path",
+    "directory": "path",
+    "offset": "start_line",
+    "old_string": "old_str",
+    "new_string": "new_str",
+    "cmd": "command",
+    "head_limit": "max_results",
+    "include": "glob",
+}
+"""What models call arguments elsewhere, and what they are called here."""
+
+
+class ForgivingTool(StructuredTool):
+    """A tool that takes an argument by its usual other names, and names those that it does not know."""
+
+    handle_tool_error: Any = True
+
+    def _parse_input(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> str | dict[str, Any]:
+        if isinstance(tool_input, dict):
+            tool_input = self._renamed(tool_input)
+        return super()._parse_input(tool_input, tool_call_id)
+
+    def _renamed(self, given: dict[str, Any]) -> dict[str, Any]:
+        known = list(signature(self.coroutine or self._run).parameters)
+        limit = "end_line" if "end_line" in known else "max_results"
+        names = {name: ALIASES.get(name, limit if name == "limit" else name) for name in given if name not in known}
+        taken = {new: given[old] for old, new in names.items() if new in known and new not in given}
+        if "limit" in names and "end_line" in taken and taken["end_line"] is not None:
+            first = given.get("start_line", taken.get("start_line")) or 1
+            taken["end_line"] = int(first) + int(taken["end_line"]) - 1
+        unknown = sorted(old for old, new in names.items() if new not in taken)
+        if unknown:
+            wanted = ", ".join(name for name in known if name != "runtime")
+            raise ToolException(f"Error: {self.name} takes no {', '.join(unknown)}. Its arguments: {wanted}.")
+        return {name: value for name, value in given.items() if name in known} | taken
+
+
 def async_tool(name: str) -> Callable[[Callable[..., Coroutine[Any, Any, Any]]], StructuredTool]:
     """As LangChain's ``@tool(name)`` over a coroutine function; the tool gets a synchronous form as well."""
 
     def decorate(function: Callable[..., Coroutine[Any, Any, Any]]) -> StructuredTool:
         # Resolved once: LangChain evaluates annotations that are strings anew at every call.
         function.__annotations__ = get_type_hints(function, include_extras=True)
-        made = tool(name)(function)
-        assert isinstance(made, StructuredTool)
-        made.func = blocking_twin(function)
-        return made
+        return ForgivingTool.from_function(blocking_twin(function), function, name=name)
 
     return decorate

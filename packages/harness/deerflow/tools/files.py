@@ -31,7 +31,7 @@ GREP_MAX = 500
 
 
 @async_tool("ls")
-async def ls_tool(description: Description, path: Path, runtime: Runtime) -> str:
+async def ls_tool(path: Path, runtime: Runtime, description: Description = "") -> str:
     """List a directory, two levels deep."""
     try:
         sandbox = await runtime.context.sandbox()
@@ -53,11 +53,12 @@ async def ls_tool(description: Description, path: Path, runtime: Runtime) -> str
 
 @async_tool("read_file")
 async def read_file_tool(
-    description: Description,
     path: Path,
     runtime: Runtime,
     start_line: Annotated[int | None, Field(description="First line, 1-based")] = None,
     end_line: Annotated[int | None, Field(description="Last line, inclusive")] = None,
+    start_char: Annotated[int, Field(description="For a very long line: where in start_line to begin, 1-based")] = 1,
+    description: Description = "",
 ) -> str:
     """Read a text file, or a range of its lines."""
     try:
@@ -66,26 +67,35 @@ async def read_file_tool(
         data, size = await sandbox.read(path)
     except SandboxError as error:
         return f"Error: {error}"
+    if kind := kind_of(data, path):
+        return f"Error: {path} is {kind[0]} ({entry.size} bytes), not text. {kind[1]}"
     text = decode_text(data, cut=size > len(data))
     if text is None:
         return f"Error: {path} is a binary file ({entry.size} bytes). Use bash with a suitable program to inspect it."
-    text = _BYTES.sub("\N{REPLACEMENT CHARACTER}", text)
     sandbox.seen_files.remember(path, entry.modified, entry.size)
-    if start_line is not None or end_line is not None:
-        text = _line_range(text, start_line, end_line)
-        if text is None:
-            return f"Error: start_line {start_line} is beyond the end of {path}."
-    hint = "Use start_line and end_line to read a part."
-    return cut_tail(text or "(empty)", settings(runtime).sandbox.read_file_output_max_chars, hint)
+    notes = [note for note in (_line_ends(text), _encoding(data, text)) if note]
+    if size > len(data):
+        notes.append(f"the file has {size} bytes, only the first {len(data)} were read")
+    lines = (
+        _BYTES.sub("\N{REPLACEMENT CHARACTER}", text)
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+        .splitlines(keepends=True)
+    )
+    first = max(1, start_line or 1)
+    if first > max(1, len(lines)):
+        return f"Error: start_line {start_line} is beyond the end of {path}, which has {len(lines)} lines."
+    last = len(lines) if end_line is None else min(len(lines), max(0, end_line))
+    return _shown(lines, first, last, max(1, start_char), settings(runtime).sandbox.read_file_output_max_chars, notes)
 
 
 @async_tool("write_file")
 async def write_file_tool(
-    description: Description,
     path: Path,
     content: str,
     runtime: Runtime,
     append: Annotated[bool, Field(description="Add to the end instead of replacing")] = False,
+    description: Description = "",
 ) -> str:
     """Write a text file; directories are made as needed."""
     try:
@@ -93,21 +103,23 @@ async def write_file_tool(
         async with sandbox.seen_files.lock(path):
             if not append and (refusal := await _refusal(sandbox, path)):
                 return refusal
+            before = await sandbox.stat(path)
+            replaced = before is not None and not append and before.size and not sandbox.seen_files.knows(path)
             await sandbox.write(path, content.encode("utf-8", "surrogateescape"), append=append)
             await _remember(sandbox, path)
     except (SandboxError, UnicodeEncodeError) as error:
         return f"Error: {error}"
-    return "OK"
+    return f"OK. This replaced a file of {before.size} bytes that you had not read." if before and replaced else "OK"
 
 
 @async_tool("str_replace")
 async def str_replace_tool(
-    description: Description,
     path: Path,
     old_str: str,
     new_str: str,
     runtime: Runtime,
     replace_all: Annotated[bool, Field(description="Replace every occurrence")] = False,
+    description: Description = "",
 ) -> str:
     """Replace text in a file. old_str must occur exactly once unless replace_all is set."""
     if not old_str:
@@ -121,17 +133,21 @@ async def str_replace_tool(
             data, size = await sandbox.read(path)
             if size > len(data):
                 return f"Error: {path} is too large for str_replace ({size} bytes). Use bash, e.g. sed, to change it."
+            if kind := kind_of(data, path):
+                return f"Error: {path} is {kind[0]}, not text. {kind[1]}"
             text = decode_text(data)
             if text is None:
                 return f"Error: {path} is a binary file. Use bash with a suitable program to change it."
             if text.encode("utf-8", "surrogateescape") != data:
                 return f"Error: {path} is not UTF-8 text. Convert it first, e.g. with iconv in bash."
-            count = text.count(old_str)
+            wanted = _any_line_ends(old_str)
+            count = len(wanted.findall(text))
             if count == 0:
                 return f"Error: String to replace not found in file: {path}. Read the file and copy the text exactly."
             if count > 1 and not replace_all:
                 return f"Error: old_str occurs {count} times in {path}. Add surrounding lines to make it unique, or set replace_all."
-            await sandbox.write(path, text.replace(old_str, new_str).encode("utf-8", "surrogateescape"))
+            new = _LINE_END.sub(_usual_line_end(text), new_str)
+            await sandbox.write(path, wanted.sub(lambda _: new, text).encode("utf-8", "surrogateescape"))
             await _remember(sandbox, path)
     except (SandboxError, UnicodeEncodeError) as error:
         return f"Error: {error}"
@@ -140,12 +156,12 @@ async def str_replace_tool(
 
 @async_tool("glob")
 async def glob_tool(
-    description: Description,
     pattern: Annotated[str, Field(description="e.g. **/*.py")],
     path: Path,
     runtime: Runtime,
     include_dirs: bool = False,
     max_results: int = 200,
+    description: Description = "",
 ) -> str:
     """Find files by name pattern."""
     cap = _cap(runtime, "glob", max_results, 200, GLOB_MAX)
@@ -158,7 +174,7 @@ async def glob_tool(
         return f"Error: {error}"
     if not paths:
         return f"No files matched under {path}"
-    head = f"Found {len(paths)} paths under {path}" + (f" (showing first {len(paths)})" if cut else "")
+    head = f"Found {len(paths)} paths under {path}" + (f" (showing first {len(paths)}, there are more)" if cut else "")
     lines = [f"{number}. {shown_path(found)}" for number, found in enumerate(paths, 1)]
     trailer = ["Results truncated: narrow the path or the pattern."] if cut else []
     return "\n".join([head, *lines, *trailer])
@@ -166,7 +182,6 @@ async def glob_tool(
 
 @async_tool("grep")
 async def grep_tool(
-    description: Description,
     pattern: Annotated[str, Field(description="Regular expression")],
     path: Annotated[str, Field(description="Absolute path of a directory or file")],
     runtime: Runtime,
@@ -174,6 +189,7 @@ async def grep_tool(
     literal: Annotated[bool, Field(description="Pattern is plain text")] = False,
     case_sensitive: bool = False,
     max_results: int = 100,
+    description: Description = "",
 ) -> str:
     """Search file contents."""
     cap = _cap(runtime, "grep", max_results, 100, GREP_MAX)
@@ -185,11 +201,19 @@ async def grep_tool(
             path, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap
         )
     except SandboxError as error:
-        return f"Error: {error}"
+        literal_hint = " Set literal to search for it as plain text." if "regular expression" in str(error) else ""
+        return f"Error: {error}.{literal_hint}" if literal_hint else f"Error: {error}"
     if not matches:
         return f"No matches found under {path}"
-    head = f"Found {len(matches)} matches under {path}" + (f" (showing first {len(matches)})" if cut else "")
-    lines = [f"{shown_path(match.path)}:{match.line_number}: {match.line}" for match in matches]
+    skipped = sum(not match.line_number for match in matches)
+    found = len(matches) - skipped
+    head = f"Found {found} matches under {path}" + (f" (showing first {found}, there are more)" if cut else "")
+    lines = [
+        f"{shown_path(match.path)}:{match.line_number}: {match.line}"
+        if match.line_number
+        else f"{shown_path(match.path)}: {match.line}"
+        for match in matches
+    ]
     trailer = ["Results truncated: narrow the path, the glob or the pattern."] if cut else []
     return "\n".join([head, *lines, *trailer])
 
@@ -248,12 +272,92 @@ async def _remember(sandbox: Sandbox, path: str) -> None:
         sandbox.seen_files.remember(path, entry.modified, entry.size)
 
 
-def _line_range(text: str, start: int | None, end: int | None) -> str | None:
-    lines = text.splitlines(keepends=True)
-    first = max(1, start or 1)
-    if first > max(1, len(lines)):
-        return None
-    return "".join(lines[first - 1 : end if end is None or end > 0 else 0])
+def _shown(lines: list[str], first: int, last: int, start_char: int, limit: int, notes: list[str]) -> str:
+    """Lines ``first`` to ``last`` up to ``limit`` characters (0: all), with what stands about them in brackets."""
+    text = "".join(lines[first - 1 : last])[start_char - 1 :]
+    room = limit - 300 if limit > 600 else limit
+    if limit and len(text) > limit:
+        end = text.rfind("\n", 0, room) + 1
+        if end:
+            text, reached = text[:end], first + text.count("\n", 0, end) - 1
+            notes.append(f"lines {first} to {reached} of {len(lines)} are shown; go on with start_line={reached + 1}")
+        else:
+            text, reached = text[:room], start_char + room - 1
+            notes.append(
+                f"line {first} of {len(lines)} has {len(lines[first - 1].rstrip())} characters, {start_char} to {reached} are shown; "
+                f"go on with start_line={first} and start_char={reached + 1}"
+            )
+    about = f"\n[{'; '.join(notes)}]" if notes else ""
+    return (text or "(empty)").removesuffix("\n" if notes else "") + about
+
+
+# kinds, encodings and line ends ---------------------------------------------------------------------------------------
+
+_OFFICE = {
+    ".docx": ("a Word document", "Read it in bash with Python: docx.Document(path)."),
+    ".xlsx": ("an Excel workbook", "Read it in bash with Python: pandas.read_excel(path, sheet_name=None)."),
+    ".pptx": ("a PowerPoint presentation", "Read it in bash with Python: pptx.Presentation(path)."),
+}
+_IMAGE = "Use view_image if you have it, or Python (PIL) in bash."
+_ARCHIVE = "List and unpack it in bash."
+_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF-", "a PDF document", "Read it in bash with Python: pypdf.PdfReader(path).pages[0].extract_text()."),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image", _IMAGE),
+    (b"\xff\xd8\xff", "a JPEG image", _IMAGE),
+    (b"GIF8", "a GIF image", _IMAGE),
+    (b"II*\0", "a TIFF image", _IMAGE),
+    (b"MM\0*", "a TIFF image", _IMAGE),
+    (b"PK\x03\x04", "a ZIP archive", _ARCHIVE),
+    (b"\x1f\x8b", "a gzip archive", _ARCHIVE),
+    (b"BZh", "a bzip2 archive", _ARCHIVE),
+    (b"\xfd7zXZ\0", "an xz archive", _ARCHIVE),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", _ARCHIVE),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _ARCHIVE),
+    (b"Rar!\x1a\x07", "a RAR archive", _ARCHIVE),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "an old Office document",
+        "Convert it in bash, e.g. with libreoffice or xlrd.",
+    ),
+    (b"SQLite format 3\0", "an SQLite database", "Read it in bash with Python: sqlite3 or duckdb."),
+    (b"PAR1", "a Parquet file", "Read it in bash with Python: duckdb or pandas."),
+)
+
+
+def kind_of(data: bytes, path: str) -> tuple[str, str] | None:
+    """What a file is by its first bytes, and how to read it; None: it may be text."""
+    if data[257:262] == b"ustar":
+        return "a tar archive", _ARCHIVE
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "a WebP image", _IMAGE
+    found = next(((kind, way) for magic, kind, way in _MAGIC if data.startswith(magic)), None)
+    return _OFFICE.get(path[-5:].lower(), found) if data.startswith(b"PK") and found else found
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def _any_line_ends(text: str) -> re.Pattern[str]:
+    """``text`` as it may stand in a file with other line ends."""
+    return re.compile("(?:\\r\\n|\\r|\\n)".join(map(re.escape, _LINE_END.split(text))))
+
+
+def _usual_line_end(text: str) -> str:
+    windows = text.count("\r\n")
+    counts = {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}
+    return max(counts, key=lambda end: counts[end])
+
+
+def _line_ends(text: str) -> str:
+    names = {"\r\n": "Windows line ends (CRLF)", "\r": "old Mac line ends (CR)"}
+    name = names.get(_usual_line_end(text), "some lines end with CR" if "\r" in text else "")
+    return f"{name}: str_replace keeps them" if name else ""
+
+
+def _encoding(data: bytes, text: str) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "read as UTF-16"
+    return "not UTF-8: bytes that are none are shown as \N{REPLACEMENT CHARACTER}" if _BYTES.search(text) else ""
 
 
 def _cap(runtime: Runtime, name: str, requested: int, default: int, hard: int) -> int:

@@ -2,42 +2,74 @@
 
 from __future__ import annotations
 
+import posixpath
+from shlex import quote
 from typing import Annotated, Any
 
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 from pydantic import Field
 
-from deerflow.sandbox.interface import OUTPUTS, Sandbox, SandboxError
+from deerflow.sandbox.interface import OUTPUTS, WORKSPACE, Sandbox, SandboxError
 from deerflow.tools.decorator import Runtime, async_tool
 
 
 @async_tool("present_files")
 async def present_file_tool(
-    filepaths: Annotated[list[str], Field(description=f"Absolute paths of files in {OUTPUTS}")],
+    filepaths: Annotated[list[str], Field(description=f"Paths in {OUTPUTS}; a directory is presented as a ZIP file")],
     runtime: Runtime,
 ) -> Command[Any]:
     """Show finished files to the user. Only files in /mnt/user-data/outputs can be presented; call it once they are complete."""
     try:
-        artifacts = await _presentable(await runtime.context.sandbox(), filepaths)
+        sandbox = await runtime.context.sandbox()
+        found = {path: await _presentable(sandbox, path) for path in filepaths}
     except SandboxError as error:
         return _answer(runtime, f"Error: {error}", status="error")
-    return _answer(runtime, "Successfully presented files", artifacts=artifacts)
+    artifacts = list(dict.fromkeys(file for file in found.values() if file))
+    outside = [path for path, file in found.items() if file is None]
+    missing = [path for path, file in found.items() if file == ""]
+    problems = [f"No such file: {', '.join(missing)}. Write the file before presenting it."] if missing else []
+    if outside or not filepaths:
+        named = ", ".join(outside) or "none was named"
+        problems.append(f"Only files in {OUTPUTS} can be presented: {named}. Copy them there first.")
+    if not artifacts:
+        return _answer(runtime, f"Error: {' '.join(problems)}", status="error")
+    packed = [
+        f"{path} as {file}"
+        for path, file in found.items()
+        if file and file.endswith(".zip") and not path.endswith(".zip")
+    ]
+    text = "Successfully presented files" + (f": {', '.join(packed)}" if packed else "")
+    return _answer(
+        runtime, "\n".join([text, *(f"Not presented: {problem}" for problem in problems)]), artifacts=artifacts
+    )
 
 
-async def _presentable(sandbox: Sandbox, filepaths: list[str]) -> list[str]:
-    """The paths in their canonical form. Raises SandboxError naming every path that cannot be presented."""
-    paths = ["/" + path.lstrip("/") for path in filepaths]
-    outside = [path for path in paths if not path.startswith(OUTPUTS + "/") or ".." in path.split("/")]
-    if outside or not paths:
-        raise SandboxError(
-            f"Only files in {OUTPUTS} can be presented: {', '.join(outside) or 'none was named'}. Copy them there first."
-        )
-    entries = [(path, await sandbox.stat(path)) for path in paths]
-    missing = [path for path, entry in entries if entry is None or entry.kind != "file"]
-    if missing:
-        raise SandboxError(f"No such file: {', '.join(missing)}. Write the file before presenting it.")
-    return paths
+async def _presentable(sandbox: Sandbox, path: str) -> str | None:
+    """The file's canonical path, "" if there is none, None if it may not be presented."""
+    names = (
+        ["/" + path.lstrip("/")] if path.startswith("/") else [f"{OUTPUTS}/{path}", f"{WORKSPACE}/{path}", f"/{path}"]
+    )
+    inside = [name for name in map(posixpath.normpath, names) if name.startswith(OUTPUTS + "/")]
+    for name in inside if ".." not in path.split("/") or not path.startswith("/") else []:
+        entry = await sandbox.stat(name)
+        if entry is not None and entry.kind == "file":
+            return name
+        if entry is not None and entry.kind == "directory":
+            return await _packed(sandbox, name)
+    return "" if inside and (".." not in path.split("/") or not path.startswith("/")) else None
+
+
+async def _packed(sandbox: Sandbox, directory: str) -> str:
+    """A ZIP file of the directory, beside it."""
+    parent, name = posixpath.split(directory)
+    # With a variable it runs apart from the session, whose directory it must not change.
+    done = await sandbox.exec(
+        f"python3 -m zipfile -c ./{quote(name)}.zip ./{quote(name)}", cwd=parent, env={"DEERFLOW_PACK": "1"}
+    )
+    if done.exit_code:
+        raise SandboxError(f"{directory} could not be packed: {done.output.strip()[-300:]}")
+    return f"{directory}.zip"
 
 
 def _answer(

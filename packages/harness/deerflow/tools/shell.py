@@ -30,13 +30,13 @@ def settings(runtime: Runtime) -> AppConfig:
 
 @async_tool("bash")
 async def bash_tool(
-    description: Description,
     command: str,
     runtime: Runtime,
     run_in_background: Annotated[
         bool, Field(description="For servers and long jobs: returns at once with a process id")
     ] = False,
     timeout: Annotated[int | None, Field(description="Seconds, default 600")] = None,
+    description: Description = "",
 ) -> str:
     """Run a bash command in the sandbox. Working directory, environment and functions carry over between calls.
     The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
@@ -53,7 +53,7 @@ async def bash_tool(
 
 
 @async_tool("read_process")
-async def read_process_tool(description: Description, process_id: str, runtime: Runtime) -> str:
+async def read_process_tool(process_id: str, runtime: Runtime, description: Description = "") -> str:
     """Read what a background process wrote since the last read, and whether it still runs."""
     try:
         process = await (await runtime.context.sandbox()).read_process(process_id)
@@ -63,7 +63,7 @@ async def read_process_tool(description: Description, process_id: str, runtime: 
 
 
 @async_tool("kill_process")
-async def kill_process_tool(description: Description, process_id: str, runtime: Runtime) -> str:
+async def kill_process_tool(process_id: str, runtime: Runtime, description: Description = "") -> str:
     """End a background process and everything it started."""
     try:
         process = await (await runtime.context.sandbox()).kill_process(process_id)

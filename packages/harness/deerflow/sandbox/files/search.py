@@ -27,7 +27,8 @@ from deerflow.sandbox.interface import (
 )
 
 _SOURCE = Path(__file__).with_name("search_script.py").read_text(encoding="utf-8")
-_MAX_FILE = 2 << 20
+_MAX_FILE = 64 << 20
+_CHUNK = 2 << 20
 _MAX_FILES = 200_000
 _MAX_PATTERN = 10_000
 
@@ -55,13 +56,14 @@ def grep_command(
 
 
 def parse_grep(output: str) -> tuple[list[GrepMatch], bool]:
-    """The matches in the output of ``grep_command``, and whether there are more.
+    """The matches in the output of ``grep_command``, and whether there are more. A file too large to search is a match in line 0.
 
     Raises:
         SandboxCommandError: the pattern or the glob is invalid; the message says where.
         SandboxRuntimeError: the search did not come to its end.
     """
     matches: list[GrepMatch] = []
+    skipped: list[str] = []
     for line in output.splitlines():
         try:
             record = json.loads(line)
@@ -70,10 +72,12 @@ def parse_grep(output: str) -> tuple[list[GrepMatch], bool]:
         match record:
             case [str(path), int(number), str(text)]:
                 matches.append(GrepMatch(path, number, text))
+            case {"skipped": str(path)}:
+                skipped.append(path)
             case {"error": str(error)}:
                 raise SandboxCommandError(error)
             case {"truncated": bool(truncated)}:
-                return matches, truncated
+                return [*matches, *_not_searched(skipped)], truncated
     raise SandboxRuntimeError("The search did not finish. Narrow the path or the glob, or simplify the pattern.")
 
 
@@ -95,12 +99,13 @@ def grep_files(
         SandboxFileError: ``root`` cannot be searched.
     """
     request = _request("stdin", pattern, literal, case_sensitive, cap)
+    too_large: list[str] = []
     paths, cut = _candidates(files, root, _relative(glob, root))
     command = [sys.executable, "-I", "-S", "-c", _SOURCE, json.dumps(request)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}) as run:
         assert run.stdin is not None and run.stdout is not None
         timer = Timer(deadline, run.kill)
-        feeder = Thread(target=_feed, args=(files, paths, run.stdin), daemon=True)
+        feeder = Thread(target=_feed, args=(files, paths, run.stdin, too_large), daemon=True)
         timer.start()
         feeder.start()
         try:
@@ -115,7 +120,11 @@ def grep_files(
         raise SandboxCommandError(
             f"The search took longer than {deadline:g} seconds. Simplify the pattern or narrow the path."
         ) from None
-    return matches, truncated or cut
+    return [*matches, *_not_searched(too_large)], truncated or cut
+
+
+def _not_searched(paths: list[str]) -> list[GrepMatch]:
+    return [GrepMatch(path, 0, "too large, not searched: use grep in bash") for path in paths[:20]]
 
 
 def _candidates(files: SandboxFiles, root: str, glob: str | None) -> tuple[list[str], bool]:
@@ -127,19 +136,26 @@ def _candidates(files: SandboxFiles, root: str, glob: str | None) -> tuple[list[
     return files.find(root, glob or "**/*", cap=_MAX_FILES)
 
 
-def _feed(files: SandboxFiles, paths: list[str], sink: IO[bytes]) -> None:
+def _feed(files: SandboxFiles, paths: list[str], sink: IO[bytes], too_large: list[str]) -> None:
     """Send frames as ``search_script.match_stdin`` reads them, until done or the reader is gone."""
     with suppress(BrokenPipeError), sink:
         for path in paths:
             try:
-                data, size = files.read(path, limit=_MAX_FILE)
+                data, size = files.read(path, limit=_CHUNK)
             except SandboxFileError:
                 continue
             if size > _MAX_FILE:
+                too_large.append(path)
                 continue
             name = path.encode("utf-8", "surrogateescape")
-            sink.write(struct.pack("!II", len(name), len(data)) + name)
-            sink.write(data)
+            sink.write(struct.pack("!II", len(name), size) + name)
+            position = 0
+            while position < size:
+                # A file that shrinks meanwhile still fills its frame.
+                sink.write(data[: size - position] or b"\n" * (size - position))
+                position += len(data) or size
+                with suppress(SandboxFileError):
+                    data = files.read(path, position, _CHUNK)[0] if position < size else b""
 
 
 def _request(source: str, pattern: str, literal: bool, case_sensitive: bool, cap: int) -> dict[str, object]:

@@ -10,6 +10,7 @@ Any Python from 3.9 on must be able to run it.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import re
@@ -23,8 +24,8 @@ from typing import Any
 
 LINE = 500
 """Characters of a line that are reported."""
-FILE = 2 << 20
-"""Bytes; larger files are not searched."""
+FILE = 64 << 20
+"""Bytes; larger files are named as not searched where there is no ripgrep."""
 BINARY = 8192
 """A NUL among the first bytes means: not text."""
 QUIET = (".git", "node_modules", ".venv", "__pycache__")
@@ -45,23 +46,31 @@ class Matcher:
         self.compile = lambda: re.compile(pattern.encode("utf-8", "surrogateescape"), flags)
         self.regex: re.Pattern[bytes] | None = None
 
-    def report(self, path: str, number: int, line: str) -> None:
+    def report(self, path: str, number: int, line: str, at: int = 0) -> None:
         if self.left == 0:
             raise Full
         self.left -= 1
-        write([path, number, line.rstrip("\r\n")[:LINE]])
+        write([path, number, window(line.rstrip("\r\n"), at)])
 
     def match(self, path: str, data: bytes) -> None:
         regex = self.regex = self.regex or self.compile()
         # Line by line: a pattern that is quadratic in the text's length must not meet the whole file.
         if b"\0" in data[:BINARY] or (self.literal and not regex.search(data)):
             return
-        lines = data.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        for number, line in enumerate(lines, 1):
-            if regex.search(line):
-                self.report(path, number, line[: 4 * LINE].decode("utf-8", "replace"))
+        for number, line in enumerate(io.BytesIO(data), 1):
+            if found := regex.search(line.rstrip(b"\n")):
+                start = max(0, found.start() - 4 * LINE)
+                text = line[start : start + 8 * LINE].decode("utf-8", "replace")
+                self.report(path, number, text, len(line[start : found.start()].decode("utf-8", "replace")))
+
+
+def window(line: str, at: int) -> str:
+    """``LINE`` characters of the line around the match at ``at``."""
+    if len(line) <= LINE:
+        return line
+    start = max(0, at - LINE // 3)
+    end = start + LINE - bool(start)
+    return "…" * bool(start) + (line[start : end - 1] + "…" if end < len(line) else line[start:end])
 
 
 def main() -> None:
@@ -112,7 +121,7 @@ def search(request: dict[str, Any], matcher: Matcher) -> None:
 
 def with_ripgrep(tool: str, request: dict[str, Any], root: str, start: str, matcher: Matcher) -> bool:
     """False: ripgrep cannot read the pattern, which may still be one for Python's engine."""
-    command = [tool, "--json", "--no-config", "--no-ignore", "--hidden", "--sort", "path", "--max-filesize", str(FILE)]
+    command = [tool, "--json", "--no-config", "--no-ignore", "--hidden", "--sort", "path"]
     command += ["--case-sensitive" if request["case_sensitive"] else "--ignore-case"]
     command += ["--fixed-strings"] if request["literal"] else []
     command += ["--glob", request["glob"]] if request["glob"] else []
@@ -126,7 +135,13 @@ def with_ripgrep(tool: str, request: dict[str, Any], root: str, start: str, matc
                 record = json.loads(raw)
                 if record["type"] == "match":
                     data = record["data"]
-                    matcher.report(joined(root, text(data["path"])), data["line_number"], text(data["lines"]))
+                    line = text(data["lines"])
+                    at = (
+                        len(os.fsencode(line)[: data["submatches"][0]["start"]].decode("utf-8", "replace"))
+                        if data["submatches"]
+                        else 0
+                    )
+                    matcher.report(joined(root, text(data["path"])), data["line_number"], line, at)
         except Full:
             run.kill()
             raise
@@ -158,8 +173,12 @@ def with_python(request: dict[str, Any], root: str, start: str, matcher: Matcher
             continue
         with os.fdopen(fd, "rb") as file:
             info = os.fstat(fd)
-            if stat.S_ISREG(info.st_mode) and info.st_size <= FILE:
-                matcher.match(joined(root, path), file.read(FILE))
+            if not stat.S_ISREG(info.st_mode):
+                continue
+            if info.st_size > FILE:
+                write({"skipped": joined(root, path)})
+                continue
+            matcher.match(joined(root, path), file.read(FILE))
 
 
 def files_below(skip: list[str]) -> Iterator[str]:

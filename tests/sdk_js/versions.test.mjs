@@ -44,3 +44,17 @@ test("lists in addresses are taken as clients write them", async () => {
   assert.equal(following.status, 200);
   await following.body.cancel();
 });
+
+test("threads are found by graph and assistant, with their values, as chat interfaces list them", async () => {
+  const threadId = await newThread();
+  await collect(client.runs.stream(threadId, ASSISTANT, { input: asks(await script(say("Hello."))) }));
+  const assistant = await client.assistants.get(ASSISTANT);
+  for (const metadata of [{ graph_id: ASSISTANT }, { graph_id: "agent" }, { assistant_id: assistant.assistant_id }]) {
+    const found = (await client.threads.search({ metadata, limit: 100 })).find((thread) => thread.thread_id === threadId);
+    assert.deepEqual(found?.values.messages.map((message) => message.content).slice(1), ["Hello."]);
+    assert.deepEqual([found.metadata.graph_id, found.metadata.assistant_id], [ASSISTANT, assistant.assistant_id]);
+  }
+  for (const metadata of [{ graph_id: "another" }, { assistant_id: threadId }, { graph_id: ASSISTANT, mark: "none" }]) {
+    assert.deepEqual(await client.threads.search({ metadata, limit: 100 }), []);
+  }
+});

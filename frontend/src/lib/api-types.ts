@@ -2261,7 +2261,7 @@ export interface components {
              * Select
              * @description Only these fields.
              */
-            select?: ("thread_id" | "created_at" | "updated_at" | "state_updated_at" | "metadata" | "config" | "context" | "status" | "values" | "interrupts")[] | null;
+            select?: ("thread_id" | "created_at" | "updated_at" | "state_updated_at" | "metadata" | "config" | "context" | "status" | "values" | "values.title" | "interrupts")[] | null;
         };
         /**
          * ThreadState

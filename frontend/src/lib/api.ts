@@ -30,7 +30,7 @@ export const runs = (id: string, limit = 100) =>
 export async function title(id: string): Promise<string | null> {
   const found = await http.post<FoundThread[]>("/api/threads/search", {
     ids: [id],
-    select: ["values"],
+    select: ["values.title"],
     limit: 1,
   });
   const told = found[0]?.values?.title;

@@ -119,6 +119,22 @@ async def test_search_tells_how_many_there_are(client: httpx.AsyncClient) -> Non
     assert (await client.post("/threads/count", json={})).json() == 5
 
 
+async def test_lists_hold_states_unless_titles_are_enough(client: httpx.AsyncClient, world: ThreadWorld) -> None:
+    await world.thread("t1", "please ask")
+    await world.threads.states.update(ALICE, "t1", {"title": "Asking"})
+
+    async def found(**body: Any) -> dict[str, Any]:
+        [thread] = (await client.post("/threads/search", json=body)).json()
+        return thread
+
+    whole = (await client.get("/threads/t1")).json()
+    del whole["stream_position"]
+    assert await found() == whole and len(whole["values"]["messages"]) == 2
+    assert await found(select=["values"]) == {"values": whole["values"]}
+    assert await found(select=["interrupts"]) == {"interrupts": whole["interrupts"]}
+    assert await found(select=["thread_id", "values.title"]) == {"thread_id": "t1", "values": {"title": "Asking"}}
+
+
 async def test_deleting_twice_is_not_found(client: httpx.AsyncClient) -> None:
     await client.post("/threads", json={"thread_id": "t1"})
 

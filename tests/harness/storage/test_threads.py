@@ -178,6 +178,24 @@ async def test_metadata_is_searched_by_what_it_contains(repository: ThreadReposi
         assert not wanted or total == holds, wanted
 
 
+async def test_threads_of_an_assistant_are_found_whether_their_metadata_say_so_or_not(
+    repository: ThreadRepository,
+) -> None:
+    await repository.create(ALICE, "ran", assistant_id="one", metadata={"mark": 1})
+    await repository.create(ALICE, "other", assistant_id="two")
+    await repository.create(ALICE, "noted", metadata={"graph_id": "lead_agent", "mark": 1})
+    await repository.create(ALICE, "empty")
+
+    async def ids(metadata: dict[str, Any], **assistants: str | None) -> set[str]:
+        found, _ = await repository.search(ALICE, ThreadFilter(metadata, assistants=assistants))
+        return {thread.thread_id for thread in found}
+
+    assert await ids({"graph_id": "lead_agent"}, graph_id=None) == {"ran", "other", "noted"}
+    assert await ids({"graph_id": "lead_agent", "mark": 1}, graph_id=None) == {"ran", "noted"}
+    assert await ids({"assistant_id": "one"}, assistant_id="one") == {"ran"}
+    assert await ids({"graph_id": "x"}, graph_id="two") == {"other"}
+
+
 async def test_search_filters_sorts_and_pages(database: Database, repository: ThreadRepository) -> None:
     for number in range(5):
         await repository.create(ALICE, f"t{number}", title=f"Title {number}")

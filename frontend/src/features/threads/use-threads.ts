@@ -7,7 +7,7 @@ import { isDraft, toItem } from "./group";
 
 const PAGE = 40;
 const MAX_PINNED = 200;
-const FIELDS = ["thread_id", "status", "created_at", "updated_at", "metadata", "values"];
+const FIELDS = ["thread_id", "status", "created_at", "updated_at", "metadata", "values.title"];
 
 export const listKey = [...keys.threads, "list"];
 export const pinnedKey = [...keys.threads, "pinned"];

@@ -127,8 +127,10 @@ class RemoteClient:
 
     async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
         """``{thread_list: [{thread_id, created_at, updated_at, title}]}``, the last used first."""
-        found = await self._connection.post("/api/threads/search", json={"limit": limit})
         keys = ("thread_id", "created_at", "updated_at")
+        found = await self._connection.post(
+            "/api/threads/search", json={"limit": limit, "select": [*keys, "values.title"]}
+        )
         return {
             "thread_list": [
                 {**{key: thread[key] for key in keys}, "title": thread["values"].get("title")} for thread in found

@@ -18,11 +18,11 @@ from deerflow.identity import Principal, check_id
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import utc_now
+from deerflow.storage.threads import LEAD_AGENT
 
 if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
 
-LEAD_AGENT = "lead_agent"
 GRAPHS = {LEAD_AGENT: LEAD_AGENT, "agent": LEAD_AGENT}
 """Names of the graph that clients use. ``agent`` is what many LangGraph clients ask for."""
 _NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
@@ -30,6 +30,20 @@ LEAD_AGENT_ID = str(uuid5(_NAMESPACE, LEAD_AGENT))
 
 AgentNames = Callable[[Principal], Awaitable[Mapping[str, str]]]
 """The custom agents that a principal may use: name → description."""
+
+
+def assistants_meant(metadata: Mapping[str, Any]) -> dict[str, str | None]:
+    """Which threads clients mean that look for a ``graph_id`` or ``assistant_id``: those of this assistant (None: of any)."""
+    meant: dict[str, str | None] = {}
+    if isinstance(graph_id := metadata.get("graph_id"), str):
+        meant["graph_id"] = None if graph_id in GRAPHS else _custom_id(graph_id)
+    if isinstance(assistant_id := metadata.get("assistant_id"), str):
+        meant["assistant_id"] = LEAD_AGENT_ID if assistant_id in GRAPHS else assistant_id
+    return meant
+
+
+def _custom_id(name: str) -> str:
+    return str(uuid5(_NAMESPACE, f"agent/{name}"))
 
 
 async def no_agents(principal: Principal) -> Mapping[str, str]:
@@ -274,7 +288,7 @@ class AssistantService:
         return self._system(LEAD_AGENT_ID, LEAD_AGENT, "The agent that plans, works and delegates.", {})
 
     def _custom(self, name: str, description: str) -> Assistant:
-        return self._system(str(uuid5(_NAMESPACE, f"agent/{name}")), name, description, {"agent_name": name})
+        return self._system(_custom_id(name), name, description, {"agent_name": name})
 
     def _system(self, assistant_id: str, name: str, description: str, context: dict[str, Any]) -> Assistant:
         return Assistant(

@@ -366,7 +366,7 @@ def create(connection: Connection, new: NewRun, worker: str | None = None) -> Cr
         return Created(run, cancelled, claimed)
     sql.insert(connection, runs, row)
     if new.due_at is None:
-        _touch_thread(connection, new.thread_id, status="busy")
+        _touch_thread(connection, new.thread_id, status="busy", assistant_id=new.assistant_id)
     return Created(run, cancelled)
 
 

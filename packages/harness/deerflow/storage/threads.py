@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
@@ -25,6 +25,8 @@ IfExists = Literal["raise", "do_nothing"]
 OWNER_KEYS = frozenset({"user_id", "owner_id"})
 """Keys of ``metadata`` that clients cannot set: whose a thread is follows from who made it."""
 
+LEAD_AGENT = "lead_agent"
+"""The graph of all runs."""
 MAX_TITLE = 500
 _NOBODY = ""
 """The owner of a thread that is being deleted. No principal can have it, so the thread is gone for everyone at once."""
@@ -48,12 +50,18 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class ThreadFilter:
-    """Which threads are meant; everything that is given must hold. ``metadata``: what a thread's must contain, deeply."""
+    """Which threads are meant; everything that is given must hold.
+
+    Args:
+        metadata: what a thread's must contain, deeply.
+        assistants: by key of ``metadata``, the assistant of threads that are meant whatever they contain; None: any assistant.
+    """
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
     ids: Sequence[str] | None = None
     status: ThreadStatus | None = None
     title: str | None = None
+    assistants: Mapping[str, str | None] = field(default_factory=dict)
 
 
 class ThreadRepository:
@@ -293,6 +301,10 @@ def _where(connection: Connection, user_id: str, wanted: ThreadFilter) -> Column
         conditions.append(threads.c.title == wanted.title)
     if metadata := _storable(wanted.metadata):
         try:
+            for key, assistant_id in wanted.assistants.items():
+                of_assistant = threads.c.assistant_id
+                ran = of_assistant.is_not(None) if assistant_id is None else of_assistant == assistant_id
+                conditions.append(or_(ran, contains(connection, threads.c.metadata, {key: metadata.pop(key)})))
             conditions.append(contains(connection, threads.c.metadata, metadata))
         except ValueError as error:
             raise InvalidRequestError(f"metadata: {error}") from error

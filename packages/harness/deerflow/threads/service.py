@@ -27,6 +27,7 @@ from deerflow.storage.search import MessageSearch
 from deerflow.storage.tables import turns, utc_now
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import (
+    LEAD_AGENT,
     IfExists,
     SortBy,
     Thread,
@@ -116,13 +117,7 @@ class ThreadService:
 
     async def get(self, principal: Principal, thread_id: str) -> dict[str, Any]:
         """The thread with its values and what it waits for. Raises NotFoundError."""
-        thread = await self.repository.get(principal, thread_id)
-        snapshot = await self.states.snapshot(thread_id)
-        values = await asyncio.to_thread(state_values, snapshot.values, thread.title)
-        asked = {
-            task.id: [plain(interrupt) for interrupt in task.interrupts] for task in snapshot.tasks if task.interrupts
-        }
-        return thread_json(thread) | {"values": values, "interrupts": asked}
+        return await self._with_state(await self.repository.get(principal, thread_id))
 
     async def search(
         self,
@@ -133,17 +128,33 @@ class ThreadService:
         offset: int = 0,
         sort_by: SortBy = "updated_at",
         descending: bool = True,
+        with_state: bool = False,
     ) -> tuple[list[dict[str, Any]], int]:
-        """A page of threads and how many there are. Their values are their titles: no state is read.
+        """A page of threads and how many there are.
 
         A thread that has no title yet is called as its first run begins.
+
+        Args:
+            with_state: with values and interrupts; otherwise the values are the titles, and no state is read.
         """
         found, total = await self.repository.search(
             principal, wanted, limit=limit, offset=offset, sort_by=sort_by, descending=descending
         )
         begun = [thread.thread_id for thread in found if not thread.title and thread.status == "busy"]
         titles = await self._runs.first_words(begun) if begun else {}
-        return [_titled(thread_json(thread), titles.get(thread.thread_id)) for thread in found], total
+        shown = [await self._with_state(thread) if with_state else thread_json(thread) for thread in found]
+        for thread in shown:
+            if words := titles.get(thread["thread_id"]):
+                thread["values"] = {"title": provisional_title(HumanMessage(words)), **thread["values"]}
+        return shown, total
+
+    async def _with_state(self, thread: Thread) -> dict[str, Any]:
+        snapshot = await self.states.snapshot(thread.thread_id)
+        values = await asyncio.to_thread(state_values, snapshot.values, thread.title)
+        asked = {
+            task.id: [plain(interrupt) for interrupt in task.interrupts] for task in snapshot.tasks if task.interrupts
+        }
+        return thread_json(thread) | {"values": values, "interrupts": asked}
 
     async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
         return await self.repository.count(principal, wanted)
@@ -268,21 +279,18 @@ class ThreadService:
 
 def thread_json(thread: Thread) -> dict[str, Any]:
     """A thread as clients of LangGraph's API read it, without its state."""
+    stamp = {"graph_id": LEAD_AGENT, "assistant_id": thread.assistant_id} if thread.assistant_id else {}
     return {
         "thread_id": thread.thread_id,
         "created_at": _iso(thread.created_at),
         "updated_at": _iso(thread.updated_at),
         "state_updated_at": _iso(thread.updated_at),
-        "metadata": thread.metadata,
+        "metadata": stamp | thread.metadata,
         "status": thread.status,
         "config": {},
         "values": {"title": thread.title} if thread.title else {},
         "interrupts": {},
     }
-
-
-def _titled(thread: dict[str, Any], words: str | None) -> dict[str, Any]:
-    return thread | {"values": {"title": provisional_title(HumanMessage(words))}} if words else thread
 
 
 def _iso(moment: datetime) -> str:

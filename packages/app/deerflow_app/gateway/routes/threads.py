@@ -10,6 +10,7 @@ from langgraph.types import StateUpdate
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from deerflow.errors import InvalidRequestError
+from deerflow.features.assistants import assistants_meant
 from deerflow.identity import ID_PATTERN
 from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
 from deerflow.storage.threads import ThreadFilter
@@ -31,6 +32,7 @@ ThreadField = Literal[
     "context",
     "status",
     "values",
+    "values.title",
     "interrupts",
 ]
 MAX_MINUTES = 5_256_000
@@ -44,7 +46,7 @@ class Thread(BaseModel):
     metadata: dict[str, Any]
     status: ThreadStatus
     config: dict[str, Any]
-    values: dict[str, Any] = Field(description="The state of one thread; in lists only its title.")
+    values: dict[str, Any] = Field(description="The state.")
     interrupts: dict[str, list[dict[str, Any]]] = Field(description="By task id: what the thread waits for.")
 
 
@@ -117,7 +119,8 @@ class ThreadConditions(BaseModel):
         title = values.pop("title", None)
         if values or not isinstance(title, str | None):
             raise InvalidRequestError("values: threads can be searched by the text of their title only.")
-        return ThreadFilter(self.metadata or {}, ids, self.status, title)
+        metadata = self.metadata or {}
+        return ThreadFilter(metadata, ids, self.status, title, assistants_meant(metadata))
 
 
 class ThreadSearch(ThreadConditions):
@@ -126,7 +129,9 @@ class ThreadSearch(ThreadConditions):
     offset: int = Field(default=0, ge=0, le=2**31)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
-    select: list[ThreadField] | None = Field(default=None, description="Only these fields.")
+    select: list[ThreadField] | None = Field(
+        default=None, description="Only these fields. With `values.title` instead of `values` lists are quick."
+    )
 
 
 class Prune(BaseModel):
@@ -173,7 +178,7 @@ async def create_thread(
 async def search_threads(
     principal: CurrentPrincipal, runtime: CurrentRuntime, response: Response, body: ThreadSearch | None = None
 ) -> Any:
-    """The newest first, unless sorted otherwise. Values are titles only."""
+    """The newest first, unless sorted otherwise. A `graph_id` or `assistant_id` in `metadata` finds the threads with such runs."""
     body = body or ThreadSearch()
     found, total = await runtime.threads.search(
         principal,
@@ -182,6 +187,7 @@ async def search_threads(
         offset=body.offset,
         sort_by=body.sort_by or "updated_at",
         descending=body.sort_order != "asc",
+        with_state=body.select is None or not {"values", "interrupts"}.isdisjoint(body.select),
     )
     answer = await json_answer([_select(thread, body.select) for thread in found])
     tell_pages(answer, total=total, offset=body.offset, shown=len(found))
@@ -274,4 +280,10 @@ def _duration(ttl: Ttl | float | None) -> timedelta | None:
 
 
 def _select(thread: dict[str, Any], fields: list[ThreadField] | None) -> dict[str, Any]:
-    return thread if fields is None else {key: value for key, value in thread.items() if key in fields}
+    if fields is None:
+        return thread
+    names = {field.partition(".")[0] for field in fields}
+    shown = {key: value for key, value in thread.items() if key in names}
+    if "values" in names and "values" not in fields:
+        shown["values"] = {key: value for key, value in thread["values"].items() if key == "title"}
+    return shown

@@ -10,7 +10,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev chat install install-dev page standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
+.PHONY: help run dev chat install install-dev page wheels standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
 	tool-image clean
 NODE := scripts/with-node
 PYTEST := $(BIN)/python -m pytest --timeout=300 -n auto --dist worksteal $(if $(CI),--reruns 1)
@@ -52,7 +52,7 @@ $(VENV)/.dev: $(UV) requirements/dev.txt packages/harness/pyproject.toml package
 	@touch $@ $(VENV)/.run
 
 tool-image: install
-	@$(BIN)/deerflow setup --quiet
+	@$(BIN)/deerflow setup --quiet || true
 
 page: $(PAGE)/index.html ## Build the page
 
@@ -67,6 +67,11 @@ $(PAGE)/index.html: frontend/node_modules/.installed $(PAGE_SOURCES)
 	@echo "Building the page (a minute or two, once) ..."
 	@cd frontend && NEXT_TELEMETRY_DISABLED=1 NEXT_OUTPUT=export ../$(NODE) npx next build > .next-build.log 2>&1 || { cat .next-build.log; exit 1; }
 	@cd frontend && ../$(NODE) node scripts/publish.mjs ../$(PAGE)
+
+wheels: install page ## Build what `pip install` takes: dist/*.whl, with the page inside
+	@rm -rf dist
+	@for name in harness app; do $(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist packages/$$name || exit 1; done
+	@ls dist/*.whl
 
 standalone: $(STANDALONE)/server.js ## Build the page as a Node.js server of its own, for use behind nginx
 

@@ -68,6 +68,7 @@ class GatewayProcess:
         """Seconds from the start of the process to its first healthy answer."""
 
     def __enter__(self) -> Self:
+        (self._data / "config.yaml").write_text("sandbox: {tool_image: {enabled: false}}\n")
         environ = {
             **os.environ,
             "PYTHONPATH": str(ROOT),

@@ -15,7 +15,7 @@ from bench.scripted_openai import Delay, ScriptedOpenAI, Text
 from tests.support.gateway_process import COMMAND, GUARD, PASSWORD, GatewayProcess, until
 
 FIRST = {"email": "ada@example.org", "password": PASSWORD}
-CONFIG = "title:\n  enabled: false\n"
+CONFIG = "title: {enabled: false}\nsandbox: {tool_image: {enabled: false}}\n"
 
 
 @pytest.fixture

@@ -32,7 +32,9 @@ class House:
         self._root = root
         self._processes: dict[str, subprocess.Popen[str]] = {}
         storage = f"database:\n  backend: postgres\n  postgres_url: {database}\n"
-        (root / "config.yaml").write_text(storage + "runs:\n  drain_seconds: 0\n")
+        (root / "config.yaml").write_text(
+            storage + "runs: {drain_seconds: 0}\nsandbox: {tool_image: {enabled: false}}\n"
+        )
         self.gateways = [self._gateway(name) for name in ("gateway-1", "gateway-2")]
         for name in ("worker-1", "worker-2"):
             self.start(name, "worker")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
+import yaml
 
 COMMAND = [sys.executable, "-m", "deerflow_app.cli.main"]
 GUARD = 90.0
@@ -34,6 +35,13 @@ def until(condition: Callable[[], T], explain: Callable[[], str] = str) -> T:
         assert time.monotonic() < deadline, f"Waited in vain.\n{explain()}"
         time.sleep(0.05)
     return value
+
+
+def _without_tool_image(config: str) -> str:
+    """Else each new home would download the sandbox's Python packages."""
+    values = yaml.safe_load(config) or {}
+    values.setdefault("sandbox", {}).setdefault("tool_image", {"enabled": False})
+    return yaml.safe_dump(values)
 
 
 class DeerFlowProcess:
@@ -75,7 +83,7 @@ class DeerFlowProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
         if config is not None:
-            self.config.write_text(config)
+            self.config.write_text(_without_tool_image(config))
 
     def start(self) -> Self:
         """Does not wait."""

@@ -60,7 +60,7 @@ class Harness:
             config=config,
             paths=paths,
             sandbox_provider=build_sandbox_provider(config, paths),
-            tool_image=_tool_image(config, paths),
+            tool_image=tool_image(config, paths),
             models=ModelCache(),
             breakers=CircuitBreakers(
                 failure_threshold=config.circuit_breaker.failure_threshold,
@@ -76,7 +76,7 @@ class Harness:
             self,
             config=config,
             sandbox_provider=self.sandbox_provider if same else build_sandbox_provider(config, self.paths),
-            tool_image=self.tool_image if same else _tool_image(config, self.paths),
+            tool_image=self.tool_image if same else tool_image(config, self.paths),
             _ready=OrderedDict(),
         )
 
@@ -135,6 +135,7 @@ class Harness:
         )
 
 
-def _tool_image(config: AppConfig, paths: Paths) -> ToolImage:
+def tool_image(config: AppConfig, paths: Paths) -> ToolImage:
+    """The Python packages of sandboxes, as configured."""
     requirements = config.sandbox.tool_image.requirements
     return ToolImage(paths.tools_dir, Path(requirements) if requirements else None)

@@ -142,11 +142,11 @@ def test_doctor_says_that_the_demo_is_a_demo(cli: Cli) -> None:
     assert "scripted demo" in ended.out and "ANTHROPIC_API_KEY" in ended.out
 
 
-def test_setup_says_what_is_missing_and_does_not_fail(cli: Cli, folder: Path) -> None:
+def test_setup_that_fails_says_what_is_missing(cli: Cli, folder: Path) -> None:
     assert cli("setup", "--quiet").err == ""
     config(folder, "sandbox: {tool_image: {requirements: no-such-file.txt}}\n")
     ended = cli("setup", "--quiet")
-    assert ended.code == 0
+    assert ended.code == 1
     assert "no-such-file.txt" in ended.err and "DeerFlow works without them" in ended.err
 
 

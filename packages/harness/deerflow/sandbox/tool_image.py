@@ -46,6 +46,11 @@ _CAUSES = (
     (r"[Hh]ash mismatch", "a package is not the one that the requirements name: its hash differs"),
     (r"No space left|os error 28", "the disk is full"),
     (
+        r"UnknownIssuer|certificate",
+        "the certificate of the packages' server is of an issuer that is not known here. Where a company issues its own, set "
+        "UV_SYSTEM_CERTS=1, so that those of the system count",
+    ),
+    (
         r"error sending request|dns error|[Cc]onnect|timed out|Failed to fetch|tls|network",
         "the packages could not be downloaded. Check the network, or set UV_DEFAULT_INDEX to a reachable index",
     ),

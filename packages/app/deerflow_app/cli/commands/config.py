@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deerflow_app.cli.failures import usage_failure
+from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
 
 if TYPE_CHECKING:
@@ -140,10 +140,13 @@ def _show_upgrade(file: Path, console: Console) -> None:
 
 
 def set_up(config: AppConfig, console: Console, *, quiet: bool) -> None:
-    """Build the sandbox's Python packages unless they are there. Where they cannot be built it says what is missing.
+    """Build the sandbox's Python packages unless they are there.
 
     Args:
         quiet: say nothing when there is nothing to do.
+
+    Raises:
+        Failure: they cannot be built; it says what is missing.
     """
     from deerflow.config import Paths
     from deerflow.sandbox.tool_image import ToolImage, ToolImageError
@@ -165,4 +168,6 @@ def set_up(config: AppConfig, console: Console, *, quiet: bool) -> None:
         with console.status("") as shown:
             image.build(lambda line: shown.update(f"  {one_line(line)}"))
     except ToolImageError as error:
-        console.print(f"! {clean(str(error))} DeerFlow works without them.", style="warn", soft_wrap=True)
+        raise Failure(
+            clean(str(error)), remedy="DeerFlow works without them, but the agent has no Python libraries."
+        ) from error

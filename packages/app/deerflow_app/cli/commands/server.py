@@ -18,9 +18,10 @@ from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.options import ConfigFile, Debug, settings_of
 
 if TYPE_CHECKING:
-    from deerflow.config import ConfigSource, Paths
+    from deerflow.config import AppConfig, ConfigSource, Paths
     from deerflow.features.retention import RetentionPolicy
     from deerflow.runtime import Runtime
+    from deerflow.sandbox.tool_image import ToolImage
 
 UI_PORT = 2026
 API_PORT = 8001
@@ -78,7 +79,7 @@ def serve(
                 make_runtime,
                 config_file=config_now.origin.config_file,
                 on_start=lambda url: _began(url, ui),
-                on_open=lambda: _hold_up_seldom(execute),
+                on_open=lambda: _opened_runtime(config_now, paths, execute),
                 on_setup=_tell_setup_code,
             )
         except ServerError as error:
@@ -220,10 +221,27 @@ def _tell_setup_code(code: str) -> None:
     typer.echo(f"Nobody has an account yet. Whoever makes the first from another machine needs the setup code {code}")
 
 
-def _hold_up_seldom(execute: bool) -> None:
+def _opened_runtime(config: AppConfig, paths: Paths, execute: bool) -> None:
+    from deerflow.harness import tool_image
     from deerflow.runtime import LEAD_AGENT_MODULE
 
     collect_seldom(*[LEAD_AGENT_MODULE] if execute else [])
+    if execute and config.sandbox.tool_image.enabled:
+        threading.Thread(target=_prepare, args=[tool_image(config, paths)], name="tool-image", daemon=True).start()
+
+
+def _prepare(image: ToolImage) -> None:
+    """Build the sandbox's Python packages unless they are there. Runs that begin before they are go without."""
+    from deerflow.sandbox.tool_image import ToolImageError
+
+    if image.status().ready:
+        return
+    typer.echo("Preparing the sandbox's Python packages in the background (once, about a minute).")
+    try:
+        image.build()
+        typer.echo("The sandbox's Python packages are ready.")
+    except ToolImageError as error:
+        typer.echo(f"{error} The agent works without Python libraries until `deerflow setup` succeeds.", err=True)
 
 
 async def _work(runtime: Runtime) -> None:
@@ -232,7 +250,7 @@ async def _work(runtime: Runtime) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await runtime.start()
-        _hold_up_seldom(execute=True)
+        _opened_runtime(runtime.config_source.current(), runtime.paths, execute=True)
         typer.echo("This worker takes runs. (Ctrl-C stops it; others go on with them)")
         await stop.wait()
     finally:

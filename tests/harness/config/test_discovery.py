@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from deerflow.config import AppConfig, ConfigError, discover_models, load_config
-from deerflow.config.discovery import LOCAL_SERVERS, PROVIDERS, http_probe
+from deerflow.config.discovery import LOCAL_SERVERS, http_probe, providers
 from deerflow.models import create_chat_model, model_info
 
+PROVIDERS = providers()
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 

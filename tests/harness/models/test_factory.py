@@ -8,7 +8,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
 from deerflow.config import AppConfig, ConfigError, discover_models
-from deerflow.config.discovery import PROVIDERS
+from deerflow.config.discovery import providers
 from deerflow.models import ModelCache, create_chat_model, model_info
 
 HERE = "tests.support.recorder_models:"
@@ -308,7 +308,7 @@ def test_every_provider_that_users_name_can_be_made(use: str, thinking: bool) ->
 
 
 def discovered() -> list[str]:
-    return sorted({name for provider in PROVIDERS for name in provider.keys[:1]})
+    return sorted({name for provider in providers() for name in provider.keys[:1]})
 
 
 @pytest.mark.parametrize("variable", discovered())

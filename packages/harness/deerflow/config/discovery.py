@@ -1,7 +1,6 @@
 """Finding models when no file names any: keys in the environment, then servers on this machine, then the demo model.
 
-A provider's model and address can be set without a file: ``<PREFIX>_MODEL`` and ``<PREFIX>_BASE_URL``. The models are those
-of November 2026.
+A provider's model and address can be set without a file: ``<PREFIX>_MODEL`` and ``<PREFIX>_BASE_URL``.
 """
 
 from __future__ import annotations
@@ -11,9 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
+
+import yaml
 
 from deerflow.config.document import ConfigProblem
 from deerflow.config.env import MissingEnv
@@ -28,18 +31,7 @@ LOCAL_SILENCE = 300
 MAX_LISTED, MAX_ANSWER = 20, 1 << 20
 DEMO_MODEL = "demo"
 
-CHAT_OPENAI = "langchain_openai:ChatOpenAI"
 PATCHED_OPENAI = "deerflow.models.patched_openai:PatchedChatOpenAI"
-
-# Claude 5 decides by itself how much to think and refuses to be told not to, hence the empty mapping.
-_ADAPTIVE = {
-    "when_thinking_enabled": {"thinking": {"type": "adaptive", "display": "summarized"}},
-    "when_thinking_disabled": {},
-}
-_SWITCHED = {
-    "when_thinking_enabled": {"extra_body": {"thinking": {"type": "enabled"}}},
-    "when_thinking_disabled": {"extra_body": {"thinking": {"type": "disabled"}}},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,157 +51,27 @@ class Provider:
     """A provider with a key of its own. The first of ``keys`` that is set is sent to ``base_url`` and nowhere else."""
 
     title: str
-    keys: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
     use: str = PATCHED_OPENAI
     presets: tuple[Preset, ...] = ()
     base_url: str | None = None
     """None: the client's own default."""
     settings: dict[str, Any] = field(default_factory=dict)
 
+    def variable(self, environ: Mapping[str, str], *suffixes: str) -> str | None:
+        """What the environment says under a name of this provider's with one of these suffixes."""
+        names = (key.removesuffix("API_KEY") + suffix for key in self.keys for suffix in suffixes)
+        return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
 
-OPENAI = Provider(
-    "OpenAI",
-    ("OPENAI_API_KEY",),
-    ("OPENAI",),
-    CHAT_OPENAI,
-    (
-        Preset("gpt-6.1-terra", "GPT-6.1 Terra", 1_050_000, effort=True),
-        Preset("gpt-6.1-sol", "GPT-6.1 Sol", 1_050_000, effort=True),
-        Preset("gpt-6-luna", "GPT-6 Luna", 1_050_000, effort=True),
-    ),
-    settings={"use_responses_api": True, "output_version": "responses/v1"},
-)
 
-PROVIDERS = (
-    Provider(
-        "Anthropic",
-        ("ANTHROPIC_API_KEY",),
-        ("ANTHROPIC",),
-        "deerflow.models.claude_provider:ClaudeChatModel",
-        (
-            Preset("claude-sonnet-5-5", "Claude Sonnet 5.5", 1_000_000, effort=True),
-            Preset("claude-opus-5-5", "Claude Opus 5.5", 1_000_000, effort=True),
-            Preset("claude-haiku-5-5", "Claude Haiku 5.5", 1_000_000, effort=True),
-        ),
-        settings={"max_tokens": 32_000, **_ADAPTIVE},
-    ),
-    OPENAI,
-    Provider(
-        "DeepSeek",
-        ("DEEPSEEK_API_KEY",),
-        ("DEEPSEEK",),
-        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
-        (
-            Preset("deepseek-flash", "DeepSeek V4.1 Flash", 1_000_000),
-            Preset("deepseek-v4-pro", "DeepSeek V4 Pro", 1_000_000, vision=False),
-        ),
-        settings=_SWITCHED,
-    ),
-    Provider(
-        "Google",
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        ("GOOGLE", "GEMINI"),
-        PATCHED_OPENAI,
-        (Preset("gemini-3.8-flash", "Gemini 3.8 Flash", 1_048_576, effort=True),),
-        "https://generativelanguage.googleapis.com/v1beta/openai/",
-    ),
-    Provider(
-        "OpenRouter",
-        ("OPENROUTER_API_KEY",),
-        ("OPENROUTER",),
-        PATCHED_OPENAI,
-        (
-            Preset("anthropic/claude-sonnet-5", "Claude Sonnet 5 (OpenRouter)", 1_000_000),
-            Preset("openrouter/auto", "OpenRouter Auto"),
-        ),
-        "https://openrouter.ai/api/v1",
-    ),
-    Provider(
-        "Mistral",
-        ("MISTRAL_API_KEY",),
-        ("MISTRAL",),
-        PATCHED_OPENAI,
-        (
-            Preset("mistral-medium-latest", "Mistral Medium", 131_072, thinking=False),
-            Preset("mistral-large-latest", "Mistral Large", 262_144, thinking=False),
-        ),
-        "https://api.mistral.ai/v1",
-    ),
-    Provider(
-        "Groq",
-        ("GROQ_API_KEY",),
-        ("GROQ",),
-        PATCHED_OPENAI,
-        (Preset("openai/gpt-oss-120b", "GPT-OSS 120B (Groq)", 131_072, effort=True, vision=False),),
-        "https://api.groq.com/openai/v1",
-    ),
-    Provider(
-        "xAI",
-        ("XAI_API_KEY",),
-        ("XAI",),
-        PATCHED_OPENAI,
-        (Preset("grok-4.5", "Grok 4.5", 500_000, effort=True),),
-        "https://api.x.ai/v1",
-    ),
-    Provider(
-        "Moonshot",
-        ("MOONSHOT_API_KEY", "KIMI_API_KEY"),
-        ("MOONSHOT", "KIMI"),
-        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
-        (Preset("kimi-k3", "Kimi K3", 262_144),),
-        "https://api.moonshot.ai/v1",
-    ),
-    Provider(
-        "Alibaba Qwen",
-        ("DASHSCOPE_API_KEY",),
-        ("DASHSCOPE",),
-        PATCHED_OPENAI,
-        (
-            Preset("qwen3.7-plus", "Qwen3.7 Plus", 1_000_000),
-            Preset("qwen3.8-max", "Qwen3.8 Max", 262_144, vision=False),
-        ),
-        "https://dashscope.aliyuncs.com/compatible-mode/v1",
-        {
-            "when_thinking_enabled": {"extra_body": {"enable_thinking": True}},
-            "when_thinking_disabled": {"extra_body": {"enable_thinking": False}},
-        },
-    ),
-    Provider(
-        "Zhipu",
-        ("ZHIPUAI_API_KEY", "ZHIPU_API_KEY"),
-        ("ZHIPUAI", "ZHIPU"),
-        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
-        (Preset("glm-5.2", "GLM-5.2", 1_000_000, vision=False),),
-        "https://open.bigmodel.cn/api/paas/v4",
-        _SWITCHED,
-    ),
-    Provider(
-        "Z.ai",
-        ("ZAI_API_KEY",),
-        ("ZAI",),
-        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
-        (Preset("glm-5.2", "GLM-5.2", 1_000_000, vision=False),),
-        "https://api.z.ai/api/paas/v4",
-        _SWITCHED,
-    ),
-    Provider(
-        "MiniMax",
-        ("MINIMAX_API_KEY",),
-        ("MINIMAX",),
-        "deerflow.models.patched_minimax:PatchedChatMiniMax",
-        (Preset("MiniMax-M3", "MiniMax M3", 1_000_000),),
-        "https://api.minimax.io/v1",
-    ),
-    Provider(
-        "SiliconFlow",
-        ("SILICONFLOW_API_KEY",),
-        ("SILICONFLOW",),
-        "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
-        (Preset("deepseek-ai/DeepSeek-V4-Flash", "DeepSeek V4 Flash (SiliconFlow)", thinking=False, vision=False),),
-        "https://api.siliconflow.cn/v1",
-    ),
-)
+@cache
+def providers() -> tuple[Provider, ...]:
+    """Those of ``providers.yaml``, in its order."""
+    entries = yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
+    return tuple(
+        Provider(**{**entry, "presets": tuple(Preset(**preset) for preset in entry["presets"])}) for entry in entries
+    )
+
 
 LOCAL_SERVERS = (
     Provider("Ollama", base_url="http://127.0.0.1:11434/v1"),
@@ -229,7 +91,7 @@ def discover_models(environ: Mapping[str, str], probe: Probe) -> tuple[ModelConf
     Local servers are only asked if no provider has a key, and the demo model only appears if there is nothing else. A key
     goes to its own provider, or to the address that the environment gives for it.
     """
-    models = [model for provider in PROVIDERS for model in _of_provider(provider, environ, probe)]
+    models = [model for provider in providers() for model in _of_provider(provider, environ, probe)]
     if not models:
         models = _of_local_servers(probe)
     return tuple({model.name: model for model in reversed(models or [_demo()])}.values())[::-1]
@@ -262,9 +124,9 @@ def http_probe(base_url: str, api_key: str | None, timeout: float) -> Sequence[s
 def _of_provider(provider: Provider, environ: Mapping[str, str], probe: Probe) -> Iterator[ModelConfig]:
     variable = next((name for name in provider.keys if environ.get(name, "").strip()), None)
     key = environ[variable].strip() if variable else None
-    base_url = _set(environ, provider.prefixes, "BASE_URL", "API_BASE")
-    model = _set(environ, provider.prefixes, "MODEL")
-    if provider is OPENAI and base_url and urlsplit(base_url).hostname != "api.openai.com":
+    base_url = provider.variable(environ, "BASE_URL", "API_BASE")
+    model = provider.variable(environ, "MODEL")
+    if provider.title == "OpenAI" and base_url and urlsplit(base_url).hostname != "api.openai.com":
         reason = f"{variable or 'OPENAI_BASE_URL'} in the environment, server {_without_password(base_url)}"
         yield from _of_compatible_server(base_url, key, model, reason, probe)
     elif key:
@@ -353,11 +215,6 @@ def _demo() -> ModelConfig:
 
 def _for_chat(models: Sequence[str]) -> list[str]:
     return [name for name in models if not _NOT_FOR_CHAT.search(name)][:MAX_LISTED]
-
-
-def _set(environ: Mapping[str, str], prefixes: Sequence[str], *suffixes: str) -> str | None:
-    names = (f"{prefix}_{suffix}" for prefix in prefixes for suffix in suffixes)
-    return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
 
 
 def _without_password(url: str) -> str:

@@ -59,7 +59,7 @@ async def test_an_image_is_shown_behind_the_results_of_its_step(
     endpoint.script(view(f"/mnt/user-data/{root}/{name}"), Text("a red square"))
     talk = opened(start)
     messages = await talk.say("look")
-    assert messages[2].content == "Successfully read image"
+    assert str(messages[2].content).startswith("Successfully read image: 4 x 4 pixels, ")
     shown = talk.request()[-1]
     assert (shown["role"], shown["name"]) == ("user", "viewed_images")
     assert "Here are the images you've viewed" in shown["content"][0]["text"]
@@ -181,11 +181,13 @@ async def test_a_large_image_is_made_small_enough_for_every_provider(start, endp
     Image.frombytes("RGB", (2600, 1300), os.urandom(2600 * 1300 * 3)).save(workspace.workspace / "big.png")
     endpoint.script(view("/mnt/user-data/workspace/big.png"), Text("ok"))
     talk = opened(start)
-    await talk.say("look")
+    said = str((await talk.say("look"))[2].content)
     (data,) = images(talk.request())
-    assert len(data) <= MAX_SENT_BYTES
+    assert len(data) <= MAX_SENT_BYTES == 400_000
     with Image.open(io.BytesIO(data)) as shown:
-        assert max(shown.size) == MAX_SIDE
+        assert max(shown.size) <= MAX_SIDE
+        assert f"2600 x 1300 pixels, {(workspace.workspace / 'big.png').stat().st_size / 1000:.0f} kB" in said
+        assert f"shown to you as JPEG, {shown.width} x {shown.height} pixels" in said
 
 
 async def test_without_a_sandbox_the_tool_says_so(start, endpoint) -> None:
@@ -230,6 +232,24 @@ def test_too_many_images_lose_their_older_half_at_once_so_that_the_beginning_sel
     assert all(len(images) <= 4 and images[-1] == n for n, images in enumerate(kept))
     assert changes == 4
     assert "shown earlier" in str(before[3].content)
+
+
+def test_an_image_leaves_three_to_five_turns_later_and_rarely_changes_the_beginning() -> None:
+    middleware, history, kept, changes, before = ViewImageMiddleware(max_images=100), [], [], 0, ()
+    for turn in range(12):
+        history += [HumanMessage("go", id=str(turn)), *viewed(turn)]
+        for _ in range(2):
+            history.append(AIMessage("working"))
+            messages = middleware.compile(Transcript((*history, HumanMessage("hurry", name="note"))), None).messages[
+                :-1
+            ]
+            changes += [m.model_dump() for m in messages[: len(before)]] != [m.model_dump() for m in before]
+            before = messages
+        kept.append(sent(messages))
+    assert kept[2] == [0, 1, 2] and kept[3] == [1, 2, 3] and kept[6] == [4, 5, 6]
+    assert all(set(range(turn - 2, turn + 1)) - {-1, -2} <= set(images) for turn, images in enumerate(kept))
+    assert all(turn - images[0] < 5 for turn, images in enumerate(kept))
+    assert changes == 3
 
 
 def test_a_request_without_images_is_the_same_object() -> None:

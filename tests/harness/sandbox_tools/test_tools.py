@@ -456,3 +456,37 @@ async def test_what_exists_is_presented_and_the_rest_is_named(tools: Tools):
     assert "/etc/passwd" in text.split("Only files in")[1]
     assert "a/index.html" in await tools("bash", command=f"python3 -m zipfile -l {OUT}/site.zip")
     assert await tools("bash", command="pwd | grep -c outputs") == "0\nExit Code: 1"
+
+
+# long output, directories, processes --------------------------------------------------------------------------------
+
+
+async def test_of_a_long_output_nothing_is_lost(tools: Tools):
+    answer = await tools("bash", command="seq 1 600000")
+    found = re.search(r"\[the whole output, 4088895 bytes, is in (\S+): ", answer)
+    assert found and len(answer) <= 20_000
+    assert await tools("bash", command=f"wc -l < {found[1]}; tail -1 {found[1]}") == "600000\n600000"
+    assert (await tools("read_file", path=found[1], start_line=300_000, end_line=300_000)).startswith("300000\n")
+
+
+async def test_a_short_output_leaves_no_file(tools: Tools):
+    await tools("bash", command="seq 1 100")
+    assert "tool-results" not in await tools("bash", command="ls -a")
+
+
+async def test_a_changed_directory_stands_in_the_result(tools: Tools):
+    assert await tools("bash", command="mkdir -p sub && cd sub") == f"(no output)\n[working directory: {W}/sub]"
+    assert await tools("bash", command="true") == "(no output)"
+    assert (await tools("bash", command="cd ..; false")).endswith(f"[working directory: {W}]")
+
+
+async def test_ids_of_processes_are_never_used_again(tools: Tools):
+    first = await tools("bash", command="sleep 50", run_in_background=True)
+    sandbox = await tools.context.sandbox()
+    await sandbox.reset()
+    second = await tools("bash", command="sleep 50", run_in_background=True)
+    assert re.fullmatch(r"Started process p1-\w{4}\..*", first) and re.fullmatch(
+        r"Started process p2-\w{4}\..*", second
+    )
+    process = first.split()[2].rstrip(".")
+    assert process not in second and "no background process" in await tools("read_process", process_id=process)

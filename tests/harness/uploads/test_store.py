@@ -106,3 +106,8 @@ def test_an_outline_is_never_read_through_a_link_or_from_a_pipe(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.md")
     assert extract_outline(tmp_path / "host.md").entries == (("Secret of the host", 1),)
     assert extract_outline(tmp_path / "link.md") == extract_outline(tmp_path / "pipe.md") == Outline()
+
+
+def test_what_could_mislead_leaves_a_name_when_the_file_is_stored():
+    assert normalize_filename("a<b>\"c'\u202efdp.exe\n.txt") == "a_b__c__fdp.exe_.txt"
+    assert normalize_filename("Übersicht (1) – 報告.csv") == "Übersicht (1) – 報告.csv"

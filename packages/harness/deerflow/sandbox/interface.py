@@ -111,6 +111,10 @@ class ExecResult:
     total_bytes: int = 0
     duration_ms: float = 0.0
     cwd: str = WORKSPACE
+    moved: bool = False
+    """Whether the session's directory is another one than before."""
+    kept: bool = False
+    """Whether the whole output is in the file given as ``keep_output``."""
     notice: str = ""
     """A sentence for the model about the session, e.g. that it was restarted and background processes are gone."""
 
@@ -252,11 +256,14 @@ class Sandbox(ABC):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         max_output: int = 1 << 20,
+        keep_output: str | None = None,
+        keep_after: int = 0,
         on_output: OnOutput | None = None,
     ) -> ExecResult:
         """Run ``command`` with bash in the thread's session: cwd, exported variables and functions carry over to the next call.
 
         With ``env`` the command runs once outside of the session, so that secrets in it never reach another command.
+        An output of more than ``keep_after`` bytes goes to the file ``keep_output`` as a whole.
         Cancelling the awaiting task kills the command's whole process tree.
 
         Raises:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.files.search import grep_command, parse_grep
 from deerflow.sandbox.host_files import HostFilesSandbox
 from deerflow.sandbox.interface import (
+    WORKSPACE,
     ExecResult,
     GrepMatch,
     Isolation,
@@ -77,6 +79,8 @@ class IsolatedSandbox(HostFilesSandbox):
         self._shell = Shell()
         self._notice = ""
         self._process_count = 0
+        self._generation = secrets.token_hex(2)
+        """Part of the processes' ids: those of an earlier server are never taken for ones of this."""
         self._holders = 0
         self._holders_lock = threading.Lock()
 
@@ -90,12 +94,15 @@ class IsolatedSandbox(HostFilesSandbox):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         max_output: int = 1 << 20,
+        keep_output: str | None = None,
+        keep_after: int = 0,
         on_output: OnOutput | None = None,
     ) -> ExecResult:
         check_command(command)
         check_environment(env or {})
         run = self._exec_once if env else self._exec_in_session
-        start = partial(run, command, timeout=timeout, env=env, cwd=cwd, max_output=max_output)
+        keep = (self._directory(keep_output), keep_after) if keep_output else None
+        start = partial(run, command, timeout=timeout, env=env, cwd=cwd, max_output=max_output, keep=keep)
         if on_output is None:
             return await self._call(start)
         return await self._stream(start, on_output)
@@ -189,11 +196,13 @@ class IsolatedSandbox(HostFilesSandbox):
         max_output: int,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        keep: tuple[str | None, int] | None = None,
         stateless: bool = False,
         on_text: Callable[[str], None] | None = None,
     ) -> ExecResult:
         session = await self._live_session()
-        run = partial(session.execute, stateless=stateless, max_output=max_output, on_text=on_text)
+        run = partial(session.execute, stateless=stateless, max_output=max_output, keep=keep, on_text=on_text)
+        before = session.cwd or self._shell.cwd
         try:
             result = await run(self._outgoing(command), timeout=timeout, cwd=self._directory(cwd))
         except SessionDiedError:
@@ -202,7 +211,8 @@ class IsolatedSandbox(HostFilesSandbox):
         notice, self._notice = (self._notice, "") if not stateless else ("", self._notice)
         if result.killed_for == "host-clock":
             notice = DIED
-        return self._incoming(replace(result, notice=notice))
+        result = self._incoming(replace(result, notice=notice))
+        return replace(result, moved=not stateless and result.cwd != (self._shown(before) if before else WORKSPACE))
 
     async def _exec_once(
         self,
@@ -212,6 +222,7 @@ class IsolatedSandbox(HostFilesSandbox):
         max_output: int,
         env: Mapping[str, str] | None,
         cwd: str | None = None,
+        keep: tuple[str | None, int] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ExecResult:
         """A sandbox for this command alone: processes of the session cannot look at its environment."""
@@ -221,7 +232,13 @@ class IsolatedSandbox(HostFilesSandbox):
         session = await self._source.start_session(self, Shell(cwd=here), counted=False)
         try:
             result = await session.execute(
-                self._outgoing(command), timeout=timeout, env=env, cwd=cwd, max_output=max_output, on_text=on_text
+                self._outgoing(command),
+                timeout=timeout,
+                env=env,
+                cwd=cwd,
+                max_output=max_output,
+                keep=keep,
+                on_text=on_text,
             )
         finally:
             await asyncio.shield(session.close())
@@ -230,7 +247,7 @@ class IsolatedSandbox(HostFilesSandbox):
     async def _start_process(self, command: str, cwd: str | None) -> Process:
         session = await self._live_session()
         self._process_count += 1
-        name = f"p{self._process_count}"
+        name = f"p{self._process_count}-{self._generation}"
         report = await session.start_process(name, self._outgoing(command), cwd=self._directory(cwd))
         session.processes[name] = command
         return self._process(name, command, report)

@@ -48,6 +48,8 @@ class End:
     tail: bytes
     dropped: int
     total: int
+    kept: bool
+    """Whether the whole output is in the file that the request named."""
     cwd: str
     ms: float
 
@@ -160,6 +162,7 @@ def _end(message: dict[str, Any]) -> End:
         tail=_bytes(message, "tail"),
         dropped=_number(message, "dropped"),
         total=_number(message, "total"),
+        kept=message.get("kept") is True,
         cwd=_text(message, "cwd", MAX_PATH),
         ms=float(ms),
     )

@@ -191,6 +191,7 @@ class Session:
         cwd: str | None = None,
         stateless: bool = False,
         max_output: int = 1 << 20,
+        keep: tuple[str | None, int] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ExecResult:
         """Run one command to its end. Cancelling kills its process tree.
@@ -208,6 +209,8 @@ class Session:
         started = time.monotonic()
         request = {"op": "exec", "id": number, "command": command, "timeout": timeout, "max_output": limit}
         try:
+            if keep:
+                request |= {"keep": keep[0], "keep_after": keep[1]}
             self._send(request | {"cwd": cwd, "env": dict(env or {}), "stateless": stateless})
             async with asyncio.timeout(timeout + HOST_CLOCK_GRACE):
                 end = await running.ended
@@ -399,6 +402,7 @@ def _result(end: protocol.End, running: _Command) -> ExecResult:
         killed_for=reason,
         truncated=end.dropped > 0,
         total_bytes=end.total,
+        kept=end.kept,
         duration_ms=end.ms,
         cwd=end.cwd.encode("utf-8", "replace").decode(),
     )

@@ -1,5 +1,5 @@
 # Descriptors and system calls, not path objects: it runs where the file system cannot be trusted yet.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH112, PTH115, PTH118, PTH123, PTH208, PTH211
+# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH112, PTH115, PTH118, PTH120, PTH123, PTH208, PTH211
 """Runs inside the sandbox as pid 1: starts commands, carries the shell's state over, kills what must die.
 
 Standard library only, Python 3.9 or newer; the host hands this file over by descriptor and talks to it over a socket
@@ -231,6 +231,10 @@ class Job:
         self.reported = False
         self.stopping: str | None = None
         self.waiters: list[int] = []
+        self.keep_path: str | None = request.get("keep")
+        self.keep_after: int = request.get("keep_after", 0)
+        self.early = bytearray()
+        self.kept: int | None = None
 
     @property
     def flooding(self) -> bool:
@@ -238,6 +242,8 @@ class Job:
 
     def keep(self, data: bytes) -> bytes:
         """Count ``data``; return what belongs to the head, keep the end of the rest."""
+        if self.keep_path is not None:
+            self.keep_whole(data)
         self.total += len(data)
         head, rest = data[: self.head_left], data[self.head_left :]
         self.head_left -= len(head)
@@ -247,6 +253,31 @@ class Job:
             del self.tail[:excess]
             self.dropped += excess
         return head
+
+    def keep_whole(self, data: bytes) -> None:
+        """All of a long output to a file, from where a short one would have ended."""
+        try:
+            if self.kept is None:
+                self.early += data
+                if len(self.early) <= self.keep_after:
+                    return
+                os.makedirs(os.path.dirname(self.keep_path), exist_ok=True)
+                self.kept = os.open(
+                    self.keep_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644
+                )
+                data, self.early = bytes(self.early), bytearray()
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self.kept, view) :]
+        except OSError:
+            self.end_kept()
+
+    def end_kept(self) -> bool:
+        """Close the file of the whole output, if there is one that holds it."""
+        kept, self.kept, self.keep_path = self.kept, None, None
+        if kept is not None:
+            os.close(kept)
+        return kept is not None
 
     def take_tail(self) -> tuple[str, int]:
         data, dropped = bytes(self.tail), self.dropped
@@ -682,6 +713,7 @@ class Supervisor:
             self._keep_state(job)
         if job.stopping and job.runner is not None:
             self._destroy(job)
+        kept = job.end_kept()
         data, dropped = job.take_tail()
         self.channel.send(
             {
@@ -692,6 +724,7 @@ class Supervisor:
                 "tail": data,
                 "dropped": dropped,
                 "total": job.total,
+                "kept": kept,
                 "cwd": self.cwd,
                 "ms": round((time.monotonic() - job.started) * 1000, 2),
             }

@@ -35,7 +35,7 @@ async def view_image_tool(
         )
         return Command(update={"messages": [message]})
     message = ToolMessage(
-        "Successfully read image",
+        f"Successfully read image: {image.pop('about')}",
         name="view_image",
         tool_call_id=runtime.tool_call_id or "",
         additional_kwargs={"image": image},
@@ -58,7 +58,7 @@ async def _shown(sandbox: Sandbox, image_path: str) -> dict[str, str]:
     stored = f"{COPIES}/{digest}{picture.extension}"
     if await sandbox.stat(stored) is None:
         await sandbox.write(stored, picture.data)
-    return {"path": path, "mime_type": picture.mime_type, "stored": stored}
+    return {"path": path, "mime_type": picture.mime_type, "stored": stored, "about": picture.about}
 
 
 def _checked_path(image_path: str) -> str:
@@ -87,8 +87,8 @@ async def _read(sandbox: Sandbox, path: str) -> bytes:
 
 
 MAX_FILE_BYTES = 20 * 1024 * 1024
-MAX_SENT_BYTES = 3_500_000
-"""Anthropic refuses pictures of more than 5 MB in base64, with the whole request, and so for the rest of the thread."""
+MAX_SENT_BYTES = 400_000
+"""Each request carries the picture again, until it leaves."""
 MAX_SIDE = 2000
 """Pixels. Providers scale larger ones down, or refuse them when there are many."""
 
@@ -102,6 +102,8 @@ class Picture:
 
     data: bytes
     mime_type: str
+    about: str
+    """Its size, and what was done to it."""
 
     @property
     def extension(self) -> str:
@@ -128,23 +130,27 @@ def prepare(data: bytes, mime_type: str) -> Picture:
     try:
         with Image.open(io.BytesIO(data)) as image:
             image.load()
+            about = f"{image.width} x {image.height} pixels, {len(data) / 1000:.0f} kB"
             if max(image.size) <= MAX_SIDE and len(data) <= MAX_SENT_BYTES:
-                return Picture(data, mime_type)
-            return _smaller(image)
+                return Picture(data, mime_type, about)
+            return _smaller(image, about)
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
         raise ValueError(f"the picture cannot be decoded ({type(error).__name__})") from error
 
 
-def _smaller(image: object) -> Picture:
+def _smaller(image: object, about: str) -> Picture:
     from PIL import Image
 
     assert isinstance(image, Image.Image)
     image.thumbnail((MAX_SIDE, MAX_SIDE))
-    if image.mode in ("RGBA", "LA", "P", "PA"):
-        data = _encoded(image.convert("RGBA"), "PNG", optimize=True)
-        if len(data) <= MAX_SENT_BYTES:
-            return Picture(data, "image/png")
-    return Picture(_encoded(image.convert("RGB"), "JPEG", quality=85), "image/jpeg")
+    alpha = image.mode in ("RGBA", "LA", "P", "PA")
+    data, kind = (_encoded(image.convert("RGBA"), "PNG", optimize=True), "PNG") if alpha else (b"", "JPEG")
+    while not 0 < len(data) <= MAX_SENT_BYTES:
+        data, kind = _encoded(image.convert("RGB"), "JPEG", quality=80), "JPEG"
+        if len(data) > MAX_SENT_BYTES:
+            image.thumbnail((image.width * 3 // 4, image.height * 3 // 4))
+    about += f"; shown to you as {kind}, {image.width} x {image.height} pixels, {len(data) / 1000:.0f} kB"
+    return Picture(data, f"image/{kind.lower()}", about)
 
 
 def _encoded(image: object, form: str, **options: object) -> bytes:

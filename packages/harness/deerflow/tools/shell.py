@@ -12,6 +12,7 @@ from pydantic import Field
 
 from deerflow.config import AppConfig
 from deerflow.sandbox.interface import (
+    WORKSPACE,
     ExecResult,
     Process,
     SandboxError,
@@ -21,6 +22,11 @@ from deerflow.sandbox.truncate import cut_middle
 from deerflow.tools.decorator import Runtime, async_tool
 
 Description = Annotated[str, Field(description="Why, in a few words; shown to the user")]
+
+
+RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
+OTHER_TEXT = 1000
+"""Characters of a result that say something about the output."""
 
 
 def settings(runtime: Runtime) -> AppConfig:
@@ -46,10 +52,24 @@ async def bash_tool(
             process = await sandbox.start_process(command)
             return f"Started process {process.id}. Use read_process to see its output and kill_process to end it."
         limit = timeout or settings(runtime).sandbox.command_timeout
-        result = await sandbox.exec(command, timeout=limit, on_output=lambda text: _live(runtime, text))
+        most = settings(runtime).sandbox.bash_output_max_chars
+        path = f"{RESULTS_DIRECTORY}/{''.join(c if c.isalnum() or c in '_-' else '_' for c in runtime.tool_call_id or '')[:100]}.txt"
+        result = await sandbox.exec(
+            command,
+            timeout=limit,
+            keep_output=path,
+            keep_after=max(0, most - OTHER_TEXT) if most else 1 << 20,
+            on_output=lambda text: _live(runtime, text),
+        )
     except SandboxError as error:
         return f"Error: {error}"
-    return cut_middle(_shown(result, limit), settings(runtime).sandbox.bash_output_max_chars)
+    after = (
+        f"\n[the whole output, {result.total_bytes} bytes, is in {path}: use grep or read_file]" if result.kept else ""
+    )
+    after += f"\n[working directory: {result.cwd}]" if result.moved else ""
+    if most <= 0:
+        return _shown(result, limit) + after
+    return cut_middle(_shown(result, limit), max(most - len(after), 1)) + after
 
 
 @async_tool("read_process")

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from typing import BinaryIO
 from deerflow.sandbox.interface import UPLOADS
 
 MAX_NAME_BYTES = 255
+_UNSAFE = frozenset("<>\"'`")
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Control characters and those that turn the direction of text: a name is shown as it is stored."""
 
 
 class PathTraversalError(ValueError):
@@ -34,13 +38,13 @@ class Upload:
 
 
 def normalize_filename(name: str) -> str:
-    """The last component of ``name``. Raises ValueError if nothing usable remains."""
+    """The last component of ``name``, with ``_`` for what could mislead where it is shown. Raises ValueError if nothing usable remains."""
     base = name.rsplit("/", 1)[-1]
     if base in ("", ".", "..") or "\\" in base or "\0" in base:
         raise ValueError(f"Unusable file name: {name!r}")
     if len(os.fsencode(base)) > MAX_NAME_BYTES:
         raise ValueError(f"File name is longer than {MAX_NAME_BYTES} bytes: {base[:60]!r}...")
-    return base
+    return "".join("_" if char in _UNSAFE or unicodedata.category(char) in _UNSEEN else char for char in base)
 
 
 def save_upload(source: BinaryIO, name: str, uploads_dir: Path) -> Upload:

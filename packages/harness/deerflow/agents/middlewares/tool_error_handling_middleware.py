@@ -19,6 +19,7 @@ from deerflow.agents.middlewares.tool_results import content_text, error_result,
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
+from deerflow.tools.shell import RESULTS_DIRECTORY
 
 logger = logging.getLogger(__name__)
 
@@ -187,8 +188,6 @@ def _json_problem(raw: str, error: str | None) -> str:
 
 
 # long results --------------------------------------------------------------------------------------------------------
-
-RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
 
 
 async def shortened(message: ToolMessage, context: RunContext | None, *, limit: int, kept: int) -> ToolMessage:

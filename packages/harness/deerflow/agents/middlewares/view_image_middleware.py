@@ -13,6 +13,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
+from deerflow.models.reminders import is_reminder
 from deerflow.sandbox.interface import SandboxError
 
 NAME = "viewed_images"
@@ -21,6 +22,8 @@ REFERENCE = "sandbox:"
 """Scheme of addresses that stand for bytes until the request goes out."""
 
 MAX_IMAGES = 16
+TURNS = 3
+"""An image leaves the request when so many turns have begun since: in groups, so that the prompt's beginning rarely changes."""
 
 
 class ViewImageMiddleware(Middleware):
@@ -45,7 +48,8 @@ class ViewImageMiddleware(Middleware):
         total = sum(_image(message) is not None for message in transcript.messages)
         if not total:
             return transcript
-        return transcript.with_messages(_with_images(transcript.messages, self._first_sent(total)))
+        first = max(self._first_sent(total), _images_of_old_turns(transcript.messages))
+        return transcript.with_messages(_with_images(transcript.messages, first))
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
         stored = {url for message in request.messages for url in _references(message)}
@@ -59,6 +63,19 @@ class ViewImageMiddleware(Middleware):
         """How many of the oldest images are only named."""
         half = self.max_images // 2
         return 0 if total <= self.max_images else -(-(total - self.max_images) // half) * half
+
+
+def _images_of_old_turns(messages: Sequence[AnyMessage]) -> int:
+    """How many images belong to turns that are over for long: looked at anew in every third turn."""
+    begins = [isinstance(message, HumanMessage) and not is_reminder(message) for message in messages]
+    kept_from = (sum(begins) - 1) // TURNS * TURNS - TURNS + 2
+    images = turn = 0
+    for message, begun in zip(messages, begins, strict=True):
+        turn += begun
+        if turn >= kept_from:
+            break
+        images += _image(message) is not None
+    return images
 
 
 def _image(message: AnyMessage) -> Mapping[str, Any] | None:

@@ -119,11 +119,22 @@ class HostPathsSandbox(IsolatedSandbox):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         max_output: int = 1 << 20,
+        keep_output: str | None = None,
+        keep_after: int = 0,
         on_output: OnOutput | None = None,
     ) -> ExecResult:
         run = super().exec
         try:
-            result = await run(command, timeout=timeout, env=env, cwd=cwd, max_output=max_output, on_output=on_output)
+            result = await run(
+                command,
+                timeout=timeout,
+                env=env,
+                cwd=cwd,
+                max_output=max_output,
+                keep_output=keep_output,
+                keep_after=keep_after,
+                on_output=on_output,
+            )
         except SandboxCommandError as error:
             raise SandboxCommandError(self._shown(str(error))) from error
         return replace(result, notice=UNMAPPED) if result.exit_code and self._paths.in_data(command) else result

@@ -157,10 +157,36 @@ def test_the_run_of_a_worker_that_ends_is_finished_by_another_one(house: House, 
     house.signal(gone, how)
     assert house.worker_of(run, attempt=2) != gone
     events = _events(house.gateways[1], thread, run)
-    assert events[-1] == ("end", {"status": "success"})
+    assert events[-1][0] == "end" and events[-1][1]["status"] == "success"
     assert "Done by the other." in json.dumps([data for name, data in events if name == "values"][-1])
     house.end(gone)
     house.start(gone, "worker")
+
+
+def test_the_run_of_a_worker_that_freezes_is_finished_by_another_one_and_stays_so_when_it_wakes_up(house: House):
+    house.endpoint.script(Delay(600, Text("never")), Text("Done by the other."), Text("And on."), key="ice")
+    thread, run = _start(house.gateways[0], "ice")
+    frozen = house.worker_of(run)
+    house.until(lambda: any("key:ice" in json.dumps(request) for request in house.endpoint.requests))
+    house.signal(frozen, signal.SIGSTOP)
+    assert house.worker_of(run, attempt=2) != frozen
+    assert _events(house.gateways[1], thread, run)[-1][1]["status"] == "success"
+    house.signal(frozen, signal.SIGCONT)
+    body = {"input": {"messages": [{"role": "user", "content": "key:ice and now?"}]}}
+    values = house.gateways[0].post(f"/api/threads/{thread}/runs/wait", json=body).raise_for_status().json()
+    texts = [message["content"] for message in values["messages"]]
+    assert texts == ["key:ice hello", "Done by the other.", "key:ice and now?", "And on."]
+
+
+def test_a_run_of_a_frozen_worker_can_be_stopped(house: House):
+    house.endpoint.script(Delay(600, Text("never")), key="freeze")
+    thread, run = _start(house.gateways[0], "freeze")
+    frozen = house.worker_of(run)
+    house.until(lambda: any("key:freeze" in json.dumps(request) for request in house.endpoint.requests))
+    house.signal(frozen, signal.SIGSTOP)
+    house.gateways[1].post(f"/api/threads/{thread}/runs/{run}/cancel", params={"wait": 1}).raise_for_status()
+    assert _status(house.gateways[0], thread, run) == "interrupted"
+    house.signal(frozen, signal.SIGCONT)
 
 
 def test_a_run_goes_on_after_all_connections_to_the_database_were_cut(house: House):
@@ -173,4 +199,4 @@ def test_a_run_goes_on_after_all_connections_to_the_database_were_cut(house: Hou
     )
     house.worker_of(run, attempt=2)
     events = _events(house.gateways[1], thread, run)
-    assert events[-1] == ("end", {"status": "success"})
+    assert events[-1][0] == "end" and events[-1][1]["status"] == "success"

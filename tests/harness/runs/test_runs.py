@@ -22,6 +22,8 @@ from deerflow.runtime import Runtime
 from deerflow.storage.runs import Run, RunStatus
 from deerflow.storage.search import message_search
 from deerflow.storage.tables import run_events, runs
+from deerflow.storage.thread_lock import LockLostError
+from deerflow.threads.checkpoint import config_of
 
 SOMEONE_ELSE = Principal("someone")
 
@@ -379,6 +381,24 @@ async def test_a_run_that_died_before_its_input_was_read_goes_on_with_it(
     assert [message["content"] for message in first_state["messages"]][2:3] == ["And about whales?"]
     assert len(await after.threads.messages.search(ME, "whales")) == 1
     await after.aclose()
+
+
+@pytest.mark.parametrize("settings", ["postgres"], indirect=True)
+async def test_a_process_that_lost_its_run_cannot_save_steps_of_it(runtime: Runtime, endpoint: ScriptedOpenAI):
+    endpoint.script(Text("hi"))
+    run = await ended(runtime, await runtime.runs.start(ME, say("hello"), thread_id=await thread(runtime)))
+    reader = await runtime.workshop.reader()
+    update = {"messages": [{"role": "user", "content": "late"}]}
+    for token in (run.epoch - 1, run.epoch):
+        graph = reader.copy(update={"checkpointer": runtime.checkpointer.per_run((run.run_id, token))})
+        saving = graph.aupdate_state(config_of(run.thread_id), update, as_node="model")
+        if token < run.epoch:
+            with pytest.raises(LockLostError):
+                await saving
+            assert len(await messages(runtime, run)) == 2
+        else:
+            await saving
+    assert len((await runtime.threads.states.get(ME, run.thread_id))["values"]["messages"]) == 3
 
 
 # where runs begin -------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ async def test_another_worker_goes_on_with_the_runs_of_a_killed_one(fleet: Fleet
     await fleet.all_ended()
 
 
-async def test_the_runs_of_a_frozen_worker_are_left_to_it(fleet: Fleet):
+async def test_the_runs_of_a_worker_that_freezes_for_a_moment_are_left_to_it(fleet: Fleet):
     await fleet.add("a", "b")
     await fleet.ring("r", "t")
     frozen = await fleet.worker_of("r")

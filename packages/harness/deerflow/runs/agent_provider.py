@@ -12,6 +12,7 @@ from deerflow.context import RunContext
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.agent_cache import AgentCache
+from deerflow.storage.checkpoints.base import Checkpointer, Fence
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
@@ -75,12 +76,12 @@ class Workshop:
             return await self._agent(await self.fresh(), None)
 
     async def prepare(
-        self, principal: Principal, thread_id: str, run_id: str, options: RunOptions
+        self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int
     ) -> tuple[Agent, RunContext]:
         """Agent and context of one run."""
         harness = await self.fresh()
         context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
-        return await self._agent(harness, options), context
+        return await self._agent(harness, options, (run_id, fencing_token)), context
 
     def forget_agents(self) -> None:
         """Build agents anew for the next run."""
@@ -93,7 +94,7 @@ class Workshop:
         for provider in (*self._retired, self.harness.sandbox_provider):
             await provider.shutdown()
 
-    async def _agent(self, harness: Harness, options: RunOptions | None) -> Agent:
+    async def _agent(self, harness: Harness, options: RunOptions | None, fence: Fence | None = None) -> Agent:
         def build(models: ModelCache) -> Agent:
             # Takes seconds, and this is a worker thread.
             from deerflow.agents.lead_agent.agent import build_lead_agent, build_reader
@@ -104,11 +105,10 @@ class Workshop:
             return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
         agent = await self._agents.get((harness.config.id, options), build)
-        saver = _per_run(harness.checkpointer)
+        saver = _per_run(harness.checkpointer, fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})
 
 
-def _per_run(checkpointer: BaseCheckpointSaver[str] | None) -> BaseCheckpointSaver[str] | None:
+def _per_run(checkpointer: BaseCheckpointSaver[str] | None, fence: Fence | None) -> BaseCheckpointSaver[str] | None:
     """A saver of the run's own where one saver would make runs wait for each other (PostgreSQL)."""
-    make = getattr(checkpointer, "per_run", None)
-    return make() if make else checkpointer
+    return checkpointer.per_run(fence) if isinstance(checkpointer, Checkpointer) else checkpointer

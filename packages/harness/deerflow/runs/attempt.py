@@ -53,6 +53,7 @@ from deerflow.storage.runs import (
     finish,
     next_pending,
 )
+from deerflow.storage.thread_lock import LockLostError
 from deerflow.threads.checkpoint import config_of, is_unfinished
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class Attempt:
                 if (closed := await self._close(outcome)) is not None:
                     return closed
                 await self._check_ours()
-        except LostRunError:
+        except (LostRunError, LockLostError):
             logger.warning("Run %s was taken over by another process.", run.run_id)
             return None
         finally:
@@ -210,7 +211,7 @@ class Attempt:
             if self.stop is None:
                 raise
             self._task.uncancel()
-        except LostRunError:
+        except (LostRunError, LockLostError):
             raise
         except Exception as error:
             if is_out_of_reach(error):
@@ -225,7 +226,9 @@ class Attempt:
         """From the run's input, or from where an attempt before this one stood, to the graph's end."""
         spec = self.spec = self.spec or RunSpec.of(self.run)
         parts, request = self.parts, spec.request
-        agent, context = await parts.agents.prepare(spec.principal, self.run.thread_id, self.run.run_id, spec.options)
+        agent, context = await parts.agents.prepare(
+            spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
+        )
         ledger = RunLedger(parts.database, self.run.run_id)
         context = replace(context, ledger=ledger, arrivals=self._arrivals)
         if parts.store is not None:

@@ -191,7 +191,8 @@ class _Pool:
 
     def __init__(self, url: str, size: int, settings: Mapping[str, str] = {}) -> None:
         # For any other zone psycopg reads a file.
-        self._settings = {"timezone": "UTC", **settings}
+        # A process that freezes in the middle of a transaction lets go of its rows when others take its runs.
+        self._settings = {"timezone": "UTC", "idle_in_transaction_session_timeout": "15s", **settings}
         self._engine = _engine(url.replace("://", "+psycopg://", 1), poolclass=NullPool, isolation_level="AUTOCOMMIT")
         self._threads = ThreadPoolExecutor(size, "deerflow-postgres")
         self._of_thread = threading.local()

@@ -1,7 +1,7 @@
 """The lock of a thread among all processes of an installation: an advisory lock of PostgreSQL.
 
 It belongs to a session of the database. A process that is killed loses its session and with it all its locks in the same
-moment; one that is frozen keeps them, so nobody takes over what it may still be doing.
+moment. One that is frozen shows no sign of life there, and others end its session (:data:`END_FROZEN`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ POLL = 0.1
 """Seconds between two tries to get a lock that another process holds."""
 
 HEARTBEAT = 0.5
-"""Seconds between two looks whether the session is still there, while it holds locks."""
+"""Seconds between two looks whether the session is still there, while it holds locks; each is a sign of life there."""
+
+LEASE = 15
+"""Seconds without a sign of life after which a process that holds locks counts as frozen."""
 
 ANSWERS_WITHIN = 10.0
 """Seconds the server has to answer, twice: a process that was frozen finds the answer waiting when it goes on.
@@ -41,6 +44,14 @@ CONNECTION: dict[str, Any] = {
     "prepare_threshold": None,
 }
 """How long-lived connections notice that the other side is gone. The usual limits are hours."""
+
+_NAME = "deerflow locks"
+FROZEN = f"""SELECT pid, state_change::text FROM pg_stat_activity
+WHERE application_name = '{_NAME}' AND datname = current_database() AND usename = current_user
+AND state = 'idle' AND state_change < clock_timestamp() - make_interval(secs => %(lease)s)
+AND EXISTS (SELECT FROM pg_locks WHERE pg_locks.pid = pg_stat_activity.pid AND locktype = 'advisory' AND granted)"""
+"""SQL: the sessions of processes that hold threads and show no sign of life, and since when."""
+END_FROZEN = f"SELECT pg_terminate_backend(pid) FROM ({FROZEN}) AS frozen WHERE pid = %(pid)s"
 
 _KEEPALIVE = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4"
 _KEY = "hashtextextended({name}, 17478)"
@@ -117,7 +128,7 @@ class PostgresThreadLock:
         while True:
             try:
                 connection = await AsyncConnection.connect(
-                    self._url, autocommit=True, application_name="deerflow locks", **CONNECTION
+                    self._url, autocommit=True, application_name=_NAME, **CONNECTION
                 )
                 try:
                     await connection.execute(_KEEPALIVE)

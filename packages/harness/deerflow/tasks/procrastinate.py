@@ -20,7 +20,7 @@ from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 from psycopg import AsyncConnection, sql
 
-from deerflow.storage.postgres_thread_lock import CONNECTION, IS_HELD
+from deerflow.storage.postgres_thread_lock import CONNECTION, END_FROZEN, FROZEN, IS_HELD, LEASE
 from deerflow.tasks.queue import Execute, Interrupt, retry_delay
 
 logger = logging.getLogger(__name__)
@@ -221,11 +221,18 @@ class ProcrastinateQueue:
     # what got lost --------------------------------------------------------------------------------------------------
 
     async def _look_for_dead_workers(self) -> None:
-        """Give jobs to others whose worker does not hold the thread: it died, or lost its connection and let go."""
+        """Give jobs to others whose worker does not hold the thread: it died, is frozen, or lost its connection and let go."""
         free: dict[tuple[int, int], int] = {}
+        silent: dict[tuple[int, str], int] = {}
         while True:
             await asyncio.sleep(LOOK)
             try:
+                rows = await self._connector.execute_query_all_async(FROZEN, lease=LEASE)
+                keys = [(row["pid"], row["state_change"]) for row in rows]
+                silent = {key: silent.get(key, 0) + 1 for key in keys}
+                for pid in [pid for (pid, _), looks in silent.items() if looks >= LOOKS]:
+                    logger.warning("A worker has shown no sign of life for %d s: others take its runs.", LEASE)
+                    await self._connector.execute_query_all_async(END_FROZEN, lease=LEASE, pid=pid)
                 rows = await self._connector.execute_query_all_async(_ORPHANS)
                 found = [(row["id"], row["attempts"]) for row in rows]
                 free = {job: free.get(job, 0) + 1 for job in found}

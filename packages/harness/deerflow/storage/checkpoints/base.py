@@ -17,6 +17,9 @@ from deerflow.storage.sql import execute
 _INPUT, _INTERRUPT = "__input__", "__interrupt__"
 _KEY = "WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 
+Fence = tuple[str, int]
+"""A run's id and its fencing token."""
+
 Key = bytes | str
 """What stands for an id in SQLite."""
 
@@ -25,8 +28,13 @@ class Checkpointer(BaseCheckpointSaver[str]):
     """LangGraph's checkpoints of all threads, with operations on whole threads. All are safe on threads with a DeltaChannel."""
 
     @abstractmethod
-    def per_run(self) -> Self:
-        """A checkpointer over the same data for one run, so that runs do not wait for each other."""
+    def per_run(self, fence: Fence | None = None) -> Self:
+        """A checkpointer over the same data for one run, so that runs do not wait for each other.
+
+        Args:
+            fence: writing raises LockLostError when the run has another token: a process that was frozen may wake up. On
+                SQLite no process can lose a run while it lives.
+        """
 
     @abstractmethod
     async def adelete_before(self, config: RunnableConfig) -> None:

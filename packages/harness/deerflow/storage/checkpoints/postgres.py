@@ -11,11 +11,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import BasePostgresSaver
 from psycopg import AsyncConnection, AsyncCursor, Capabilities, IsolationLevel
+from psycopg.errors import DivisionByZero
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from deerflow.storage.checkpoints.base import Checkpointer, refuse_to_merge, written_later
+from deerflow.storage.checkpoints.base import Checkpointer, Fence, refuse_to_merge, written_later
 from deerflow.storage.errors import explained
+from deerflow.storage.thread_lock import LockLostError
 
 _LOCK = 0x6465657266_02
 _LOOK_AGAIN = 0.1
@@ -62,6 +64,9 @@ _BEFORE: LiteralString = (
 )
 _AFTER: LiteralString = "checkpoint_id > %(checkpoint)s"
 
+_IS_OURS = "SELECT 1 / count(*) FROM runs WHERE run_id = %s AND epoch = %s"
+"""Fails, and with it all that is written in the same pipeline, if the run has another fencing token."""
+
 _ORPHAN = """
 UPDATE checkpoints SET parent_checkpoint_id = NULL
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s AND checkpoint_id = %(checkpoint)s
@@ -76,7 +81,10 @@ class PostgresCheckpointer(AsyncPostgresSaver, Checkpointer):
         pool_size: connections at most.
     """
 
-    def __init__(self, location: str | PostgresCheckpointer, *, pool_size: int = 10) -> None:
+    def __init__(
+        self, location: str | PostgresCheckpointer, *, pool_size: int = 10, fence: Fence | None = None
+    ) -> None:
+        self._fence = fence
         BasePostgresSaver.__init__(self)
         self._shared = _Pool(location, pool_size) if isinstance(location, str) else location._shared
         self.conn = self._shared.pool
@@ -84,9 +92,9 @@ class PostgresCheckpointer(AsyncPostgresSaver, Checkpointer):
         self.lock = asyncio.Lock()
         self.supports_pipeline = Capabilities().has_pipeline()
 
-    def per_run(self) -> PostgresCheckpointer:
+    def per_run(self, fence: Fence | None = None) -> PostgresCheckpointer:
         """See :class:`Checkpointer`. LangGraph's saver does one thing at a time, even with a pool."""
-        return PostgresCheckpointer(self)
+        return PostgresCheckpointer(self, fence=fence)
 
     async def aclose(self) -> None:
         await self._shared.pool.close()
@@ -96,8 +104,13 @@ class PostgresCheckpointer(AsyncPostgresSaver, Checkpointer):
         # Everything that LangGraph's saver does begins here.
         self.loop = asyncio.get_running_loop()
         await self._shared.ready()
-        async with super()._cursor(pipeline=pipeline) as cursor:
-            yield cursor
+        try:
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                if pipeline and self._fence is not None:  # what writes
+                    await cursor.execute(_IS_OURS, self._fence)
+                yield cursor
+        except DivisionByZero:
+            raise LockLostError("Another process has taken over the run.") from None
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[DictRow]]:

@@ -31,7 +31,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.sqlite.utils import search_where
 
 from deerflow.storage.checkpoints import sqlite_steps as steps
-from deerflow.storage.checkpoints.base import Checkpointer
+from deerflow.storage.checkpoints.base import Checkpointer, Fence
 from deerflow.storage.checkpoints.sqlite_steps import Found, Step, Write
 from deerflow.storage.sqlite_thread import Job, SqliteThread
 from deerflow.storage.tables import CHECKPOINTS
@@ -276,7 +276,7 @@ class SqliteCheckpointer(Checkpointer):
         self._settled(None)
         await asyncio.wrap_future(self._db.submit(job))
 
-    def per_run(self) -> SqliteCheckpointer:
+    def per_run(self, fence: Fence | None = None) -> SqliteCheckpointer:
         """See :class:`Checkpointer`."""
         return self
 

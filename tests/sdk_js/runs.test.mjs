@@ -116,5 +116,5 @@ test("what cannot be is refused by name", async () => {
   const threadId = await newThread();
   await assert.rejects(client.runs.create(threadId, "nobody", { input: asks("hi") }), status(422));
   await assert.rejects(client.runs.create(threadId, ASSISTANT, { input: asks("hi"), streamMode: ["everything"] }), status(422));
-  await assert.rejects(client.runs.create(threadId, ASSISTANT, { input: asks("hi"), feedbackKeys: ["a"] }), status(422));
+  await assert.rejects(client.runs.create(threadId, ASSISTANT, { input: asks("hi"), checkpoint: { checkpoint_ns: "sub:1" } }), status(422));
 });

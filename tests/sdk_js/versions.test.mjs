@@ -25,6 +25,13 @@ test("a run is joined with one mode, several, or none in particular", async () =
   assert.ok((await joined({})).has("values"));
 });
 
+test("what only LangSmith needs is accepted", async () => {
+  const threadId = await newThread();
+  const run = { input: asks(await script(say("Hello."))), feedbackKeys: ["stars"], _langsmithTracer: { projectName: "p" } };
+  const values = await client.runs.wait(threadId, ASSISTANT, run);
+  assert.equal(values.messages.at(-1).content, "Hello.");
+});
+
 test("lists in addresses are taken as clients write them", async () => {
   const threadId = await newThread();
   const run = await client.runs.create(threadId, ASSISTANT, { input: asks(await script(say("Hello."))) });

@@ -272,8 +272,21 @@ export interface components {
             interrupt_before?: string[] | "*" | null;
             /** Interrupt After */
             interrupt_after?: string[] | "*" | null;
-            /** Feedback Keys */
-            feedback_keys?: string[] | null;
+            /**
+             * Feedback Keys
+             * @description Without effect.
+             */
+            feedback_keys?: unknown;
+            /**
+             * Langsmith Tracer
+             * @description Without effect.
+             */
+            langsmith_tracer?: unknown;
+            /**
+             * Langsmith Tracing
+             * @description Without effect.
+             */
+            langsmith_tracing?: unknown;
             /** Webhook */
             webhook?: string | null;
             checkpoint?: components["schemas"]["CheckpointRequest"] | null;
@@ -626,8 +639,21 @@ export interface components {
             interrupt_before?: string[] | "*" | null;
             /** Interrupt After */
             interrupt_after?: string[] | "*" | null;
-            /** Feedback Keys */
-            feedback_keys?: string[] | null;
+            /**
+             * Feedback Keys
+             * @description Without effect.
+             */
+            feedback_keys?: unknown;
+            /**
+             * Langsmith Tracer
+             * @description Without effect.
+             */
+            langsmith_tracer?: unknown;
+            /**
+             * Langsmith Tracing
+             * @description Without effect.
+             */
+            langsmith_tracing?: unknown;
             /** Webhook */
             webhook?: string | null;
             checkpoint?: components["schemas"]["CheckpointRequest"] | null;
@@ -786,7 +812,7 @@ export interface components {
             seq: number;
             /** Created At */
             created_at: string | null;
-            feedback: components["schemas"]["deerflow_app__gateway__routers__messages__Feedback"] | null;
+            feedback: components["schemas"]["deerflow_app__gateway__routes__messages__Feedback"] | null;
         };
         /**
          * ErrorBody
@@ -1073,7 +1099,7 @@ export interface components {
             };
             /**
              * Values
-             * @description The state of one thread; in lists only its title.
+             * @description The state.
              */
             values?: {
                 [key: string]: unknown;
@@ -1373,7 +1399,7 @@ export interface components {
         Models: {
             /** Models */
             models: components["schemas"]["Model"][];
-            token_usage: components["schemas"]["deerflow_app__gateway__routers__models__TokenUsage"];
+            token_usage: components["schemas"]["deerflow_app__gateway__routes__models__TokenUsage"];
             /**
              * Currency
              * @description Of all costs, ISO 4217. None: no model has a price, or they differ.
@@ -1675,7 +1701,7 @@ export interface components {
         };
         /**
          * RunRequest
-         * @description A run to be. Keys that are not listed here are refused: nothing is silently ignored.
+         * @description A run to be. Keys that are not listed here are refused.
          */
         RunRequest: {
             /**
@@ -1716,8 +1742,21 @@ export interface components {
             interrupt_before?: string[] | "*" | null;
             /** Interrupt After */
             interrupt_after?: string[] | "*" | null;
-            /** Feedback Keys */
-            feedback_keys?: string[] | null;
+            /**
+             * Feedback Keys
+             * @description Without effect.
+             */
+            feedback_keys?: unknown;
+            /**
+             * Langsmith Tracer
+             * @description Without effect.
+             */
+            langsmith_tracer?: unknown;
+            /**
+             * Langsmith Tracing
+             * @description Without effect.
+             */
+            langsmith_tracing?: unknown;
             /** Webhook */
             webhook?: string | null;
             checkpoint?: components["schemas"]["CheckpointRequest"] | null;
@@ -2096,7 +2135,7 @@ export interface components {
             };
             /**
              * Values
-             * @description The state of one thread; in lists only its title.
+             * @description The state.
              */
             values: {
                 [key: string]: unknown;
@@ -2165,7 +2204,7 @@ export interface components {
             };
             /**
              * Values
-             * @description The state of one thread; in lists only its title.
+             * @description The state.
              */
             values: {
                 [key: string]: unknown;
@@ -2244,6 +2283,13 @@ export interface components {
             /** Ids */
             ids?: string[] | null;
             /**
+             * Extract
+             * @description Without effect.
+             */
+            extract?: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Limit
              * @default 100
              */
@@ -2259,7 +2305,7 @@ export interface components {
             sort_order?: ("asc" | "desc") | null;
             /**
              * Select
-             * @description Only these fields.
+             * @description Only these fields. With `values.title` instead of `values` lists are quick.
              */
             select?: ("thread_id" | "created_at" | "updated_at" | "state_updated_at" | "metadata" | "config" | "context" | "status" | "values" | "values.title" | "interrupts")[] | null;
         };
@@ -2360,10 +2406,11 @@ export interface components {
             ttl: number;
             /**
              * Strategy
+             * @description `keep_latest` has no effect: the thread stays.
              * @default delete
-             * @constant
+             * @enum {string}
              */
-            strategy: "delete";
+            strategy: "delete" | "keep_latest";
         };
         /** Turn */
         Turn: {
@@ -2503,7 +2550,7 @@ export interface components {
             offset: number;
         };
         /** Deleted */
-        deerflow_app__gateway__routers__feedback__Deleted: {
+        deerflow_app__gateway__routes__feedback__Deleted: {
             /**
              * Success
              * @default true
@@ -2511,7 +2558,7 @@ export interface components {
             success: boolean;
         };
         /** Feedback */
-        deerflow_app__gateway__routers__feedback__Feedback: {
+        deerflow_app__gateway__routes__feedback__Feedback: {
             /** Feedback Id */
             feedback_id: string;
             /** Run Id */
@@ -2530,7 +2577,7 @@ export interface components {
             created_at: string;
         };
         /** Feedback */
-        deerflow_app__gateway__routers__messages__Feedback: {
+        deerflow_app__gateway__routes__messages__Feedback: {
             /** Feedback Id */
             feedback_id: string;
             /** Rating */
@@ -2539,7 +2586,7 @@ export interface components {
             comment: string | null;
         };
         /** TokenUsage */
-        deerflow_app__gateway__routers__messages__TokenUsage: {
+        deerflow_app__gateway__routes__messages__TokenUsage: {
             /** Thread Id */
             thread_id: string;
             /** Total Tokens */
@@ -2572,19 +2619,12 @@ export interface components {
             };
         };
         /** TokenUsage */
-        deerflow_app__gateway__routers__models__TokenUsage: {
+        deerflow_app__gateway__routes__models__TokenUsage: {
             /** Enabled */
             enabled: boolean;
         };
         /** Deleted */
-        deerflow_app__gateway__routers__threads__Deleted: {
-            /** Success */
-            success: boolean;
-            /** Message */
-            message: string;
-        };
-        /** Deleted */
-        deerflow_app__gateway__routers__uploads__Deleted: {
+        deerflow_app__gateway__routes__uploads__Deleted: {
             /** Success */
             success: boolean;
             /** Message */

@@ -117,7 +117,7 @@ UNSUPPORTED: list[tuple[str, Any, str]] = [
     ("assistants/search", {"limit": 0}, "limit"),
     ("assistants/search", {"select": ["secret"]}, "select"),
     ("store/items/search", {"limit": 100_000}, "limit"),
-    ("runs/crons", {"schedule": "0 * * * *", "feedback_keys": ["x"]}, "feedback_keys"),
+    ("runs/crons", {"schedule": "0 * * * *", "strict_resume": True}, "strict_resume"),
     ("runs/crons", {"input": {}}, "schedule"),
     ("runs/crons/search", {"colour": 1}, "colour"),
 ]

@@ -67,7 +67,7 @@ class CheckpointRequest(BaseModel):
 
 
 class RunRequest(BaseModel):
-    """A run to be. Keys that are not listed here are refused: nothing is silently ignored."""
+    """A run to be. Keys that are not listed here are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -82,7 +82,9 @@ class RunRequest(BaseModel):
     stream_resumable: bool = True
     interrupt_before: Hooks | None = None
     interrupt_after: Hooks | None = None
-    feedback_keys: list[str] | None = None
+    feedback_keys: Any = Field(default=None, exclude=True, description="Without effect.")
+    langsmith_tracer: Any = Field(default=None, exclude=True, description="Without effect.")
+    langsmith_tracing: Any = Field(default=None, exclude=True, description="Without effect.")
     webhook: str | None = None
     checkpoint: CheckpointRequest | None = None
     checkpoint_id: str | None = None
@@ -125,13 +127,6 @@ class RunRequest(BaseModel):
     def _root_checkpoint(cls, value: CheckpointRequest | None) -> CheckpointRequest | None:
         if value is not None and value.checkpoint_ns:
             raise ValueError("checkpoint_ns: runs begin at checkpoints of the graph itself, not of a subgraph.")
-        return value
-
-    @field_validator("feedback_keys", mode="after")
-    @classmethod
-    def _no_feedback_keys(cls, value: list[str] | None) -> list[str] | None:
-        if value:
-            raise ValueError("feedback_keys is not supported: send feedback to /api/threads/{id}/runs/{id}/feedback.")
         return value
 
     @model_validator(mode="after")

@@ -67,7 +67,9 @@ class Ttl(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     ttl: float = Field(gt=0, le=MAX_MINUTES, description="Minutes.")
-    strategy: Literal["delete"] = "delete"
+    strategy: Literal["delete", "keep_latest"] = Field(
+        default="delete", description="`keep_latest` has no effect: the thread stays."
+    )
 
 
 Minutes = Annotated[float, Field(gt=0, le=MAX_MINUTES)]
@@ -125,6 +127,7 @@ class ThreadConditions(BaseModel):
 
 class ThreadSearch(ThreadConditions):
     ids: list[str] | None = Field(default=None, max_length=1000)
+    extract: dict[str, Any] | None = Field(default=None, description="Without effect.")
     limit: int = Field(default=100, ge=1, le=1000)
     offset: int = Field(default=0, ge=0, le=2**31)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
@@ -143,11 +146,6 @@ class Prune(BaseModel):
 
 class Pruned(BaseModel):
     pruned_count: int
-
-
-class Deleted(BaseModel):
-    success: bool
-    message: str
 
 
 @router.post("/api/threads", summary="Make a thread", response_model=Thread)
@@ -234,11 +232,10 @@ async def patch_thread(
     return await json_answer(patched)
 
 
-@router.delete("/api/threads/{thread_id}", summary="Delete a thread")
-async def delete_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Deleted:
+@router.delete("/api/threads/{thread_id}", status_code=204, summary="Delete a thread")
+async def delete_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
     """With everything: its run is stopped, its files are deleted."""
     await runtime.threads.delete(principal, thread_id)
-    return Deleted(success=True, message=f"Deleted thread {thread_id}.")
 
 
 @router.post("/api/threads/{thread_id}/copy", summary="Copy a thread", response_model=Thread)
@@ -276,7 +273,9 @@ async def search_messages(
 
 
 def _duration(ttl: Ttl | float | None) -> timedelta | None:
-    return None if ttl is None else timedelta(minutes=ttl.ttl if isinstance(ttl, Ttl) else ttl)
+    if isinstance(ttl, Ttl):
+        return timedelta(minutes=ttl.ttl) if ttl.strategy == "delete" else None
+    return None if ttl is None else timedelta(minutes=ttl)
 
 
 def _select(thread: dict[str, Any], fields: list[ThreadField] | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
@@ -25,49 +26,22 @@ from pydantic import Field
 
 from deerflow.models.reminders import is_reminder
 
-LABEL = "Demo model (scripted)"
+SCRIPT: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("demo_script.yaml").read_text(encoding="utf-8"))
+LABEL: str = SCRIPT["label"]
+STEPS: Sequence[str] = SCRIPT["steps"]
 OUTPUTS = "/mnt/user-data/outputs"
 PROGRAM = "demo_analysis.py"
 MAX_REQUEST = 10_000
 """Characters of a request that the script looks at."""
 UPLOAD = re.compile(r"Path:[ \t]*/mnt/user-data/uploads/([^\r\n]+)")
 WRITTEN = re.compile(r"^DEMO-FILES (.+)$", re.MULTILINE)
-STEPS = ("Write a small program", "Run it in the sandbox", "Check the report it wrote", "Present the report")
 
-CONNECT = """To have your own tasks done, connect a model. There are two ways:
 
-1. Set a provider key, e.g. `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`, in the environment or in `.env`, and start DeerFlow again.
-2. Add a model under `models:` in `config.yaml`."""
-NEXT = "Say **again** to see the run once more, or attach another file."
-GREETING = f"""Hello! I am DeerFlow's **{LABEL.lower()}**: no AI provider is connected yet. I can still show you how a task is done here, with real tools in a real sandbox:
-
-- Attach a CSV file, and I analyse it and write a report.
-- Or say **go**, and I look around the sandbox.
-
-{CONNECT}"""
-CANNOT_ANSWER = f"That is a question for a real model. I am the **{LABEL.lower()}** and follow a script, so I cannot answer it.\n\n{CONNECT}\n\n{NEXT}"
-OPENING = f"**{LABEL}.** No AI provider is connected, so I follow a fixed script. The tools, the sandbox and the files are real.\n\nMy plan for "
-FAILED = f"The demo could not run its program in the sandbox, so it stops here. The reason given was:\n\n> %s\n\n`deerflow doctor` checks the sandbox and tells you what to do.\n\n---\n\n**{LABEL}.** {CONNECT}\n\nSay **again** to retry."
-CLOSING = f"\n\n---\n\n**{LABEL}.** These steps were fixed in advance; the figures come from the program above.\n\n{CONNECT}\n\n{NEXT}"
-
-TALK = (
-    (r"\W*+(hi|hello|hey|hallo|moin|bonjour|hola|ciao|test|ping|你好|您好|help|what can you do|who are you)(\W*+(there|deer ?flow))?\W*$", GREETING),
-    (r".*(\b(thanks?|thank you|thx|danke|merci|gracias)\b|谢)", f"You are welcome! (**{LABEL}**)\n\n{NEXT}"),
-    (r".*\b(connect|provider|api.?key|config|set ?up|install|real model)", f"**{LABEL}.** {CONNECT}\n\nOnce a model is there, it becomes the default and I step back."),
-)  # fmt: skip
-RUN_AGAIN = re.compile(
-    r"\b(again|re-?run|repeat|retry|once more|go|yes|yep|sure|ok|okay|please do|start|run|demo|nochmal|encore|otra vez)\b"
-    r"|再|重新|好的|开始",
-    re.IGNORECASE,
-)
-BACKGROUND_TASKS = (
-    (r"newFacts|memory.{0,300}\bjson\b|\bjson\b.{0,300}memory", '{"user": {}, "history": {}, "newFacts": [], "factsToRemove": []}'),
-    (r"(follow-?up|suggest).{0,80}questions?", '["Run the demo again", "How do I connect a real model?", "What can you do?"]'),
-    (r"\b(?:generate|create|write|give|make)\b.{0,60}\btitle\b.*?([\w.-]+\.(csv|tsv|xlsx|json|md|txt|pdf|log|py))\b", r"Demo: \1"),
-    (r"\b(generate|create|write|give|make)\b.{0,60}\btitle\b", "Demo run"),
-    (r"summari[sz]e.{0,80}(conversation|messages|history|context)|extract.{0,60}context", "The demo model (scripted) showed how a task runs: it looked at data, wrote a report and presented it."),
-)  # fmt: skip
-"""What the product asks of a model besides turns: memory, suggestions, titles, summaries."""
+def _say(name: str, **more: str) -> str:
+    """A text of the script."""
+    texts = SCRIPT["texts"]
+    known = {"label": LABEL, "lower": LABEL.lower(), "connect": texts["connect"], "next": texts["next"]}
+    return texts[name].format(**known, **more)
 
 
 class DemoChatModel(BaseChatModel):
@@ -175,26 +149,26 @@ class _Turn:
 
     def reply(self) -> AIMessage:
         if not self.tools:
-            return AIMessage(self._background_answer() or self._talk() or f"**{LABEL}.** This agent has no tools with which I could show something.\n\n{CONNECT}")  # fmt: skip
+            return AIMessage(self._background_answer() or self._talk() or _say("no_tools"))
         if not self.results and (text := self._talk()):
             return AIMessage(text)
         return self._run()
 
     def _background_answer(self) -> str | None:
         prompt = "\n".join(message.text for message in self.messages if message.type in ("system", "human"))
-        for pattern, answer in BACKGROUND_TASKS:
-            if found := re.search(pattern, prompt, re.IGNORECASE | re.DOTALL):
-                return found.expand(answer) if "\\1" in answer else answer
+        for task in SCRIPT["background"]:
+            if found := re.search(task["to"], prompt, re.IGNORECASE | re.DOTALL):
+                return task["say"].replace("\\1", found[1] or "") if found.re.groups else task["say"]
         return None
 
     def _talk(self) -> str | None:
         """The answer to a request that does not start a run."""
         if self.new_files:
             return None
-        answer = next((text for pattern, text in TALK if re.match(pattern, self.request, re.IGNORECASE)), None)
-        if self.is_first:
-            return answer
-        return None if len(self.request) <= 60 and RUN_AGAIN.search(self.request) else answer or CANNOT_ANSWER
+        said = (talk["say"] for talk in SCRIPT["talk"] if re.match(talk["to"], self.request, re.IGNORECASE))
+        name = next(said, None if self.is_first else "cannot_answer")
+        is_wish = len(self.request) <= 60 and re.search(SCRIPT["again"], self.request, re.IGNORECASE)
+        return None if name is None or (is_wish and not self.is_first) else _say(name)
 
     def _run(self) -> AIMessage:
         subject = " and ".join(f"`{name}`" for name in self.files) or "a look around the sandbox"
@@ -203,7 +177,7 @@ class _Turn:
             path = f"/mnt/user-data/workspace/{PROGRAM}"
             program = self._call("program", "write_file", "Write the program", path=path, content=self.program)
             if calls := self._todos("plan", 0) + program:
-                return AIMessage(f"{OPENING}{subject}:\n\n{steps}\n", tool_calls=calls)
+                return AIMessage(f"{_say('opening')} {subject}:\n\n{steps}\n", tool_calls=calls)
         if "run" not in self.results and (calls := self._run_program()):
             return AIMessage(f"Now {subject}.", tool_calls=calls + self._todos("progress", 1))
         output = self._output("run")
@@ -211,14 +185,18 @@ class _Turn:
         if written is None:
             calls = [] if "stop" in self.results else self._todos("stop", len(STEPS))
             reason = next((line for line in output.splitlines() if line.strip()), "This agent has no working shell.")
-            return AIMessage("That did not work.", tool_calls=calls) if calls else AIMessage(FAILED % _escape(reason))
+            return (
+                AIMessage("That did not work.", tool_calls=calls)
+                if calls
+                else AIMessage(_say("failed", reason=_escape(reason)))
+            )
         paths = [f"{OUTPUTS}/{name}" for name in written[1].split()]
         present = self._call("present", "present_files", "Present the report", filepaths=paths)
         if present and "present" not in self.results:
             return AIMessage("The report is ready.", tool_calls=present + self._todos("finish", len(STEPS)))
         findings = "\n".join(line for line in output.splitlines() if line.startswith("- "))
         files = "\n".join(f"- `{path}`" for path in paths)
-        return AIMessage(f"Done. **What I found**\n\n{findings}\n\n**Files**\n\n{files}{CLOSING}")
+        return AIMessage(f"Done. **What I found**\n\n{findings}\n\n**Files**\n\n{files}\n\n{_say('closing')}")
 
     def _run_program(self) -> list[ToolCall]:
         paths = " ".join(shlex.quote(f"../uploads/{name}") for name in self.files)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from langchain_core.tools import tool
 from tests.support.scripted_anthropic import Cut, Reply, ScriptedAnthropic, error
 
 from deerflow.models.claude_provider import ClaudeChatModel
+from deerflow.models.failures import ErrorKind, classify
 
 MODEL = "claude-haiku-4-5"
 MARKER = {"type": "ephemeral"}
@@ -448,6 +450,31 @@ async def test_a_provider_that_asks_for_minutes_is_not_waited_for(endpoint: Scri
     with pytest.raises(ModelRateLimitError):
         await make().ainvoke("hi")
     assert len(endpoint.requests) == 1
+
+
+BEGUN = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: message_start\r\n"
+    b'data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],'
+    b'"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}\r\n\r\n'
+)
+
+
+@pytest.mark.parametrize("sent", [b"", BEGUN], ids=["before the first byte", "in mid-stream"])
+async def test_a_silent_endpoint_is_given_up_and_the_setting_named(make: Make, sent: bytes) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(sent)
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    address = "http://{}:{}".format(*server.sockets[0].getsockname())
+    model = make(base_url=address, timeout=0.3, retry_max_attempts=1)
+    with pytest.raises(Exception) as caught:
+        await streamed(model)
+    server.close()
+    failure = classify(caught.value)
+    assert failure.kind is ErrorKind.TRANSIENT
+    assert "sent nothing for 0.3 seconds (models[].timeout" in failure.detail
 
 
 def test_less_than_one_attempt_is_refused(make: Make) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deerflow.agents.lead_agent.prompt import apply_prompt_template
+from deerflow.agents.lead_agent.prompt import PACKAGES, apply_prompt_template
 from deerflow.agents.middlewares.todo_middleware import write_todos_tool
 from deerflow.config import AppConfig, load_config
+from deerflow.sandbox.tool_image import PACKAGED_REQUIREMENTS
 from deerflow.tools import get_available_tools
 
 BYTES_PER_TOKEN = 3.3
@@ -65,3 +66,25 @@ def test_an_agent_without_a_sandbox_is_not_told_of_one():
     tools = {tool.name for tool in get_available_tools(app_config=_config(), supports_vision=True, sandbox=False)}
     assert tools == {"ask_clarification"}
     assert "/mnt/user-data" not in apply_prompt_template(sandbox=False, plan_mode=True)
+
+
+def test_the_prompt_says_what_is_true_here():
+    bare = apply_prompt_template(network="none")
+    assert "no network" in bare and "pandas" not in bare and "install go into" not in bare and "<citations>" not in bare
+    full = apply_prompt_template(
+        network="allowlist", hosts=("pypi.org", "*.example.org"), packages=True, programs=("git", "node"), web=True
+    )
+    assert "only these hosts" in full and "pypi.org, *.example.org." in full and "pytest" in full
+    assert "Programs besides: git, node." in full and "<citations>" in full
+    for prompt in (bare, full):
+        assert prompt.count("ask_clarification") == 1 and "Ask first" not in prompt
+        assert "must not need each other's results" in prompt and "HTML is shown without network" in prompt
+        assert "Nothing is remembered" in prompt and "picture" in prompt and "{" not in prompt
+
+
+def test_every_package_that_the_prompt_names_is_in_the_tool_image():
+    image = PACKAGED_REQUIREMENTS.read_text()
+    named = PACKAGES.removeprefix("Python has ").removesuffix(".").replace(" and ", ", ").split(", ")
+    assert len(named) > 10
+    for package in named:
+        assert f"\n{package}==" in "\n" + image, package

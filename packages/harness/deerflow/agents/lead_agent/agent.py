@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ from deerflow.sandbox.policy import mount_problem
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.registry import get_available_tools
 
+PROGRAMS = ("git", "node", "npm", "gcc", "make", "java", "pandoc", "libreoffice", "ffmpeg", "sqlite3", "jq")
+"""What a sandbox may have from the machine, whose /usr it sees."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -68,18 +72,22 @@ def build_lead_agent(
     config = harness.config
     entry = resolve_model(config, options.model_name)
     model = _model(harness, entry, options)
-    network = config.sandbox.network.mode
     sandbox = features is None or features.sandbox is not False
+    tools = get_available_tools(app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
     chain = in_order(with_replacements(_slots(harness, entry, options), features))
     return assemble(
         model,
-        get_available_tools(app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox),
+        tools,
         insert_extras(chain, extra_middleware),
         system_prompt=apply_prompt_template(
             agent_name=options.agent_name,
             plan_mode=options.is_plan_mode,
             sandbox=sandbox,
-            network=network,
+            network=config.sandbox.network.mode,
+            hosts=config.sandbox.network.allow,
+            packages=harness.tool_image.status().ready,
+            programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
+            web=any(tool.name.startswith("web_") for tool in tools),
             mounts=_extra_mounts(config),
         ),
         checkpointer=checkpointer,

@@ -48,7 +48,7 @@ class ViewImageMiddleware(Middleware):
         total = sum(_image(message) is not None for message in transcript.messages)
         if not total:
             return transcript
-        first = max(self._first_sent(total), _images_of_old_turns(transcript.messages))
+        first = max(self._first_sent(total), images_of_old_turns(transcript.messages))
         return transcript.with_messages(_with_images(transcript.messages, first))
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
@@ -65,7 +65,7 @@ class ViewImageMiddleware(Middleware):
         return 0 if total <= self.max_images else -(-(total - self.max_images) // half) * half
 
 
-def _images_of_old_turns(messages: Sequence[AnyMessage]) -> int:
+def images_of_old_turns(messages: Sequence[AnyMessage]) -> int:
     """How many images belong to turns that are over for long: looked at anew in every third turn."""
     begins = [isinstance(message, HumanMessage) and not is_reminder(message) for message in messages]
     kept_from = (sum(begins) - 1) // TURNS * TURNS - TURNS + 2

@@ -104,6 +104,27 @@ test("streaming does not make the page stutter", async ({ page }) => {
   within("prose stream: longest task", median(results.map(({ longest }) => longest)), 200, "ms");
 });
 
+test("a long answer neither jumps nor keeps the browser busy", async ({ page }) => {
+  await say(page, "markdown"); // loads what draws Markdown
+  await expect(page.getByRole("button", { name: "Stop" })).toBeHidden({ timeout: 60_000 });
+  await page.evaluate(() => {
+    const seen = { long: 0, shift: 0 };
+    (window as unknown as { seen: typeof seen }).seen = seen;
+    const watch = (type: string, add: (entry: PerformanceEntry) => void) =>
+      new PerformanceObserver((list) => list.getEntries().forEach(add)).observe({ type });
+    watch("longtask", (entry) => (seen.long += entry.duration));
+    watch("layout-shift", (entry) => (seen.shift += (entry as unknown as { value: number }).value));
+  });
+  await say(page, "prose 7000");
+  await expect(page.getByRole("button", { name: "Stop" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Stop" })).toBeHidden({ timeout: 120_000 });
+  const seen = await page.evaluate(
+    () => (window as unknown as { seen: { long: number; shift: number } }).seen,
+  );
+  within("long answer: layout shift", seen.shift, 0.05, "");
+  within("long answer: long tasks in all", seen.long, 1000, "ms");
+});
+
 test("a thread of 500 messages opens and scrolls", async ({ page, gateway }) => {
   const id = await longThread(page, gateway.url, 500);
   const opened: number[] = [];

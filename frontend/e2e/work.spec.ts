@@ -123,6 +123,23 @@ test("Markdown, mathematics, diagrams, tables and code are drawn", async ({ page
   expect(foreign.filter((url) => !url.startsWith("data:") && !url.startsWith("blob:"))).toEqual([]);
 });
 
+test.describe("the clipboard", () => {
+  test.use({ permissions: ["clipboard-read", "clipboard-write"] });
+
+  test("an answer is copied as Markdown, and as HTML for programs that take it", async ({ page, chat }) => {
+    await chat.ask("markdown");
+    await page.getByRole("button", { name: "Copy answer" }).last().click();
+    await expect(page.getByRole("button", { name: "Copied" }).last()).toBeVisible();
+    const [plain, html] = await page.evaluate(async () => {
+      const [item] = await navigator.clipboard.read();
+      return Promise.all(["text/plain", "text/html"].map(async (type) => (await item!.getType(type)).text()));
+    });
+    expect(plain).toContain("| North  | 1,200 | 12 %   |");
+    expect(html).toMatch(/<td[^>]*>North<\/td>/);
+    expect(html).not.toContain("<button");
+  });
+});
+
 test("tokens and money are told per answer and conversation", async ({ page, chat }) => {
   await chat.ask("hello");
   await chat.sees(/tokens · \$/);

@@ -9,12 +9,14 @@ import { IconButton } from "./icon-button";
 export interface CopyButtonProps extends Omit<ButtonProps, "value" | "onClick" | "children"> {
   /** What is copied; a function is asked when it is pressed. */
   value: string | (() => string | Promise<string>);
+  /** The same as HTML, for programs that take it: tables stay tables. */
+  html?: () => string | undefined;
   label?: string;
   /** The label stands beside the icon. */
   withText?: boolean;
 }
 
-export function CopyButton({ value, label, withText, className, ...rest }: CopyButtonProps) {
+export function CopyButton({ value, html, label, withText, className, ...rest }: CopyButtonProps) {
   const t = useT("common");
   const [copied, setCopied] = useState(false);
   useEffect(() => {
@@ -22,7 +24,8 @@ export function CopyButton({ value, label, withText, className, ...rest }: CopyB
     const timer = setTimeout(() => setCopied(false), 1600);
     return () => clearTimeout(timer);
   }, [copied]);
-  const copy = async () => setCopied(await copyText(typeof value === "function" ? await value() : value));
+  const copy = async () =>
+    setCopied(await copyText(typeof value === "function" ? await value() : value, html?.()));
   const name = copied ? t("copied") : (label ?? t("copy"));
   const icon = copied ? <Check aria-hidden className="text-success" /> : <Copy aria-hidden />;
   const announcement = (
@@ -53,9 +56,16 @@ export function CopyButton({ value, label, withText, className, ...rest }: CopyB
 }
 
 /** Tells whether it worked. Pages without https have no clipboard interface; a field and the old command remain. */
-export async function copyText(text: string): Promise<boolean> {
+export async function copyText(text: string, html?: string): Promise<boolean> {
   try {
-    await navigator.clipboard.writeText(text);
+    if (html && typeof ClipboardItem === "function")
+      await navigator.clipboard.write([
+        new ClipboardItem({
+          "text/plain": new Blob([text], { type: "text/plain" }),
+          "text/html": new Blob([html], { type: "text/html" }),
+        }),
+      ]);
+    else await navigator.clipboard.writeText(text);
     return true;
   } catch {
     const field = document.createElement("textarea");

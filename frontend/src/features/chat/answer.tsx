@@ -1,6 +1,6 @@
 "use client";
 import { CircleStop, RefreshCw } from "lucide-react";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { FileCard } from "@/features/artifacts";
 import { useT } from "@/i18n";
@@ -21,7 +21,11 @@ export function Answer({ turn }: { turn: Turn }) {
   const answer = turn.error && turn.answer?.text.trim() === turn.error.message.trim() ? null : turn.answer;
   return (
     <>
-      {answer && <Markdown text={answer.text} streaming={answer.streaming} className="py-1" />}
+      {answer && (
+        <div data-answer="">
+          <Markdown text={answer.text} streaming={answer.streaming} className="py-1" />
+        </div>
+      )}
       {threadId && turn.presented.length > 0 && (
         <div className="my-2 grid items-start gap-2 sm:grid-cols-2">
           {turn.presented.map((path) => (
@@ -31,6 +35,15 @@ export function Answer({ turn }: { turn: Turn }) {
       )}
     </>
   );
+}
+
+/** The answer of the turn, as it is drawn, without its buttons and styles. */
+function htmlOf(row: Element | null): string | undefined {
+  const answer = row?.closest("article")?.querySelector("[data-answer]")?.cloneNode(true) as
+    Element | undefined;
+  answer?.querySelectorAll("button, [aria-hidden=true], style").forEach((part) => part.remove());
+  answer?.querySelectorAll("[class]").forEach((part) => part.removeAttribute("class"));
+  return answer?.innerHTML;
 }
 
 export function StoppedMark() {
@@ -49,11 +62,13 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
   const { threadId, actions } = useChat();
   const { pending, run } = useAction();
   const [wanted, setWanted] = useState(false);
+  const row = useRef<HTMLDivElement>(null);
   const regenerate = async () => {
     if (!(await run(() => actions.regenerate(turn.id)))) toast.error(t("failed"));
   };
   return (
     <div
+      ref={row}
       className={cn(
         "-ml-1.5 flex h-8 items-center transition-opacity pointer-coarse:h-10",
         !last &&
@@ -62,7 +77,9 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
       onPointerEnter={() => setWanted(true)}
       onFocus={() => setWanted(true)}
     >
-      {turn.answer && <CopyButton value={turn.answer.text} label={t("copy")} />}
+      {turn.answer && (
+        <CopyButton value={turn.answer.text} html={() => htmlOf(row.current)} label={t("copy")} />
+      )}
       {turn.question && (
         <IconButton
           label={t("regenerate")}

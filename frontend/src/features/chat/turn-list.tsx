@@ -14,7 +14,7 @@ import { ChatProvider } from "./chat-context";
 import { LoadingTurns, ThreadFailed, ThreadMissing } from "./list-states";
 import { preloadMarkdown } from "@/features/markdown";
 import { useSession, type Session } from "./session";
-import { TurnView } from "./turn";
+import { TurnView, Working } from "./turn";
 
 const InterruptCards = afterPage(() => import("./interrupt"));
 
@@ -64,15 +64,7 @@ function Rows({ session }: { session: Session }) {
     return {
       key: turn.id,
       height,
-      content: (
-        <TurnView
-          turn={turn}
-          last={last}
-          busy={running}
-          connection={last ? connection : "live"}
-          retrying={last ? retrying : null}
-        />
-      ),
+      content: <TurnView turn={turn} last={last} busy={running} />,
     };
   });
   if (interrupts.length) rows.push({ key: "interrupts", height: 300, content: <Decisions /> });
@@ -81,7 +73,13 @@ function Rows({ session }: { session: Session }) {
     interrupts.length,
   );
   const asked = turns.at(-1)?.question;
-  return <VirtualRows rows={rows} pieces={pieces} sent={asked?.sending ? asked.id : null} />;
+  const startedAt = turns.at(-1)?.startedAt ?? null;
+  return (
+    <>
+      <VirtualRows rows={rows} pieces={pieces} sent={asked?.sending ? asked.id : null} />
+      {running && <Working startedAt={startedAt} connection={connection} retrying={retrying} />}
+    </>
+  );
 }
 
 const Decisions = () => (
@@ -109,26 +107,31 @@ function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
     estimateSize: (i) => rows[i]!.height,
     getItemKey: (i) => rows[i]!.key,
     overscan: 3,
-    anchorTo: "end",
-    followOnAppend: true,
-    scrollEndThreshold: 64,
     paddingStart: 24,
-    paddingEnd: 16,
     initialOffset: () => Number.MAX_SAFE_INTEGER,
   });
-  // The field below grows and shrinks: who looks at the end goes on looking at it.
-  const following = left === null;
+  // Who looks at the end goes on looking at it, whether the text grows or the field below. Within the frame: nothing jumps.
+  const atEnd = useRef(true);
+  const lastTop = useRef(0);
+  const [observer, setObserver] = useState<ResizeObserver | null>(null);
   useEffect(() => {
-    if (!following || !box.current) return;
-    const observer = new ResizeObserver(() => virtualizer.scrollToEnd());
-    observer.observe(box.current);
-    return () => observer.disconnect();
-  }, [following, virtualizer]);
+    const scroller = box.current!;
+    const watch = new ResizeObserver(() => {
+      if (atEnd.current) scroller.scrollTop = scroller.scrollHeight;
+    });
+    watch.observe(scroller);
+    setObserver(watch);
+    return () => watch.disconnect();
+  }, []);
   useEffect(() => {
     if (sent) virtualizer.scrollToEnd();
   }, [sent, virtualizer]);
   const onScroll = ({ currentTarget: { scrollTop, scrollHeight, clientHeight } }: UIEvent) => {
-    const away = scrollHeight - scrollTop - clientHeight > 120; // the virtualizer hears of it later than this
+    const rest = scrollHeight - scrollTop - clientHeight;
+    if (rest <= 64) atEnd.current = true;
+    else if (scrollTop < lastTop.current) atEnd.current = false; // else it is the text that grew
+    lastTop.current = scrollTop;
+    const away = rest > 120; // the virtualizer hears of it later than this
     if (away !== (left !== null)) setLeft(away ? pieces : null);
   };
   return (
@@ -146,9 +149,12 @@ function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
           {virtualizer.getVirtualItems().map((row) => (
             <div
               key={row.key}
-              ref={virtualizer.measureElement}
+              ref={(element) => {
+                virtualizer.measureElement(element);
+                if (element) observer?.observe(element);
+              }}
               data-index={row.index}
-              className="absolute top-0 left-0 w-full px-4 sm:px-6"
+              className="absolute top-0 left-0 w-full px-4 last:pb-4 sm:px-6"
               style={{ transform: `translateY(${row.start}px)` }}
             >
               {rows[row.index]?.content}

@@ -16,13 +16,10 @@ interface TurnProps {
   last: boolean;
   /** A run is going on in the thread. */
   busy: boolean;
-  connection: "live" | "retrying";
-  /** The model did not answer, and is asked again: why. */
-  retrying: string | null;
 }
 
 /** A question with all that followed from it. Only the running one changes with each token. */
-export const TurnView = memo(function TurnView({ turn, last, busy, connection, retrying }: TurnProps) {
+export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) {
   const running = turn.state === "running";
   const steps = turn.clarification ? turn.steps.filter((part) => !isQuestion(part)) : turn.steps;
   const settled = !running && turn.state !== "waiting";
@@ -36,7 +33,6 @@ export const TurnView = memo(function TurnView({ turn, last, busy, connection, r
       {turn.clarification && <ClarificationCard asked={turn.clarification} busy={busy} />}
       {turn.state === "stopped" && <StoppedMark />}
       {turn.error && <RunError turn={turn} error={turn.error} busy={busy} />}
-      {running && <Working turn={turn} connection={connection} retrying={retrying} />}
       {settled && (turn.answer || turn.steps.length > 0) && !turn.error && (
         <AnswerActions turn={turn} last={last} busy={busy} />
       )}
@@ -48,15 +44,25 @@ export const TurnView = memo(function TurnView({ turn, last, busy, connection, r
 const isQuestion = (part: Part) =>
   part.kind === "tool" && part.call.name === "ask_clarification" && part.call.status === "done";
 
-/** Stands where the actions will stand, so that nothing moves when the run ends. */
-function Working({ turn, connection, retrying }: Pick<TurnProps, "turn" | "connection" | "retrying">) {
+interface WorkingProps {
+  startedAt: string | null;
+  connection: "live" | "retrying";
+  /** The model did not answer, and is asked again: why. */
+  retrying: string | null;
+}
+
+/**
+ * Stands below the conversation, not in it: words that come push nothing. As high as the actions that follow, so that nothing
+ * moves when the run ends.
+ */
+export function Working({ startedAt, connection, retrying }: WorkingProps) {
   const t = useT("chat.steps");
   const [locale] = useLocale();
   const now = useNow(true);
-  const since = turn.startedAt ? now - Date.parse(turn.startedAt) : 0;
+  const since = startedAt ? now - Date.parse(startedAt) : 0;
   const well = connection === "live" && !retrying;
   return (
-    <p className="flex min-h-8 items-center gap-2.5 text-[13px] text-muted-foreground pointer-coarse:min-h-10">
+    <p className="mx-auto flex min-h-8 w-full max-w-3xl items-center gap-2.5 px-4 text-[13px] text-muted-foreground sm:px-6 pointer-coarse:min-h-10">
       <span
         aria-hidden
         className={cn("size-2 shrink-0 animate-breathe rounded-full", well ? "bg-primary" : "bg-warning")}

@@ -19,7 +19,7 @@ interface MarkdownProps {
 export const Markdown = memo(function Markdown({ text, streaming = false, className }: MarkdownProps) {
   const shown = useDeferredValue(text); // a slow parse never blocks typing or scrolling
   return (
-    <div className={cn("prose-chat", className)}>
+    <div className={cn("prose-chat", streaming && "prose-growing", className)}>
       <Suspense fallback={<div className="whitespace-pre-wrap">{text}</div>}>
         <Rich text={shown} streaming={streaming} />
       </Suspense>

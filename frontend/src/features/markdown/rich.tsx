@@ -1,11 +1,13 @@
 "use client";
+import { cjk } from "@streamdown/cjk";
 import { createCodePlugin } from "@streamdown/code";
 import { createMathPlugin } from "@streamdown/math";
 import "katex/dist/katex.min.css";
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 import { defaultRehypePlugins, Streamdown, type PluginConfig, type StreamdownProps } from "streamdown";
 import { useT } from "@/i18n";
 import { TaskMark } from "@/ui/task-mark";
+import { chunksOf } from "./chunks";
 import { Diagram } from "./diagram";
 import { InlineCode, Link, Picture } from "./elements";
 import { withClearMath } from "./math";
@@ -16,6 +18,7 @@ const plugins: PluginConfig = {
   // The usual light theme has too little contrast.
   code: createCodePlugin({ themes: ["github-light-high-contrast", "github-dark"] }),
   math: createMathPlugin(),
+  cjk, // **注意：** is bold without a blank behind it
   renderers: [{ language: "mermaid", component: Diagram }],
 };
 
@@ -39,7 +42,19 @@ const controls: StreamdownProps["controls"] = {
   table: { copy: true, download: true, fullscreen: false },
 };
 
-export default function Rich({ text, streaming }: { text: string; streaming: boolean }) {
+interface RichProps {
+  text: string;
+  streaming: boolean;
+}
+
+export default function Rich({ text, streaming }: RichProps) {
+  const chunks = chunksOf(withClearMath(text));
+  return chunks.map((chunk, i) => (
+    <Chunk key={i} text={chunk} streaming={streaming && i === chunks.length - 1} />
+  ));
+}
+
+const Chunk = memo(function Chunk({ text, streaming }: RichProps) {
   const t = useT("markdown");
   const common = useT("common");
   const path = usePlace()?.path ?? "";
@@ -52,6 +67,9 @@ export default function Rich({ text, streaming }: { text: string; streaming: boo
       controls={controls}
       linkSafety={{ enabled: false }}
       lineNumbers={false}
+      dir="auto"
+      codeBlockMaxHeight={0}
+      tableMaxHeight={0}
       isAnimating={streaming}
       mode={streaming ? "streaming" : "static"}
       translations={{
@@ -62,10 +80,10 @@ export default function Rich({ text, streaming }: { text: string; streaming: boo
         downloadTable: common("download"),
       }}
     >
-      {withClearMath(text)}
+      {text}
     </Streamdown>
   );
-}
+});
 
 function rehypePluginsFor(path: string) {
   const { raw, sanitize, harden } = defaultRehypePlugins;

@@ -261,7 +261,7 @@ async def test_an_answer_that_the_provider_filtered_says_so(start, endpoint, sle
 
 async def test_thinking_that_used_up_the_output_names_the_setting(start, endpoint, sleeper) -> None:
     blank = Text("", reasoning="hmm", finish_reason="length")
-    endpoint.script(*[blank] * 4)
+    endpoint.script(blank, blank)
     assert "max_tokens" in (await start(handling(sleeper)).say("hi"))[-1].content
 
 

@@ -26,9 +26,9 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _counted(real: Callable[..., Any], kind: str, seen: list[str]) -> Callable[..., Any]:
-    async def counted(database: Database, job: Any) -> Any:
+    async def counted(database: Database, job: Any, **options: Any) -> Any:
         seen.append(kind)
-        return await real(database, job)
+        return await real(database, job, **options)
 
     return counted
 

@@ -138,7 +138,7 @@ def _log(failure: Failure, number: int, error: Exception) -> None:
 
 
 async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
-    """Ask, and up to three times more while the answer is empty."""
+    """Ask, and up to three times more while the answer is empty; once more if the output limit was used up by thoughts."""
     again = request.override(messages=[*request.messages, reminder("empty_answer_reminder", EMPTY_ANSWER_REMINDER)])
     why = ""
     for attempt in range(1 + EMPTY_ANSWER_REPEATS):
@@ -148,7 +148,8 @@ async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandle
             return result
         if (failure := _refusal(message)) is not None:
             return failure
-        why = _why_empty(message)
+        if attempt and (why := _why_empty(message)):
+            break
     return Failure(ErrorKind.EMPTY_ANSWER, why)
 
 

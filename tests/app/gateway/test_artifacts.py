@@ -61,6 +61,13 @@ async def test_no_path_leads_out_and_no_answer_names_the_host(site: FilesApp, ou
     assert answer.json()["detail"] and str(site.paths.base_dir) not in answer.text
 
 
+@pytest.mark.parametrize("thread_id", ["artifacts", "threads", "runs", "search", "api"])
+async def test_threads_may_be_called_like_parts_of_an_address(site: FilesApp, thread_id: str):
+    (await site.thread(thread_id) / "outputs" / "artifacts").write_text("kept")
+    found = await site.client.get(f"/api/threads/{thread_id}/artifacts/mnt/user-data/outputs/artifacts")
+    assert (found.status_code, found.text) == (200, "kept")
+
+
 async def test_links_lead_only_where_the_sandbox_itself_could_go(site: FilesApp, outputs: Path):
     (site.paths.base_dir / "secret").write_text("secret")
     (outputs.parent / "workspace" / "plan.txt").write_text("plan")

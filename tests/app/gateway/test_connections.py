@@ -122,6 +122,22 @@ def test_lines_are_counted_in_the_first_packet_and_in_trailers(process: Process,
             assert read(connection).split(b" ")[1] == status
 
 
+def test_two_host_headers_are_refused(process: Process) -> None:
+    for second in (b"host: localhost", b"HOST: evil.example"):
+        with process.connect() as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + second + b"\r\n\r\n")
+            assert read(connection).split(b" ")[1] == b"400"
+
+
+@pytest.mark.parametrize("method", [b"TRACE", b"CONNECT"])
+def test_methods_that_echo_or_tunnel_are_refused(process: Process, method: bytes) -> None:
+    for path in (b"/", b"/health", b"/api/v1/auth/setup-status", b"localhost:22"):
+        with process.connect() as connection:
+            connection.sendall(method + b" " + path + b" HTTP/1.1\r\nHost: localhost\r\nX-Secret: marked\r\n\r\n")
+            answer = connection.recv(65_536)
+            assert answer.split(b" ")[1] in (b"400", b"404", b"405") and b"marked" not in answer
+
+
 def test_bodies_in_small_chunks_are_no_headers(process: Process) -> None:
     with process.connect() as connection:
         connection.sendall(CHUNKED[: -len(b"0\r\n")] + b"1\r\nx\r\n" * 30_000 + b"0\r\n\r\n")

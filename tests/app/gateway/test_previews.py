@@ -81,6 +81,24 @@ async def test_a_page_has_no_origin_no_cookies_and_no_network(site: FilesApp, pa
         assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
 
 
+@pytest.mark.parametrize(("network", "places"), [(False, "frame-src 'self';"), (True, "frame-src 'self' https:;")])
+async def test_a_page_in_a_tab_of_its_own_stands_in_a_sandboxed_frame(
+    site: FilesApp, pages: Path, network: bool, places: str
+):
+    url = await opened(site, f"{OUT}/site/index.html", allow_network=network)
+
+    alone = await site.client.get(url, headers={"sec-fetch-dest": "document"})
+    framed = await site.client.get(f"{url}?framed", headers={"sec-fetch-dest": "iframe"})
+    missing = await site.client.get(f"{url}x", headers={"sec-fetch-dest": "document"})
+
+    assert '<iframe sandbox="allow-scripts ' in alone.text and 'src="?framed"' in alone.text
+    assert "top-navigation" not in alone.text and "same-origin" not in alone.text and "app.js" not in alone.text
+    assert places in alone.headers["content-security-policy"] and alone.headers["cache-control"] == "no-store"
+    assert alone.headers["vary"] == framed.headers["vary"] == "sec-fetch-dest"
+    assert "app.js" in framed.text and framed.headers["content-security-policy"].startswith("sandbox ")
+    assert missing.status_code == 404
+
+
 async def test_nothing_beside_the_site_is_served(site: FilesApp, pages: Path):
     (pages / "site" / "link.txt").symlink_to(pages / "secret.txt")
     (pages / "site" / "virtual.txt").symlink_to(f"{OUT}/secret.txt")

@@ -91,6 +91,7 @@ class BoundedHttp(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _in_message = False
     _in_head = False
+    _hosts = 0
     _lines = 0
     _bytes = 0
     _unparsed = 0
@@ -145,7 +146,7 @@ class BoundedHttp(HttpToolsProtocol):
         if len(self.pipeline) >= _PIPELINED:
             raise self._refused("Too many requests before the first answer.")
         self._in_message = self._in_head = True
-        self._lines = self._bytes = self._unparsed = 0
+        self._hosts = self._lines = self._bytes = self._unparsed = 0
         self._expect(HEAD_SECONDS)
         super().on_message_begin()
 
@@ -157,6 +158,9 @@ class BoundedHttp(HttpToolsProtocol):
         self._lines += 1
         self._count(len(name) + len(value) + len(": \r\n"))
         if self._in_head:
+            self._hosts += name.lower() == b"host"
+            if self._hosts > 1:  # a proxy before us may have believed the other one
+                raise self._refused("More than one Host header.")
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:

@@ -142,7 +142,7 @@ async def read_artifact(
 
     Pages and other files that could run scripts always come as a download; see previews for how to look at a site.
     """
-    path = raw_path_after(request, "/artifacts/", path)
+    path = raw_path_after(request, f"/threads/{thread_id}/artifacts/", path)
     if version is None:
         content = await artifacts.open(principal, thread_id, path)
     else:
@@ -185,7 +185,7 @@ async def edit_artifact(
     """Replaces an existing file with the body, in one step."""
     if not if_match:
         raise PreconditionRequiredError("Send the ETag of the text you edited as If-Match.")
-    path = raw_path_after(request, "/artifacts/", path)
+    path = raw_path_after(request, f"/threads/{thread_id}/artifacts/", path)
     content = await artifacts.write(principal, thread_id, path, await _text(request), etag=if_match.strip())
     content.close()
     response.headers["etag"] = content.etag

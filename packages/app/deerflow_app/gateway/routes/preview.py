@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import RedirectResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 
 from deerflow.files.content import media_type
 from deerflow.files.previews import PreviewService
@@ -26,7 +26,8 @@ CurrentPreviews = Annotated[PreviewService, Depends(preview_service)]
 
 _PATH = "/preview/{token}/" + FILE_PATH
 
-_SANDBOX = "sandbox allow-scripts allow-forms allow-modals allow-downloads"
+_PERMISSIONS = "allow-scripts allow-forms allow-modals allow-downloads"
+_SANDBOX = f"sandbox {_PERMISSIONS}"
 _POLICY = (
     f"{_SANDBOX}; default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; base-uri 'self'; "
     "form-action 'none'"
@@ -35,6 +36,10 @@ _NETWORK_POLICY = (
     f"{_SANDBOX} allow-popups; default-src 'self' https: wss: 'unsafe-inline' 'unsafe-eval' data: blob:; "
     "object-src 'none'; base-uri 'self'; form-action https:"
 )
+_FRAME = """<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Preview</title>
+<style>html,body,iframe{{margin:0;width:100%;height:100%;border:0;display:block}}</style>
+<iframe sandbox="{permissions}" src="?framed" title="Preview"></iframe>"""
+"""What a window or tab of its own gets: a page of the agent alone in it could lead its reader elsewhere, with what it knows."""
 _HEADERS = {
     "cache-control": "private, no-cache",
     "referrer-policy": "no-referrer",
@@ -44,6 +49,7 @@ _HEADERS = {
     "access-control-allow-origin": "*",
     "cross-origin-opener-policy": "unsafe-none",
     "x-robots-tag": "noindex",
+    "vary": "sec-fetch-dest",
 }
 
 
@@ -83,5 +89,15 @@ async def read_preview(token: str, path: str, request: Request, previews: Curren
         # Relative: what stands before us may serve us under another path. Not "x/", which "a:b/" would make a scheme.
         last = request.url.path.rsplit("/", 1)[-1]
         return RedirectResponse(f"./{last}/", 307, headers=headers)
+    if request.headers.get("sec-fetch-dest") == "document":
+        file.content.close()
+        permissions = f"{_PERMISSIONS} allow-popups" if file.network else _PERMISSIONS
+        places = "'self' https:" if file.network else "'self'"
+        headers |= {
+            "cache-control": "no-store",
+            "content-security-policy": f"default-src 'none'; style-src 'unsafe-inline'; frame-src {places}; "
+            "frame-ancestors 'none'",
+        }
+        return HTMLResponse(_FRAME.format(permissions=permissions), headers=headers)
     kind = with_charset(media_type(file.content.name, file.content.head), file.content.head)
     return file_response(request, file.content, media_type=kind, headers=headers)

@@ -100,4 +100,4 @@ async def _stream_through(direct: Sdk, cut: Sdk, encoding: str) -> None:
                 said.append(part.data[0]["content"])
     assert "".join(said) == "".join(TOKENS)
     assert ids == sorted(set(ids))
-    assert part.event == "end" and part.data == {"status": "success"}
+    assert part.event == "end" and part.data == {"status": "success", "stop_reason": "end_turn"}

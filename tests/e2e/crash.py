@@ -149,7 +149,7 @@ def main() -> None:
 def _report(name: str, options: argparse.Namespace) -> int:
     began = time.monotonic()
     root = Path(tempfile.mkdtemp(prefix=f"crash-{name}-"))
-    with _database(name) as url:
+    with database(name) as url:
         found, made = ordeal(root, url, kills=options.points, seed=options.seed, at_once=options.at_once)
     print(f"{name}: {made.kills.total()} kills {dict(made.kills)} in {time.monotonic() - began:.0f} s; {found}")
     if left := made.left_behind():
@@ -162,7 +162,7 @@ def _report(name: str, options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _database(name: str) -> Iterator[str | None]:
+def database(name: str) -> Iterator[str | None]:
     if name == "embedded":
         yield None
         return

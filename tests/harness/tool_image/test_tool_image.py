@@ -83,6 +83,14 @@ def test_an_image_is_built_once_and_works_where_it_lies(tmp_path: Path, requirem
 
 
 @needs_python
+def test_an_image_is_built_where_no_cache_can_be_written(
+    tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_CACHE_DIR", "/dev/null/cache")
+    assert ToolImage(tmp_path / "tools", requirements).build().is_dir()
+
+
+@needs_python
 def test_no_file_names_the_place_where_the_image_was_built(tmp_path: Path, requirements: Path) -> None:
     path = ToolImage(tmp_path / "tools", requirements).build()
     assert not [

@@ -220,7 +220,7 @@ class ToolImage:
         self, command: list[str], directory: Path, report: Progress, extra: Mapping[str, str] | None = None
     ) -> None:
         environment = {name: value for name, value in os.environ.items() if name not in _OTHER_ENVIRONMENTS}
-        environment |= {"UV_NO_PROGRESS": "1", "NO_COLOR": "1"} | dict(extra or {})
+        environment |= {"UV_NO_PROGRESS": "1", "NO_COLOR": "1", **_without_cache(environment)} | dict(extra or {})
         lines: list[str] = []
         with subprocess.Popen(
             command,
@@ -270,6 +270,13 @@ def _suitable(python: str) -> tuple[str, str] | None:
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     return (python, run.stdout) if version >= OLDEST else None
+
+
+def _without_cache(environ: Mapping[str, str]) -> dict[str, str]:
+    """Keeps uv from its cache where that cannot be written, as in a home that is read-only."""
+    cache = Path(environ.get("UV_CACHE_DIR") or environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute()
+    existing = next(path for path in (cache, *cache.parents) if path.exists())
+    return {} if existing.is_dir() and os.access(existing, os.W_OK) else {"UV_NO_CACHE": "1"}
 
 
 def _explained(output: str) -> str:

@@ -66,9 +66,9 @@ _REMEDIES = {
     sqlite3.SQLITE_NOTADB: "the file is no SQLite database. It was left as it is. Bring a backup back with `deerflow "
     "restore ARCHIVE`, point `database` to another file, or move this one away to begin anew.",
     sqlite3.SQLITE_READONLY: "it may not be written. Give the user that runs DeerFlow the right to write the file and its "
-    "directory.",
+    "directory, or set DEER_FLOW_HOME to another directory.",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened. Give the user that runs DeerFlow the right to read and write the "
-    "file and its directory.",
+    "file and its directory, or set DEER_FLOW_HOME to another directory.",
     sqlite3.SQLITE_BUSY: "another program keeps it locked. Close what has the file open (a database browser, a backup) and "
     "try again.",
 }

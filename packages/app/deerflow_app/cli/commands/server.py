@@ -241,7 +241,7 @@ def _prepare(image: ToolImage) -> None:
         image.build()
         typer.echo("The sandbox's Python packages are ready.")
     except ToolImageError as error:
-        typer.echo(f"{error} The agent works without Python libraries until `deerflow setup` succeeds.", err=True)
+        typer.echo(f"{error}\nThe agent works without Python libraries until `deerflow setup` succeeds.", err=True)
 
 
 async def _work(runtime: Runtime) -> None:

@@ -21,7 +21,7 @@ from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
 from deerflow.features.suggestions import SuggestionService
 from deerflow.features.titles import TITLE, TitleJob
-from deerflow.features.webhooks import WEBHOOK, WebhookJob
+from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
 from deerflow.files.versions import record_run
 from deerflow.harness import Harness
 from deerflow.identity import Principal
@@ -134,6 +134,7 @@ class Runtime:
             queue=self._queue,
             observer=observer,
         )
+        webhooks = WebhookPolicy(config.runs.webhook_allow_nets)
         self.runs = RunService(
             database=self.database,
             runs=run_store,
@@ -144,6 +145,7 @@ class Runtime:
             executor=self.executor,
             uploads_dir=lambda user_id, thread_id: paths.uploads(thread_id, user_id),
             graph=self.workshop.reader,
+            webhooks=webhooks,
             observer=observer,
         )
         self.jobs = JobWorker(
@@ -152,13 +154,13 @@ class Runtime:
                 TITLE: TitleJob(
                     self.database, self.workshop.harness.models, config_source.acurrent, self._title_changed
                 ),
-                WEBHOOK: WebhookJob(self._described, allow_nets=config.runs.webhook_allow_nets),
+                WEBHOOK: WebhookJob(self._described, webhooks),
                 CRON: lambda job: self._scheduler.fire(job),
                 DELETE_THREAD: self._delete_thread,
             },
         )
         self._scheduler = Scheduler(self.database, self._start_cron_run, self.jobs.ring)
-        self.crons = CronService(self.database, self.assistants, self._scheduler.wake)
+        self.crons = CronService(self.database, self.assistants, self._scheduler.wake, webhooks=webhooks)
         self.retention = Retention(self.database, self.threads, paths)
         self._run_store = run_store
         self._max_concurrent = config.runs.max_concurrent

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from ipaddress import ip_address
 from typing import Any
 
 import orjson
 import pytest
 
 from deerflow.errors import InvalidRequestError, NotFoundError
-from deerflow.features.webhooks import WEBHOOK, WebhookJob, check_webhook_url, enqueue_webhook
+from deerflow.features import webhooks
+from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy, enqueue_webhook
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
@@ -17,6 +19,7 @@ from deerflow.tasks.job_rows import Job
 from deerflow.tasks.worker import HopelessError
 
 ALICE = Principal("alice")
+LOCAL = WebhookPolicy(("127.0.0.0/8", "::1/128"))
 
 
 class Receiver:
@@ -61,7 +64,7 @@ def job(url: str, *, user_id: str = "alice", run_id: str = "r1") -> Job:
 
 
 async def test_the_run_is_told_to_the_address_that_was_given(receiver: Receiver) -> None:
-    await WebhookJob(describe, allow_nets=("127.0.0.0/8", "::1/128"))(job(receiver.url))
+    await WebhookJob(describe, LOCAL)(job(receiver.url))
     (headers,), (body,) = receiver.headers, receiver.bodies
     assert headers["line"] == "POST /hook?x=1 HTTP/1.1"
     assert headers["host"].startswith("localhost:") and headers["idempotency-key"] == "r1"
@@ -72,7 +75,7 @@ async def test_the_run_is_told_to_the_address_that_was_given(receiver: Receiver)
 async def test_a_service_that_is_busy_is_told_again(receiver: Receiver, status: int) -> None:
     receiver.status = status
     with pytest.raises(OSError, match=str(status)):
-        await WebhookJob(describe, allow_nets=("127.0.0.0/8", "::1/128"))(job(receiver.url))
+        await WebhookJob(describe, LOCAL)(job(receiver.url))
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 410])
@@ -81,7 +84,7 @@ async def test_a_service_that_refuses_is_left_alone_and_redirects_are_not_follow
 ) -> None:
     receiver.status = status
     with pytest.raises(HopelessError, match=str(status)):
-        await WebhookJob(describe, allow_nets=("127.0.0.0/8", "::1/128"))(job(receiver.url))
+        await WebhookJob(describe, LOCAL)(job(receiver.url))
     assert len(receiver.bodies) == 1
 
 
@@ -100,7 +103,7 @@ async def test_no_private_address_is_called(receiver: Receiver, monkeypatch: pyt
         "10.1.2.3",
     ):
         with pytest.raises(HopelessError, match="private"):
-            await WebhookJob(describe)(job(f"http://{host}:{port}/"))
+            await WebhookJob(describe, WebhookPolicy())(job(f"http://{host}:{port}/"))
     assert receiver.bodies == []
 
 
@@ -110,7 +113,7 @@ async def test_one_private_address_of_a_name_is_enough_to_refuse_it(monkeypatch:
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", lookup)
     with pytest.raises(HopelessError, match="private"):
-        await WebhookJob(describe)(job("http://rebinding.example/"))
+        await WebhookJob(describe, WebhookPolicy())(job("http://rebinding.example/"))
 
 
 async def test_a_service_that_is_not_there_is_tried_again() -> None:
@@ -119,12 +122,12 @@ async def test_a_service_that_is_not_there_is_tried_again() -> None:
     server.close()
     await server.wait_closed()
     with pytest.raises(Exception) as caught:
-        await WebhookJob(describe, allow_nets=("127.0.0.0/8",))(job(f"http://127.0.0.1:{port}/"))
+        await WebhookJob(describe, LOCAL)(job(f"http://127.0.0.1:{port}/"))
     assert not isinstance(caught.value, HopelessError)
 
 
 async def test_a_run_that_is_gone_or_of_someone_else_is_told_to_nobody(receiver: Receiver) -> None:
-    hook = WebhookJob(describe, allow_nets=("127.0.0.0/8",))
+    hook = WebhookJob(describe, LOCAL)
     for lost in (job(receiver.url, run_id="r2"), job(receiver.url, user_id="bob")):
         with pytest.raises(HopelessError):
             await hook(lost)
@@ -133,16 +136,65 @@ async def test_a_run_that_is_gone_or_of_someone_else_is_told_to_nobody(receiver:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "/relative", "ftp://example.org/", "file:///etc/passwd", "http://", "http://u:p@example.org/", "http://\0/"],
+    [
+        "",
+        "/relative",
+        "ftp://example.org/",
+        "file:///etc/passwd",
+        "http://",
+        "http://u:p@example.org/",
+        "http://\0/",
+        "http://localhost/",
+        "http://x.localhost/",
+        "http://127.0.0.1/",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0/",
+        "http://169.254.169.254/",
+        "http://10.1.2.3/",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://example.org:22/",
+        "https://93.184.216.34:6379/",
+    ],
 )
 def test_an_address_that_cannot_be_called_is_refused_when_the_run_is_made(url: str) -> None:
     with pytest.raises(InvalidRequestError, match="webhook"):
-        check_webhook_url(url)
+        WebhookPolicy().check(url)
+
+
+def test_networks_that_the_operator_lists_may_be_called_on_any_port() -> None:
+    for url in ("http://127.0.0.1:8080/", "http://localhost:3000/", "http://inside.example:9000/"):
+        assert str(LOCAL.check(url)) == url
+    with pytest.raises(InvalidRequestError, match="private"):
+        LOCAL.check("http://10.0.0.1/")
+    with pytest.raises(InvalidRequestError, match="Port 22"):
+        LOCAL.check("http://93.184.216.34:22/")
+
+
+async def test_a_port_is_looked_at_again_with_the_addresses_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lookup(host: str, port: int, **options: Any) -> list[Any]:
+        return [(0, 0, 0, "", ("93.184.216.34", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", lookup)
+    with pytest.raises(HopelessError, match="Port 6379"):
+        await WebhookJob(describe, LOCAL)(job("http://outside.example:6379/"))
+
+
+def test_an_address_of_this_machine_is_known() -> None:
+    assert webhooks._is_ourselves(ip_address("127.0.0.1"))
+    assert not webhooks._is_ourselves(ip_address("192.0.2.1"))
 
 
 def test_an_ordinary_address_is_taken() -> None:
-    for url in ("https://example.org/hook?a=b", "http://bücher.example:8080/", "http://[2606:4700::1]/"):
-        assert check_webhook_url(url) == url
+    for url in (
+        "https://example.org/hook?a=b",
+        "http://bücher.example:80/",
+        "http://[2606:4700::1]/",
+        "http://4chan.org/",
+    ):
+        assert WebhookPolicy().check(url) == url
 
 
 async def test_a_webhook_is_asked_for_once_a_run() -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from deerflow.errors import InvalidRequestError
 from deerflow.features.assistants import AssistantService
-from deerflow.features.webhooks import check_webhook_url
+from deerflow.features.webhooks import WebhookPolicy
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.database import Database
@@ -83,8 +83,10 @@ class CronService:
         wake: Callable[[], None],
         *,
         clock: Callable[[], datetime] = utc_now,
+        webhooks: WebhookPolicy = WebhookPolicy(),
     ) -> None:
         self._crons = CronRepository(database)
+        self._webhooks = webhooks
         self._assistants = assistants
         self._wake = wake
         self._clock = clock
@@ -100,7 +102,7 @@ class CronService:
             raise InvalidRequestError(f"{unfit[0]} is not for crons; see schedule and on_run_completed.")
         assistant = await self._assistants.resolve(principal, request.assistant_id)
         payload = storable(request.model_dump(mode="json", exclude_unset=True, exclude=_OF_CRON))
-        _check_run(payload)
+        self._check_run(payload)
         now = self._clock()
         first = await _next(request.schedule, request.timezone, request.end_time, now)
         cron = Cron(
@@ -134,7 +136,7 @@ class CronService:
         own = {k: v for k, v in given.items() if k in _OF_CRON and (v is not None or k in ("end_time", "timezone"))}
         run = changes.model_dump(mode="json", exclude_unset=True, exclude=_OF_CRON)
         new: dict[str, Any] = {**own, "payload": {**cron.payload, **storable(run)}, "updated_at": self._clock()}
-        _check_run(new["payload"])
+        self._check_run(new["payload"])
         if "metadata" in new:
             new["metadata"] = storable(new["metadata"])
         if own.keys() & {"schedule", "timezone", "end_time", "enabled"}:
@@ -168,6 +170,14 @@ class CronService:
         except ValueError as error:
             raise InvalidRequestError(str(error)) from error
 
+    def _check_run(self, payload: Mapping[str, Any]) -> None:
+        try:
+            request = RunRequest.model_validate(payload)
+        except ValidationError as error:
+            raise InvalidRequestError("; ".join(found["msg"] for found in error.errors())) from error
+        if request.webhook is not None:
+            self._webhooks.check(request.webhook)
+
 
 def cron_json(cron: Cron) -> dict[str, Any]:
     """As clients of the LangGraph API read it."""
@@ -190,12 +200,3 @@ async def _next(schedule: str, timezone: str | None, end_time: datetime | None, 
     """The next time before the end. On a thread: time zones are files."""
     due = await asyncio.to_thread(next_due, schedule, timezone, after)
     return None if end_time is not None and due > end_time else due
-
-
-def _check_run(payload: Mapping[str, Any]) -> None:
-    try:
-        request = RunRequest.model_validate(payload)
-    except ValidationError as error:
-        raise InvalidRequestError("; ".join(found["msg"] for found in error.errors())) from error
-    if request.webhook is not None:
-        check_webhook_url(request.webhook)

@@ -15,7 +15,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from deerflow.agents.run_options import run_options
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
-from deerflow.features.webhooks import check_webhook_url
+from deerflow.features.webhooks import WebhookPolicy
 from deerflow.identity import Principal
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import enqueue_follow_up
@@ -57,6 +57,7 @@ class RunService:
         executor: Executor,
         uploads_dir: Callable[[str, str], Path],
         graph: Callable[[], Awaitable[Agent]],
+        webhooks: WebhookPolicy = WebhookPolicy(),
         observer: RunObserver | None = None,
     ) -> None:
         self._database = database
@@ -68,6 +69,7 @@ class RunService:
         self._executor = executor
         self._uploads_dir = uploads_dir
         self._graph = graph
+        self._webhooks = webhooks
         self._observer = observer or RunObserver()
 
     async def start(self, principal: Principal, request: RunRequest, *, thread_id: str | None = None) -> Run:
@@ -83,7 +85,7 @@ class RunService:
         """
         check_ids(request, thread_id)
         if request.webhook is not None:
-            check_webhook_url(request.webhook)
+            self._webhooks.check(request.webhook)
         request, agent_name = await self._resolved(principal, request)
         options = run_options(request.configurable(), agent_name=agent_name)
         if isinstance(request.input, dict):

@@ -75,8 +75,8 @@ async def test_a_dangerous_command_is_not_executed_and_the_model_learns_why(runn
 async def test_a_doubtful_command_is_executed_with_a_warning_behind_its_output(runner) -> None:
     result = await runner.call("bash", command="pip install requests")
     assert executed == ["pip install requests"]
-    assert result.content.startswith("output\n\n")
-    assert "pip install requests" in result.content
+    assert result.content == "output"
+    assert "pip install requests" in result.additional_kwargs["note"]
     assert result.status == "success"
 
 
@@ -158,4 +158,4 @@ async def test_a_warning_keeps_everything_else_of_the_result(runner) -> None:
     result = await runner.call("bash", tools=(rich,), command="sudo ls")
     assert (result.id, result.artifact) == ("own-id", {"a": 1})
     assert result.content[0] == {"type": "text", "text": "out"}
-    assert "sudo ls" in result.content[1]["text"]
+    assert len(result.content) == 1 and "sudo ls" in result.additional_kwargs["note"]

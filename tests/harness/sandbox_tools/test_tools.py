@@ -331,7 +331,7 @@ async def test_arguments_are_taken_by_their_usual_other_names(tools: Tools):
     await tools("write_file", file_path=f"{W}/n", content="".join(f"{n}\n" for n in range(1, 11)))
     assert (await tools("read_file", file_path=f"{W}/n", offset=3, limit=2)) == "3\n4\n"
     assert await tools("str_replace", file_path=f"{W}/n", old_string="10", new_string="ten") == "OK"
-    assert "ten" in await tools("bash", cmd="tail -1 n")
+    assert "ten" in await tools("bash", command="tail -1 n")
     assert "showing first 1" in await tools("grep", pattern=".", path=W, head_limit=1)
 
 

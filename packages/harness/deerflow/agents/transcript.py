@@ -43,16 +43,17 @@ class Transcript:
 class MessageMemo:
     """Remembers what a pure function made of each message, so that a compile step costs only what is new."""
 
-    def __init__(self, render: Callable[[AnyMessage], AnyMessage], size: int = 4096) -> None:
+    def __init__(self, render: Callable[..., AnyMessage], size: int = 4096) -> None:
         self._render = render
         self._size = size
         self._rendered: OrderedDict[int, tuple[AnyMessage, AnyMessage]] = OrderedDict()
 
-    def __call__(self, message: AnyMessage) -> AnyMessage:
+    def __call__(self, message: AnyMessage, *facts: str) -> AnyMessage:
+        """``facts`` are the same for all messages of a thread."""
         known = self._rendered.get(id(message))
         if known is not None and known[0] is message:
             return known[1]
-        rendered = self._render(message)
+        rendered = self._render(message, *facts)
         self._rendered[id(message)] = (message, rendered)
         if len(self._rendered) > self._size:
             self._rendered.popitem(last=False)

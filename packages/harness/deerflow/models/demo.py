@@ -127,7 +127,7 @@ class _Turn:
         start = people[-1] if people else 0
         request = messages[start].text if people else ""
         # The product puts facts such as uploads before what the person wrote.
-        self.request = re.sub(r"<(uploaded_files|system_reminder|current_date|memory)\b.*?</\1>", "", request[:MAX_REQUEST], flags=re.DOTALL).strip()  # fmt: skip
+        self.request = re.sub(r"<(system-\w+|uploaded_files|system_reminder|current_date|memory)\b.*?</\1>", "", request[:MAX_REQUEST], flags=re.DOTALL).strip()  # fmt: skip
         self.is_first = not any(isinstance(message, AIMessage) for message in messages[:start])
         earlier = [name for index in people[:-1] for name in _uploads(messages[index])]
         attached = _uploads(messages[start]) if people else []

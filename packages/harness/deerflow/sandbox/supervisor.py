@@ -243,7 +243,7 @@ class Job:
     def keep(self, data: bytes) -> bytes:
         """Count ``data``; return what belongs to the head, keep the end of the rest."""
         if self.keep_path is not None:
-            self.keep_whole(data)
+            self.keep_whole(self.keep_path, data)
         self.total += len(data)
         head, rest = data[: self.head_left], data[self.head_left :]
         self.head_left -= len(head)
@@ -254,17 +254,15 @@ class Job:
             self.dropped += excess
         return head
 
-    def keep_whole(self, data: bytes) -> None:
+    def keep_whole(self, path: str, data: bytes) -> None:
         """All of a long output to a file, from where a short one would have ended."""
         try:
             if self.kept is None:
                 self.early += data
                 if len(self.early) <= self.keep_after:
                     return
-                os.makedirs(os.path.dirname(self.keep_path), exist_ok=True)
-                self.kept = os.open(
-                    self.keep_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644
-                )
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                self.kept = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
                 data, self.early = bytes(self.early), bytearray()
             view = memoryview(data)
             while view:

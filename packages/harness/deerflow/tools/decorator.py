@@ -27,7 +27,6 @@ ALIASES = {
     "offset": "start_line",
     "old_string": "old_str",
     "new_string": "new_str",
-    "cmd": "command",
     "head_limit": "max_results",
     "include": "glob",
 }

@@ -17,9 +17,10 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
+from deerflow.agents.marks import marked, thread_mark
 from deerflow.agents.middlewares.model_result import ModelResult, messages_of, with_messages
 from deerflow.agents.thread_state import ThreadState
-from deerflow.agents.transcript import Transcript
+from deerflow.agents.transcript import MessageMemo, Transcript
 from deerflow.blocking import off_loop, run_blocking
 from deerflow.context import RunContext
 
@@ -60,6 +61,7 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
     def __init__(self, middlewares: Sequence[Middleware]) -> None:
         super().__init__()
         self.middlewares = tuple(middlewares)
+        self._mark = MessageMemo(marked)
         self.tools = [tool for middleware in middlewares for tool in getattr(middleware, "tools", ())]
         self._compilers = [m.compile for m in middlewares if type(m).compile is not Middleware.compile]
         self._arrivals = [m.arrivals for m in middlewares if type(m).arrivals is not Middleware.arrivals]
@@ -85,8 +87,18 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
         arrived = [message for arrivals in self._arrivals for message in await arrivals(request)]
         if arrived:
             request = request.override(messages=[*request.messages, *arrived])
-        result = await _nest(self._around_model, handler)(self.compiled(request) if self._compilers else request)
+        result = await _nest(self._around_model, self._with_marks(handler))(
+            self.compiled(request) if self._compilers else request
+        )
         return with_messages(result, [*arrived, *messages_of(result)]) if arrived else result
+
+    def _with_marks(self, handler: ModelHandler) -> ModelHandler:
+        async def ask(request: ModelRequest[RunContext]) -> ModelResult:
+            mark = thread_mark(request.messages)
+            messages = [self._mark(message, mark) for message in request.messages]
+            return await handler(request.override(messages=messages))
+
+        return ask
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         return await _nest(self._around_tool, handler)(request)

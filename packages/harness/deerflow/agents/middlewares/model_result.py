@@ -125,7 +125,7 @@ def is_error(message: BaseMessage) -> bool:
 
 def reminder(name: str, text: str) -> HumanMessage:
     """A note to the model that is true for one request only."""
-    return HumanMessage(content=f"<system_reminder>\n{text}\n</system_reminder>", name=name)
+    return HumanMessage(content=text, name=name)
 
 
 def continued(request: ModelRequest[RunContext], *messages: BaseMessage) -> ModelRequest[RunContext]:

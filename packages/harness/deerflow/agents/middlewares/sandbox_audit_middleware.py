@@ -10,9 +10,10 @@ from typing import Any
 
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
+from deerflow.agents.marks import NOTE
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
 from deerflow.agents.middlewares.shell_advice import Verdict, judge
-from deerflow.agents.middlewares.tool_results import error_result, tool_messages, with_replaced, with_text
+from deerflow.agents.middlewares.tool_results import error_result, tool_messages, with_replaced
 
 audit = logging.getLogger("deerflow.audit")
 
@@ -28,9 +29,10 @@ class SandboxAuditMiddleware(Middleware):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         name, args = request.tool_call["name"], request.tool_call["args"]
+        path = str(args.get("path") or args.get("file_path") or args.get("filepath") or "")
         if name in ("write_file", "str_replace"):
-            size = len(str(args.get("content", args.get("new_str", "")) or ""))
-            return await _recorded(request, handler, path=str(args.get("path", "")), size=size, verdict="pass")
+            size = len(str(args.get("content") or args.get("new_str") or args.get("new_string") or ""))
+            return await _recorded(request, handler, path=path, size=size, verdict="pass")
         if name != "bash" or "command" not in args:  # without a command the tool itself says what it wants
             return await handler(request)
         # Off the loop: a long command may take a tenth of a second.
@@ -45,9 +47,14 @@ class SandboxAuditMiddleware(Middleware):
             _record(request, facts, "error")
             return error_result(request.tool_call, text)
         shown = command if len(command) <= SHOWN_COMMAND else command[:SHOWN_COMMAND] + "..."
-        warning = f"⚠️ Warning: `{shown}` was run, but note: {finding.reason}."
+        warning = f"The command `{shown}` was run, but note: {finding.reason}."
         result = await _recorded(request, handler, **facts)
-        return with_replaced(result, lambda message: with_text(message, warning))
+        return with_replaced(
+            result,
+            lambda message: message.model_copy(
+                update={"additional_kwargs": {**message.additional_kwargs, NOTE: warning}}
+            ),
+        )
 
 
 async def _recorded(request: ToolCallRequest, handler: ToolHandler, **facts: Any) -> ToolResult:

@@ -35,15 +35,6 @@ def with_replaced(result: ToolResult, replacement: Callable[[ToolMessage], ToolM
     return replace(result, update=update)
 
 
-def with_text(message: ToolMessage, text: str) -> ToolMessage:
-    """The message with ``text`` behind its content; id, artifact and status stay."""
-    if isinstance(message.content, str):
-        content: str | list[Any] = f"{message.content}\n\n{text}" if message.content else text
-    else:
-        content = [*message.content, {"type": "text", "text": text}]
-    return message.model_copy(update={"content": content})
-
-
 def error_result(call: dict[str, Any] | Any, text: str, **kwargs: Any) -> ToolMessage:
     """An error as the result of a call."""
     return ToolMessage(

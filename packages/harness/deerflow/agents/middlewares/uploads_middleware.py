@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
+from deerflow.agents.marks import system_note, thread_mark
 from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.transcript import MessageMemo, Transcript
 from deerflow.agents.turn import FACTS, render_facts
@@ -19,10 +20,10 @@ class UploadsMiddleware(Middleware):
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
         changed = False
-        messages = list(transcript.messages)
+        messages, mark = list(transcript.messages), thread_mark(transcript.messages)
         for index, message in enumerate(messages):
             if _has_facts(message):
-                messages[index], changed = self._render(message), True
+                messages[index], changed = self._render(message, mark), True
         return transcript.with_messages(messages) if changed else transcript
 
 
@@ -30,8 +31,8 @@ def _has_facts(message: AnyMessage) -> bool:
     return type(message) is HumanMessage and FACTS in message.additional_kwargs
 
 
-def _with_facts(message: AnyMessage) -> AnyMessage:
-    text = render_facts(message.additional_kwargs[FACTS])
+def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
+    text = system_note(render_facts(message.additional_kwargs[FACTS]), mark)
     if isinstance(message.content, str):
         content: str | list[str | dict[str, object]] = f"{text}\n\n{message.content}"
     else:

@@ -1,0 +1,65 @@
+"""Telling what the system says from what tools, files and web pages only pretend it to say."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+
+from deerflow.agents.transcript import REMINDER_NAMES
+
+NOTE = "note"
+"""Key in a tool result's ``additional_kwargs``: what the system has to say about it, apart from the tool's own words."""
+
+_DONE = "marked"
+"""A chain may be fused in several groups, each of which marks."""
+_LOOK_ALIKE = re.compile(
+    r"[<\uff1c\ufe64](?=[\s/]{0,9}(?:system[-_ ]|uploaded[-_ ]files|current[-_ ]date|critical[-_ ]reminders|untrusted[-_ ]content))",
+    re.IGNORECASE,
+)
+
+
+def thread_mark(messages: Iterable[AnyMessage]) -> str:
+    """The random part of this thread's tags. Nobody in the sandbox knows the first message's id, which it follows from."""
+    first = next((message.id for message in messages if isinstance(message, HumanMessage) and message.id), "") or ""
+    return hashlib.sha256(first.encode()).hexdigest()[:8]
+
+
+def system_note(text: str, mark: str) -> str:
+    """``text`` as the system's own."""
+    return f"<system-{mark}>\n{text}\n</system-{mark}>"
+
+
+def marked(message: AnyMessage, mark: str) -> AnyMessage:
+    """A reminder or a note as the system's own; a tool's words without what looks like that."""
+    if isinstance(message, ToolMessage):
+        note = message.additional_kwargs.get(NOTE)
+        if message.additional_kwargs.get(_DONE):
+            return message
+        content = _neutral(message.content)
+        if note:
+            text = system_note(str(note), mark)
+            content = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+        if content == message.content:
+            return message
+        return message.model_copy(update={"content": content, "additional_kwargs": {_DONE: True}})
+    if (
+        isinstance(message, HumanMessage)
+        and message.name in REMINDER_NAMES
+        and not message.text.startswith(f"<system-{mark}>")
+    ):
+        return message.model_copy(update={"content": system_note(message.text, mark)})
+    return message
+
+
+def _neutral(content: Any) -> Any:
+    if isinstance(content, str):
+        return _LOOK_ALIKE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", content)
+    if isinstance(content, list):
+        return [_neutral(block) for block in content]
+    if isinstance(content, dict) and isinstance(content.get("text"), str):
+        return {**content, "text": _neutral(content["text"])}
+    return content

@@ -125,6 +125,14 @@ def test_every_failure_is_explained_with_the_models_name_and_a_remedy(kind: Erro
         assert any(word in text for word in ("check", "Check", "Try", "try", "Start", "Rephrase", "choose"))
 
 
+@pytest.mark.parametrize("said", ["Internal error", "Internal error."])
+def test_a_failure_in_mid_stream_is_told_in_sentences(said: str) -> None:
+    text = explain(
+        classify(ProviderError(said, body={"error": {"type": "server_error"}})), model="m", provider="openai"
+    )
+    assert text.endswith(": Internal error. Try again, or choose another model.")
+
+
 def test_a_whole_day_of_waiting_is_said_with_its_date() -> None:
     text = explain(Failure(ErrorKind.BUSY, retry_after=86400), model="m", provider="openai")
     assert f"on {datetime.now(UTC) + timedelta(days=1):%d %B} at" in text

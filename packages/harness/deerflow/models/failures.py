@@ -183,7 +183,10 @@ def explain(failure: Failure, *, model: str, provider: str) -> str:
         provider: the provider's identifier, e.g. ``openai``.
     """
     if failure.kind is ErrorKind.TRANSIENT and failure.status is None and failure.detail:
-        return f"{model} did not finish its answer, also when asked again: {failure.detail} Try again, or choose another model."
+        detail = failure.detail.rstrip(".")
+        return (
+            f"{model} did not finish its answer, also when asked again: {detail}. Try again, or choose another model."
+        )
     known = next((name for name in _PROVIDERS_WITH_KEYS if name in provider.lower()), None)
     key = f"{known.upper()}_API_KEY" if known else "the provider's key variable"
     again = ", also after several attempts. Try again in a moment"

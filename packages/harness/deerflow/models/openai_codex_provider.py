@@ -6,7 +6,6 @@ import asyncio
 import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,6 +31,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
+from deerflow.blocking import run_blocking
 from deerflow.models.codex_responses import (
     ResponseReader,
     input_items,
@@ -147,9 +147,7 @@ class CodexChatModel(BaseChatModel):
             finally:
                 await self._async_client().aclose()
 
-        # A thread of its own, since the caller's may have a running event loop.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, call()).result()
+        return run_blocking(call())
 
     async def _agenerate(
         self,

@@ -14,7 +14,7 @@ from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.options import AsJson, ConfigFile, Settings, settings_of
 
 if TYPE_CHECKING:
-    from deerflow.accounts.users import Role, User
+    from deerflow.accounts.users import Role, User, UserRepository
     from deerflow.config import Paths
     from deerflow.features.user_data import Belongings
     from deerflow.runtime import Runtime
@@ -35,9 +35,7 @@ def list_users(
     """List the accounts, the oldest first."""
 
     async def work(database: Database) -> list[User]:
-        from deerflow.accounts.users import UserRepository
-
-        return await UserRepository(database).list(limit=1_000_000)
+        return await users_of(database).list(limit=1_000_000)
 
     users = with_database(settings_of(context, config), work)
     if as_json:
@@ -67,11 +65,10 @@ def add_user(
     async def work(database: Database) -> tuple[User, str]:
         import secrets
 
-        from deerflow.accounts.users import UserRepository
         from deerflow_app.gateway.auth.accounts import check_email
         from deerflow_app.gateway.auth.passwords import Passwords, check_password
 
-        users, password = UserRepository(database), secrets.token_urlsafe(12) if given is None else given
+        users, password = users_of(database), secrets.token_urlsafe(12) if given is None else given
         address, hashed = check_email(email), await Passwords().hash(check_password(password))
         if not await users.any_admin():
             return await users.create_first_admin(address, hashed), password
@@ -94,12 +91,11 @@ def reset_password(
     async def work(database: Database) -> tuple[User, str]:
         import secrets
 
-        from deerflow.accounts.users import UserRepository
         from deerflow_app.gateway.auth.passwords import Passwords
 
         user, password = await find_user(database, email), secrets.token_urlsafe(12)
         hashed = await Passwords().hash(password)
-        return await UserRepository(database).set_password(user, hashed, needs_setup=True), password
+        return await users_of(database).set_password(user, hashed, needs_setup=True), password
 
     user, password = with_database(settings_of(context, config), work)
     path = _write_credentials(user.email, password)
@@ -116,9 +112,7 @@ def change_role(
     """Make someone an administrator, or no longer one."""
 
     async def work(database: Database) -> User:
-        from deerflow.accounts.users import UserRepository
-
-        return await UserRepository(database).set_role((await find_user(database, email)).id, _role(role))
+        return await users_of(database).set_role((await find_user(database, email)).id, _role(role))
 
     user = with_database(settings_of(context, config), work)
     typer.echo(f"{user.email} is {user.role} now.")
@@ -138,7 +132,6 @@ def delete_user(
     config: ConfigFile = None,
 ) -> None:
     """Delete an account, its sessions, API tokens and crons. Asks what is to become of its threads and files."""
-    from deerflow.accounts.users import UserRepository
     from deerflow.config import Paths
 
     settings, paths = settings_of(context, config), Paths()
@@ -152,7 +145,7 @@ def delete_user(
         delete_all(settings, paths, user)
         typer.echo(f"Deleted the account {user.email} with everything that it had.")
         return
-    with_database(settings, lambda database: UserRepository(database).delete(user.id))
+    with_database(settings, lambda database: users_of(database).delete(user.id))
     typer.echo(f"Deleted the account {user.email}.")
     if owned.threads:
         typer.echo(
@@ -202,11 +195,15 @@ def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) 
         raise Failure(str(error)) from None
 
 
-async def find_user(database: Database, email: str | None) -> User:
-    """The account with that address; without one the oldest administrator. Raises Failure."""
+def users_of(database: Database) -> UserRepository:
     from deerflow.accounts.users import UserRepository
 
-    users = UserRepository(database)
+    return UserRepository(database)
+
+
+async def find_user(database: Database, email: str | None) -> User:
+    """The account with that address; without one the oldest administrator. Raises Failure."""
+    users = users_of(database)
     if email is not None:
         if user := await users.by_email(email.strip()):
             return user
@@ -233,11 +230,10 @@ def _open(settings: Settings) -> Database:
 
 async def account_and_belongings(database: Database, paths: Paths, email: str) -> tuple[User, Belongings]:
     """Raises Failure for an unknown address and for the only administrator."""
-    from deerflow.accounts.users import UserRepository
     from deerflow.features.user_data import belongings
 
     user = await find_user(database, email)
-    others = [one for one in await UserRepository(database).list(limit=1_000_000) if one.id != user.id]
+    others = [one for one in await users_of(database).list(limit=1_000_000) if one.id != user.id]
     if user.role == "admin" and not any(one.role == "admin" for one in others):
         raise Failure(
             f"{user.email} is the only administrator.",
@@ -262,13 +258,12 @@ def delete_all(settings: Settings, paths: Paths, user: User) -> None:
 
 
 async def _delete_all(runtime: Runtime, paths: Paths, user: User) -> None:
-    from deerflow.accounts.users import UserRepository
     from deerflow.features.user_data import delete_belongings
 
     try:
         await runtime.start()
         await delete_belongings(runtime.database, runtime.threads, paths, user.id)
-        await UserRepository(runtime.database).delete(user.id)
+        await users_of(runtime.database).delete(user.id)
         # What came in between.
         await delete_belongings(runtime.database, runtime.threads, paths, user.id)
     finally:

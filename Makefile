@@ -90,6 +90,7 @@ nightly: install-dev page standalone ## Run what is slow and rarely breaks: all 
 	@$(PYTEST) -m nightly
 	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
 	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60
+	@$(BIN)/python -m tests.e2e.turmoil --kills 100
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.proxy.config.ts
 
 screenshots: install-dev page ## Photograph each page and state into frontend/screenshots

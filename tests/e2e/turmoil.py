@@ -134,7 +134,9 @@ class Turmoil:
             for run in runs.values():
                 while (status := await self._status(run)) in _ACTIVE:
                     await asyncio.sleep(0.1)
-                if status not in ("success", "interrupted", "gone"):
+                if status == "error" and "given up" in (await self._client.json(_address(run)))["error"]:
+                    self.deeds["given up"] += 1  # killed five times within one step
+                elif status not in ("success", "interrupted", "gone"):
                     self.failures.append(f"{run}: ended as {status}")
         if deed == "rollback" and await self._status(first) == "gone":
             thread.present.discard(text)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import stat
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -520,3 +521,88 @@ async def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
     await egress.start(deep / "proxy.sock")
     assert stat.S_ISSOCK((deep / "proxy.sock").stat().st_mode)
     await egress.close()
+
+
+# names behind names -------------------------------------------------------------------------------------------------
+
+
+def client_hello(name: str | None) -> bytes:
+    """What a real TLS client begins with."""
+    outgoing = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name).do_handshake()
+    return outgoing.read()
+
+
+async def resolved_here(host: str, port: int) -> list[str]:
+    return ["127.0.0.1"]
+
+
+async def through_a_tunnel(tmp_path: Path, *pieces: bytes) -> tuple[bytes, list[Decision]]:
+    """What arrives behind a tunnel to good.example, and what the proxy decided."""
+    arrived = b""
+
+    async def keep(reader: StreamReader, writer: StreamWriter) -> None:
+        nonlocal arrived
+        while data := await reader.read(65536):
+            arrived += data
+
+    async with upstream(keep) as server, started(tmp_path, local(server.port), resolve=resolved_here) as proxy:
+        reader, writer = await proxy.connect()
+        writer.write(f"CONNECT good.example:{server.port} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0.02)
+        with suppress(OSError):
+            writer.write_eof()
+            await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return arrived, proxy.decisions
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("name", ["good.example", "GOOD.example", None])
+async def test_tls_that_asks_for_the_host_of_the_tunnel_passes_however_it_is_cut(tmp_path: Path, name, size) -> None:
+    hello = client_hello(name)
+    step = size if size > 1 else len(hello) // 40
+    pieces = [hello[at : at + step] for at in range(0, len(hello), step)]
+    arrived, decisions = await through_a_tunnel(tmp_path, *pieces, b"more")
+    assert arrived == hello + b"more" and all(decision.allowed for decision in decisions)
+
+
+def in_small_records(hello: bytes) -> bytes:
+    body = hello[5:]
+    return b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part for part in (body[:9], body[9:60], body[60:]))
+
+
+@pytest.mark.parametrize("shape", [bytes, in_small_records])
+async def test_tls_that_asks_for_another_host_is_cut(tmp_path: Path, shape: Callable[[bytes], bytes]) -> None:
+    arrived, decisions = await through_a_tunnel(tmp_path, shape(client_hello("denied.example")), b"more")
+    assert arrived == b"" and not decisions[-1].allowed and "denied.example" in decisions[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("head", "passes"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: good.example:80\r\nUpgrade: websocket\r\n\r\n", True),
+        (b"GET / HTTP/1.1\r\nHost: denied.example\r\nUpgrade: websocket\r\n\r\n", False),
+        (b"\r\nget / HTTP/1.1\r\nhost: denied.example\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nHost: good.example\r\n\r\nGET / HTTP/1.1\r\nHost: denied.example\r\n\r\n", False),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", False),
+        (b"EHLO there\r\n", True),
+        (b"SSH-2.0-client\r\n", True),
+    ],
+)
+async def test_http_in_a_tunnel_may_only_upgrade_and_names_its_host(tmp_path: Path, head: bytes, passes: bool) -> None:
+    arrived, decisions = await through_a_tunnel(tmp_path, head[:5], head[5:])
+    assert arrived == (head if passes else b"") and decisions[-1].allowed is passes
+
+
+@pytest.mark.parametrize("literal", ["8.8.8.8", "134744072", "0x8.8.8.8", "8.2056", "[2001:4860:4860::8888]"])
+async def test_addresses_are_refused_where_names_are_denied(tmp_path: Path, literal: str) -> None:
+    async with started(tmp_path, Network("internet", deny=("denied.example",))) as proxy:
+        answer = await proxy.ask(f"CONNECT {literal}:443 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert status(answer) in (400, 403) and not any(decision.allowed for decision in proxy.decisions)

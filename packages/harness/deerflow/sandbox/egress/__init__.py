@@ -21,8 +21,8 @@ from pathlib import Path
 
 import h11
 
-from deerflow.sandbox.egress.policy import Address, Blocked, Decision, EgressPolicy, normal_host
-from deerflow.sandbox.egress.relay import CHUNK, MAX_HEAD, HttpPeer, Peer, relay_request, tunnel
+from deerflow.sandbox.egress.policy import Address, Blocked, Decision, EgressPolicy, is_address, normal_host
+from deerflow.sandbox.egress.relay import CHUNK, MAX_HEAD, HttpPeer, Opening, Peer, relay_request, tunnel
 from deerflow.sandbox.interface import Network, SandboxRuntimeError
 
 __all__ = ["Decision", "EgressProxy"]
@@ -149,7 +149,11 @@ class EgressProxy:
             if method == "CONNECT":
                 await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 http.http.next_event()
-                await tunnel(client, server, http.http.trailing_data[0])
+                opening = None if is_address(host) else Opening(host)
+                try:
+                    await tunnel(client, server, http.http.trailing_data[0], opening)
+                except Blocked as blocked:
+                    self._log(Decision(False, method, host, port, reason=str(blocked)))
             else:
                 await self._relay(http, request, target, authority, server)
         finally:

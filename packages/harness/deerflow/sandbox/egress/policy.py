@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from socket import inet_aton
 
 from deerflow.sandbox.interface import Network
 
@@ -65,6 +67,9 @@ class EgressPolicy:
             raise Blocked(
                 f"Port {port} is not allowed. Allowed: {_listed(sorted(self._ports))} (sandbox.network.ports)."
             )
+        literal = _literal(host)
+        if self._mode == "internet" and self._deny and literal is not None and not self.exempt(literal):
+            raise Blocked(f"{host} is an address: where sandbox.network.deny names hosts, only names can be reached.")
         if any(_matches(host, pattern) for pattern in self._deny):
             raise Blocked(f"{host} is on the deny list (sandbox.network.deny).")
         if self._mode == "allowlist" and not any(_matches(host, pattern) for pattern in self._allow):
@@ -119,6 +124,18 @@ def _unwrapped(address: Address) -> Address:
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is no name."""
+    return _literal(host) is not None
+
+
+def _literal(host: str) -> Address | None:
+    """The address that a host is, also where it is written as one number or with fewer dots."""
+    with suppress(OSError):
+        return IPv4Address(inet_aton(host))
+    return _parsed(host)
 
 
 def _parsed(address: str) -> Address | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from asyncio import StreamReader, StreamWriter, Task
 from dataclasses import dataclass
 
 import h11
+
+from deerflow.sandbox.egress.policy import Blocked, normal_host
 
 CHUNK = 1 << 16
 MAX_HEAD = 32 << 10
@@ -112,11 +115,109 @@ async def _stop(*tasks: Task[None]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def tunnel(client: Peer, server: Peer, early: bytes) -> None:
-    """Carry bytes both ways until both sides have ended; one side may end first. ``early`` came with the request."""
+class Opening:
+    """The first bytes of a tunnel: a name in them (TLS's SNI, HTTP's Host) must be the one that was asked for.
+
+    Otherwise a host that the policy forbids is reached behind an allowed one on the same servers.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._held = b""
+        self._known = False
+
+    def admit(self, data: bytes) -> bytes:
+        """What may be sent now. Raises Blocked."""
+        if self._known:
+            return data
+        self._held += data
+        if self._held[:1] == b"\x16":
+            hello = _client_hello(self._held)
+            if hello is None and len(self._held) <= CHUNK:
+                return b""
+            self._compare(server_name(hello or b""), "TLS asks for")
+        elif self._is_http():
+            if b"\r\n\r\n" not in self._held and len(self._held) <= MAX_HEAD:
+                return b""
+            self._check_head(self._held.lstrip().split(b"\r\n\r\n")[0].split(b"\r\n")[1:])
+        elif self._may_become_http():
+            return b""
+        self._known = True
+        return self._held
+
+    def _is_http(self) -> bool:
+        return re.match(rb"\s*[A-Za-z]{1,20} [^\r\n]{1,8000} HTTP/[12]", self._held) is not None
+
+    def _may_become_http(self) -> bool:
+        return (
+            len(self._held) < MAX_HEAD
+            and re.fullmatch(rb"\s*([A-Za-z]{1,20}( [\x20-\x7e]*)?)?", self._held) is not None
+        )
+
+    def _check_head(self, lines: list[bytes]) -> None:
+        headers = [(name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not any(name == b"upgrade" for name, _ in headers):
+            raise Blocked("Plain HTTP does not go through a tunnel: ask the proxy with an http:// address.")
+        self._compare(re.sub(r":\d+$", "", hosts[0].decode("latin-1")), "HTTP asks for")
+
+    def _compare(self, name: str | None, who: str) -> None:
+        if name is None:
+            return
+        try:
+            same = normal_host(name) == self._host
+        except ValueError:
+            same = False
+        if not same:
+            raise Blocked(f"{who} {name[:100]!r} in a tunnel to {self._host}.")
+
+
+def _client_hello(data: bytes) -> bytes | None:
+    """The first handshake message out of its records (RFC 8446 §5.1); None while it is not whole."""
+    message = b""
+    while len(data) >= 5 and data[0] == 0x16:
+        length = int.from_bytes(data[3:5], "big")
+        message += data[5 : 5 + length]
+        if len(data) < 5 + length:
+            return None
+        data = data[5 + length :]
+        if len(message) >= 4 and len(message) >= 4 + int.from_bytes(message[1:4], "big"):
+            return message
+    return None if len(data) < 5 or data[0] == 0x16 else message
+
+
+def server_name(hello: bytes) -> str | None:
+    """The host that a ClientHello asks for (RFC 6066 §3); None if it names none. "" if it cannot be read."""
+    try:
+        at = 4 + 2 + 32
+        at += 1 + hello[at]
+        at += 2 + int.from_bytes(hello[at : at + 2], "big")
+        at += 1 + hello[at]
+        end = at + 2 + int.from_bytes(hello[at : at + 2], "big")
+        at += 2
+        while at + 4 <= end:
+            kind, length = int.from_bytes(hello[at : at + 2], "big"), int.from_bytes(hello[at + 2 : at + 4], "big")
+            if kind == 0:
+                size = int.from_bytes(hello[at + 7 : at + 9], "big")
+                return hello[at + 9 : at + 9 + size].decode("ascii")
+            at += 4 + length
+    except (IndexError, UnicodeDecodeError):
+        return ""
+    return None if hello[:1] == b"\x01" else ""
+
+
+async def tunnel(client: Peer, server: Peer, early: bytes, opening: Opening | None = None) -> None:
+    """Carry bytes both ways until both sides have ended; one side may end first. ``early`` came with the request.
+
+    Raises:
+        Blocked: ``opening`` does not admit what the client begins with.
+    """
     clock = _Clock(asyncio.get_running_loop().time())
-    await server.send(early)
-    directions = [asyncio.create_task(_pump(client, server, clock)), asyncio.create_task(_pump(server, client, clock))]
+    await server.send(opening.admit(early) if opening and early else early)
+    directions = [
+        asyncio.create_task(_pump(client, server, clock, opening)),
+        asyncio.create_task(_pump(server, client, clock)),
+    ]
     try:
         await asyncio.gather(*directions)
     finally:
@@ -128,7 +229,7 @@ class _Clock:
     last: float
 
 
-async def _pump(source: Peer, sink: Peer, clock: _Clock) -> None:
+async def _pump(source: Peer, sink: Peer, clock: _Clock, opening: Opening | None = None) -> None:
     now = asyncio.get_running_loop().time
     while True:
         try:
@@ -141,6 +242,6 @@ async def _pump(source: Peer, sink: Peer, clock: _Clock) -> None:
         if not data:
             break
         clock.last = now()
-        await sink.send(data)
+        await sink.send(opening.admit(data) if opening else data)
     if sink.writer.can_write_eof():
         sink.writer.write_eof()

@@ -12,11 +12,13 @@ import httpx
 import pytest
 import websockets
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text
+from sqlalchemy import text
 from tests.app.gateway.conftest import Gateway, listening, settings_for
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runtime import Runtime
+from deerflow.storage.database import Database
 from deerflow_app.gateway.routes import events, run_answers
 
 LONG = Delay(0, Text(chunks=["word "] * 2000), between=0.05)
@@ -95,6 +97,25 @@ async def test_a_stream_that_only_beats_ends_as_well(
         beats = answer.aiter_lines()
         assert await anext(beats) == ": heartbeat"
         await revoke()
+        assert [line async for line in beats if line.startswith("data:")] == []
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+async def test_a_silent_stream_ends_when_another_process_ends_the_session(
+    house: Gateway, everywhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 3600)
+    client, _ = await signed_in(house)
+    user_id = (await client.get("/api/v1/auth/me")).json()["id"]
+    async with asyncio.timeout(60), client.stream("GET", "/api/events") as answer:
+        beats = answer.aiter_lines()
+        assert await anext(beats) == ": heartbeat"
+        statement = "DELETE FROM sessions WHERE user_id = :id"
+        if everywhere:
+            statement = "UPDATE users SET token_version = token_version + 1 WHERE id = :id"
+        database = Database(house.runtime.database.location)
+        await database.write(lambda connection: connection.execute(text(statement), {"id": user_id}))
+        await database.aclose()
         assert [line async for line in beats if line.startswith("data:")] == []
 
 

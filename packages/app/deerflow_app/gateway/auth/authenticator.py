@@ -18,7 +18,7 @@ from deerflow.storage.database import Database
 from deerflow_app.gateway.auth.cookies import SESSION_COOKIE, Cookies
 
 INTERNAL_HEADER = "x-deerflow-internal-token"
-CACHE_SECONDS = 5.0
+CACHE_SECONDS = 1.0
 _CAPACITY = 10_000
 T = TypeVar("T")
 

@@ -4,7 +4,8 @@ revoked, the user is gone."""
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,14 +14,12 @@ from deerflow.errors import UnauthenticatedError
 from deerflow.storage.errors import is_out_of_reach
 from deerflow_app.gateway.auth.authenticator import Authenticator
 
-RECHECK_SECONDS = 30.0
+RECHECK_SECONDS = 1.0
 POLICY_VIOLATION = 1008
 
 
 class Revocation:
-    """Stands inside of Authentication.
-
-    An answer is looked at when something of it is sent, which its heartbeats see to; so it costs short ones nothing.
+    """Stands inside of Authentication. Answers of a known length are not looked at.
 
     Args:
         seconds: between one look and the next.
@@ -32,53 +31,59 @@ class Revocation:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if "credential" not in scope.get("state", {}):
+        credential = scope.get("state", {}).get("credential")
+        if credential is None or credential.user is None:  # nobody signed in
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
-            await self._socket(scope, receive, send)
+            closed = {"type": "websocket.close", "code": POLICY_VIOLATION}
+            async with self._watched(scope, lambda: send(closed)):
+                await self._app(scope, receive, send)
         else:
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        clock = asyncio.get_running_loop().time
-        due = clock() + self._seconds
-        is_stream = is_over = False
+        is_over = False
+        sending = asyncio.Lock()
+
+        async def end() -> None:
+            nonlocal is_over
+            is_over = True
+            async with sending:
+                await send({"type": "http.response.body", "body": b""})
 
         async def checked(message: Message) -> None:
-            nonlocal due, is_stream, is_over
-            if message["type"] == "http.response.start":
-                is_stream = all(name.lower() != b"content-length" for name, _ in message["headers"])
-            elif is_stream and not is_over and clock() >= due and message.get("more_body"):
-                due = clock() + self._seconds
-                is_over = not await self._still_holds(scope)
+            if message["type"] == "http.response.start" and not _has_length(message):
+                await watching.enter_async_context(self._watched(scope, end))
+            async with sending:
                 if is_over:
-                    await send({"type": "http.response.body", "body": b""})
-            if is_over:
-                raise _RevokedError
-            await send(message)
+                    raise _RevokedError
+                await send(message)
 
-        try:
-            await self._app(scope, receive, checked)
-        except Exception:
-            if not is_over:
-                raise
+        async with AsyncExitStack() as watching:
+            try:
+                await self._app(scope, receive, checked)
+            except Exception:
+                if not is_over:
+                    raise
 
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        watching = asyncio.create_task(self._watch(scope, send))
+    @asynccontextmanager
+    async def _watched(self, scope: Scope, end: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Calls ``end`` as soon as the credential of ``scope`` holds no more."""
+
+        async def watch() -> None:
+            holds = True
+            while holds:
+                await asyncio.sleep(self._seconds)
+                holds = await self._still_holds(scope)
+            await end()
+
+        watching = asyncio.create_task(watch())
         try:
-            await self._app(scope, receive, send)
+            yield
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-
-    async def _watch(self, scope: Scope, send: Send) -> None:
-        """Closes the socket; whoever still sends is told by the server that it is closed."""
-        holds = True
-        while holds:
-            await asyncio.sleep(self._seconds)
-            holds = await self._still_holds(scope)
-        await send({"type": "websocket.close", "code": POLICY_VIOLATION})
 
     async def _still_holds(self, scope: Scope) -> bool:
         try:
@@ -89,6 +94,10 @@ class Revocation:
             if not is_out_of_reach(error):
                 raise
         return True
+
+
+def _has_length(start: Message) -> bool:
+    return any(name.lower() == b"content-length" for name, _ in start["headers"])
 
 
 class _RevokedError(OSError):

@@ -27,10 +27,12 @@ from deerflow.sandbox.interface import (
     Limits,
     Mount,
     Network,
+    Policy,
     SandboxRuntimeError,
 )
 from deerflow.sandbox.isolation.interpreter import find_interpreter
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider
+from deerflow.sandbox.isolation.none import LocalSandboxProvider
 from deerflow.sandbox.isolation.plan import LaunchRequest
 from deerflow.sandbox.process_tree import process_tree
 from deerflow.sandbox.provider import IsolatingProvider
@@ -743,3 +745,23 @@ async def test_mode_host_shares_the_network_and_says_so(sandboxes: Sandboxes, we
         f"python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{web_server}').read().decode())\""
     )
     assert (await sandbox.exec(fetch)).output == "hello from outside\n"
+
+
+@pytest.mark.parametrize("shape", ["tree", "detached"])
+async def test_too_many_processes_are_ended_where_the_kernel_does_not_limit_them(tmp_path: Path, shape: str) -> None:
+    # Bounded by itself: at most 4,095 processes that sleep.
+    grow = "for _ in range(11):\n os.fork()\n"
+    detach = "for _ in range(600):\n if os.fork() == 0:\n  os.setsid()\n  os.fork() and os._exit(0)\n  break\n"
+    code = f"import os, time\n{grow if shape == 'tree' else detach}time.sleep(50)"
+    provider = LocalSandboxProvider(tmp_path, allow_host_bash=True)
+    workspace = tmp_path / "workspace"
+    policy = Policy((Mount(workspace, WORKSPACE),), limits=Limits(processes=100))
+    try:
+        sandbox = await provider.acquire("t1", user_id="u", policy=policy)
+        assert "process-watch" in sandbox.isolation.limits
+        await sandbox.write(f"{WORKSPACE}/{shape}_bomb.py", code.encode())
+        result = await sandbox.exec(f"exec python3 {shape}_bomb.py", timeout=60)
+        assert result.killed_for == "processes"
+        assert (await sandbox.exec(f"pgrep -fc '^python3 {shape}_bomb.p[y]'")).output == "0\n"
+    finally:
+        await provider.shutdown()

@@ -74,7 +74,7 @@ class Isolation:
     network: NetworkMode
     pid: bool
     limits: frozenset[str] = frozenset()
-    """Which limits are enforced: nproc, fsize, data, memory-watch, disk-watch, cgroup-memory, cgroup-pids."""
+    """Which limits are enforced: nproc, fsize, data, memory-watch, disk-watch, process-watch, cgroup-memory, cgroup-pids."""
     warnings: tuple[str, ...] = ()
 
 
@@ -106,7 +106,7 @@ class ExecResult:
     output: str
     """stdout and stderr as they came, decoded as UTF-8 with replacement; head and tail when ``truncated``."""
     timed_out: bool = False
-    killed_for: Literal["flood", "disk", "memory", "host-clock", "cancelled"] | None = None
+    killed_for: Literal["flood", "disk", "memory", "processes", "host-clock", "cancelled"] | None = None
     truncated: bool = False
     total_bytes: int = 0
     duration_ms: float = 0.0

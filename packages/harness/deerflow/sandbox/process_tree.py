@@ -13,10 +13,10 @@ from deerflow.sandbox.supervisor import ProcessTable
 KILL_ROUNDS = 100
 
 
-def process_tree(pid: int) -> list[int]:
-    """``pid`` and everything below it, parents first."""
+def process_tree(pid: int, most: int | None = None) -> list[int]:
+    """``pid`` and everything below it, parents first; no further than ``most`` of them and one."""
     found, waiting = [], [pid]
-    while waiting:
+    while waiting and (most is None or len(found) <= most):
         current = waiting.pop()
         found.append(current)
         waiting += _children(current)

@@ -179,14 +179,15 @@ class IsolatingProvider(SandboxProvider):
             await _close_proxy(proxy, proxy_directory)
             raise
         session.on_close(partial(_close_proxy, proxy, proxy_directory))
-        watch = asyncio.create_task(self._watch(session, request.policy))
+        watch = asyncio.create_task(self._watch(session, request.policy, "nproc" not in sandbox.isolation.limits))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
         return session
 
-    async def _watch(self, session: Session, policy: Policy) -> None:
+    async def _watch(self, session: Session, policy: Policy, count_processes: bool) -> None:
         try:
-            await Watch(session, policy.limits, writable_directories(policy)).run()
+            directories = writable_directories(policy)
+            await Watch(session, policy.limits, directories, count_processes=count_processes).run()
         except SandboxRuntimeError as error:
             log.info("A sandbox ended while it was watched: %s", error)
 

@@ -31,7 +31,7 @@ HOST_CLOCK_GRACE = 5.0
 MAX_OUTPUT = 2 << 20
 MAX_STDERR = 4096
 
-KillReason = Literal["flood", "disk", "memory", "host-clock", "cancelled"]
+KillReason = Literal["flood", "disk", "memory", "processes", "host-clock", "cancelled"]
 
 log = logging.getLogger(__name__)
 

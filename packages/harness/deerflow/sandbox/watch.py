@@ -1,4 +1,5 @@
-"""What the kernel does not limit by itself is watched from the host: memory of all processes together, and disk."""
+"""What the kernel does not limit by itself is watched from the host: memory of all processes together, disk, and where
+it must be the number of processes."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deerflow.sandbox.interface import Limits
-from deerflow.sandbox.process_tree import process_tree
+from deerflow.sandbox.process_tree import kill_tree, process_tree
 from deerflow.sandbox.session import Session
 
 MEMORY_INTERVAL = 1.0
+PROCESS_INTERVAL = 0.2
+"""Between two counts, where the kernel does not limit the number of processes."""
 DISK_INTERVAL = 5.0
 GROWTH_SLACK = 1 << 20
 """A command over the limit may go on while it frees space."""
@@ -30,26 +33,37 @@ LEAST_FREE_FILES = 0.02
 class Watch:
     """Watches one session until it ends."""
 
-    def __init__(self, session: Session, limits: Limits, directories: Sequence[Path]) -> None:
+    def __init__(
+        self, session: Session, limits: Limits, directories: Sequence[Path], *, count_processes: bool = False
+    ) -> None:
         self._session = session
         self._limits = limits
         self._directories = directories
         self._used: int | None = None
         self._free: int | None = None
         self._files: int | None = None
-        self._checked = 0.0
+        self._checked = self._memory_checked = 0.0
+        self._most = limits.processes + session.idle_processes if count_processes and limits.processes else None
 
     async def run(self) -> None:
         """Loop until the session ends."""
         while self._session.alive:
             active = self._session.busy or await self._session.has_background()
-            if active and self._limits.memory_mb:
+            if active and self._most is not None:
+                await self._check_processes(self._most)
+            if active and self._limits.memory_mb and time.monotonic() - self._memory_checked >= MEMORY_INTERVAL:
+                self._memory_checked = time.monotonic()
                 await self._check_memory()
             if time.monotonic() - self._checked >= DISK_INTERVAL and (
                 active or self._session.last_used > self._checked
             ):
                 await self._check_disk(active)
-            await asyncio.sleep(MEMORY_INTERVAL)
+            await asyncio.sleep(PROCESS_INTERVAL if active and self._most is not None else MEMORY_INTERVAL)
+
+    async def _check_processes(self, most: int) -> None:
+        if len(await asyncio.to_thread(process_tree, self._session.pid, most)) > most:
+            self._session.blame("processes")
+            await asyncio.to_thread(kill_tree, self._session.pid)
 
     async def _check_memory(self) -> None:
         if await asyncio.to_thread(

@@ -115,6 +115,7 @@ _KILLED = {
     "flood": "it printed without end. Redirect its output to a file or limit it.",
     "disk": "the disk limit was reached. Remove files that are no longer needed.",
     "memory": "it used too much memory. Work on smaller pieces.",
+    "processes": "it started too many processes. Start fewer at a time.",
     "host-clock": "the sandbox did not answer in time and was restarted.",
     "cancelled": "the run was stopped.",
 }

@@ -49,6 +49,11 @@ WARNINGS = (
 )
 
 
+WATCHED_PROCESSES = (
+    "The kernel does not limit the number of processes: a command that starts too many is ended within about a second."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LandlockLauncher:
     """Starts the supervisor below a Landlock domain."""
@@ -68,7 +73,9 @@ class LandlockLauncher:
             warnings.append(f"Network mode {policy.network.mode!r} needs namespaces: commands have no network.")
         if network == "host":
             warnings.append("The sandbox shares the host's network: local services and cloud metadata are reachable.")
-        limits = {"fsize", "data", "memory-watch", "disk-watch"} | ({"nproc"} if self.own_uid else set())
+        limits = {"fsize", "data", "memory-watch", "disk-watch"} | {"nproc" if self.own_uid else "process-watch"}
+        if not self.own_uid:
+            warnings.append(WATCHED_PROCESSES)
         return Isolation("landlock", False, network, pid=False, limits=frozenset(limits), warnings=tuple(warnings))
 
     def prepare(self, request: LaunchRequest) -> Launch:

@@ -40,7 +40,7 @@ class HostLauncher:
     bash: str
 
     def isolation(self, policy: Policy) -> Isolation:
-        limits = frozenset({"fsize", "data", "memory-watch", "disk-watch"})
+        limits = frozenset({"fsize", "data", "memory-watch", "disk-watch", "process-watch"})
         return Isolation("none", real_paths=False, network="host", pid=False, limits=limits, warnings=(WARNING,))
 
     def prepare(self, request: LaunchRequest) -> Launch:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
+from deerflow.agents.middlewares.base import Middleware, ModelHandler
 from deerflow.agents.middlewares.model_result import (
     LOOP_STOP,
+    ModelResult,
     continued,
     ends_turn,
     last_ai,

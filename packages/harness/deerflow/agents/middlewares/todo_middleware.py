@@ -14,9 +14,10 @@ from langgraph.types import Command
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
+from deerflow.agents.middlewares.base import Middleware, ModelHandler
 from deerflow.agents.middlewares.model_result import (
     LOOP_STOP,
+    ModelResult,
     continued,
     ends_turn,
     is_empty,

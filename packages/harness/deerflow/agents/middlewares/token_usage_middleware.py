@@ -9,8 +9,8 @@ from typing import Any
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, emit
-from deerflow.agents.middlewares.model_result import messages_of
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
+from deerflow.agents.middlewares.model_result import ModelResult, messages_of
 from deerflow.context import RunContext
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,15 @@ from langchain_core.messages.tool import tool_call
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, ToolHandler, ToolResult
-from deerflow.agents.middlewares.model_result import cut_off, last_ai, messages_of, with_messages, with_own_ids
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler, ToolResult
+from deerflow.agents.middlewares.model_result import (
+    ModelResult,
+    cut_off,
+    last_ai,
+    messages_of,
+    with_messages,
+    with_own_ids,
+)
 from deerflow.agents.middlewares.tool_results import content_text, error_result, tool_messages, with_replaced
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written

@@ -10,7 +10,8 @@ from typing import Any
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
+from deerflow.agents.middlewares.base import Middleware, ModelHandler
+from deerflow.agents.middlewares.model_result import ModelResult
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
 from deerflow.models.reminders import is_reminder

@@ -31,7 +31,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.sqlite.utils import search_where
 
 from deerflow.storage.checkpoints import sqlite_steps as steps
-from deerflow.storage.checkpoints.base import Checkpointer, Fence
+from deerflow.storage.checkpoints.base import Checkpointer, Fence, key_of
 from deerflow.storage.checkpoints.sqlite_steps import Found, Step, Write
 from deerflow.storage.sqlite_thread import Job, SqliteThread
 from deerflow.storage.tables import CHECKPOINTS
@@ -334,7 +334,7 @@ def _condition(
 def _as_stored(config: RunnableConfig) -> RunnableConfig:
     where = config["configurable"]
     checkpoint_id = get_checkpoint_id(config)
-    return {"configurable": {**where, "checkpoint_id": steps.key_of(checkpoint_id)} if checkpoint_id else where}
+    return {"configurable": {**where, "checkpoint_id": key_of(checkpoint_id)} if checkpoint_id else where}
 
 
 def _return_free_pages(db: Connection) -> None:

@@ -102,6 +102,20 @@ test("a message while it works waits its turn, or is told at once", async ({ pag
   await expect(page.getByText("1 message waits")).toBeHidden();
 });
 
+test("Stop begins nothing: what was to follow stands in the field again", async ({ page, chat }) => {
+  await chat.say("slow 400");
+  for (const text of ["hello one", "hello two"]) {
+    await chat.field.fill(text);
+    await chat.field.press("Enter");
+    await expect(page.getByRole("listitem").filter({ hasText: text })).toBeVisible();
+  }
+  await chat.stop.click();
+  await chat.sees("Stopped. What was done stays.");
+  await chat.done();
+  await expect(chat.field).toHaveValue("hello one\n\nhello two");
+  await expect(chat.log.getByText("hello one")).toBeHidden();
+});
+
 test("a waiting message can be taken back", async ({ page, chat }) => {
   await chat.say("slow 400");
   await chat.field.fill("never mind");

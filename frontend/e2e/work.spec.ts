@@ -13,12 +13,18 @@ test("work is grouped into steps that open, and delivered files into cards", asy
     .first()
     .click();
   await chat.sees("34 %");
-  await page
-    .getByRole("button", { name: /report\.md/ })
-    .last()
-    .click();
-  await expect(page.getByRole("heading", { name: "Sales in spring" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Sales in spring" })).toBeVisible(); // a single file opens by itself
   await expect(page).toHaveURL(/panel=/);
+});
+
+test("what one opens stays where it is", async ({ page, chat }) => {
+  await chat.ask("markdown");
+  await chat.ask("write");
+  const line = page.getByRole("button", { name: /Wrote a file, edited a file/ });
+  const before = await line.boundingBox();
+  await line.click();
+  await chat.sees(/Make it precise/);
+  expect((await line.boundingBox())!.y).toBeCloseTo(before!.y, 0);
 });
 
 test("a command shows its output while it works", async ({ chat }) => {
@@ -160,15 +166,10 @@ test("without a model the demo says what it is, and delivers a file within a min
     await expect(page.getByRole("heading", { name: "No AI model is connected yet" })).toBeVisible();
     await expect(page.getByText("OPENAI_API_KEY")).toBeVisible();
     await page.getByRole("button", { name: "Show me the demo" }).click();
-    await expect(chat.field).toHaveValue("Look around the sandbox and write a short report.");
-    await chat.field.press("Enter");
-    const report = chat.log.getByRole("button", { name: "Open demo-report.md" }).last();
-    await expect(report).toBeVisible({ timeout: 60_000 });
-    await chat.done();
-    await report.click();
-    await expect(
-      page.getByRole("region", { name: "Files of this conversation" }).getByRole("heading").first(),
-    ).toBeVisible();
+    await chat.sees("Look around the sandbox and write a short report.");
+    const panel = page.getByRole("region", { name: "Files of this conversation" });
+    await expect(panel.getByRole("heading").first()).toBeVisible({ timeout: 60_000 });
+    await expect(page).toHaveURL(/demo-report\.md/);
   } finally {
     await context.close();
     await gateway.stop();

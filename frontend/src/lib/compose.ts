@@ -6,6 +6,19 @@ export function fillComposer(text: string) {
   window.dispatchEvent(new CustomEvent(FILL, { detail: text }));
 }
 
+const SAY = "deerflow:say";
+
+/** Sends `text` as the person's message. */
+export function sayInComposer(text: string) {
+  window.dispatchEvent(new CustomEvent(SAY, { detail: text }));
+}
+
+export function onSay(handler: (text: string) => void): () => void {
+  const listen = (event: Event) => handler((event as CustomEvent<string>).detail);
+  window.addEventListener(SAY, listen);
+  return () => window.removeEventListener(SAY, listen);
+}
+
 /** Moves the cursor to the message field, and leaves what is there. */
 export function focusComposer() {
   window.dispatchEvent(new CustomEvent(FILL, { detail: null }));

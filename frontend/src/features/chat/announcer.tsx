@@ -39,6 +39,6 @@ function stateOf({ phase, running, interrupts, turns }: Session): State {
   if (interrupts.length) return "decide";
   if (running) return "working";
   if (last?.runId && last.endedAt === null) return "settling";
-  if (last?.clarification && !last.clarification.answered) return "asks";
+  if (last?.clarification && last.clarification.answer === null) return "asks";
   return last?.state === "error" || last?.state === "stopped" ? last.state : "done";
 }

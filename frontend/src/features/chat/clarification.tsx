@@ -1,7 +1,8 @@
 "use client";
-import { CircleHelp, CornerDownLeft } from "lucide-react";
+import { Check, CircleHelp, CornerDownLeft } from "lucide-react";
 import { focusComposer } from "@/lib/compose";
 import { useT } from "@/i18n";
+import { cn } from "@/lib/cn";
 import { Button } from "@/ui/button";
 import { useChat } from "./chat-context";
 import { Markdown } from "@/features/markdown";
@@ -23,7 +24,7 @@ export function ClarificationCard({ asked, busy }: { asked: Clarification; busy:
   const { actions } = useChat();
   const { pending, error, run } = useAction();
   const kind = KINDS.find((one) => one === asked.kind);
-  const open = !asked.answered && !busy;
+  const open = asked.answer === null && !busy;
   return (
     <section aria-label={t("title")} className="my-2 rounded-2xl border bg-card p-4">
       <p className="mb-2 flex items-center gap-2 text-xs font-medium text-muted-foreground">
@@ -39,13 +40,18 @@ export function ClarificationCard({ asked, busy }: { asked: Clarification; busy:
               <Button
                 variant="outline"
                 disabled={!open || pending}
-                className="h-auto min-h-10 w-full justify-start py-2 text-left font-normal whitespace-normal"
+                aria-pressed={asked.answer === null ? undefined : asked.answer === option}
+                className={cn(
+                  "h-auto min-h-10 w-full justify-start py-2 text-left font-normal whitespace-normal",
+                  asked.answer === option && "border-primary bg-primary-soft disabled:opacity-100",
+                )}
                 onClick={() => run(() => actions.send(option))}
               >
                 <span aria-hidden className="w-4 shrink-0 text-xs text-muted-foreground tabular-nums">
                   {i + 1}
                 </span>
-                <span className="min-w-0 break-words">{option}</span>
+                <span className="min-w-0 flex-1 break-words">{option}</span>
+                {asked.answer === option && <Check aria-hidden className="text-primary" />}
               </Button>
             </li>
           ))}

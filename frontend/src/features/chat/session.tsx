@@ -19,7 +19,8 @@ import { openThread, threadPath } from "@/lib/route";
 import type { RunSettings } from "@/lib/run-settings";
 import { branchesOf, factsOf, interruptOf, waysFrom, type Interrupt } from "./session-views";
 import { ThreadSession, type Outgoing, type Phase } from "./thread-session";
-import { TurnCache, type Todo, type TokenUsage, type Turn } from "./turns";
+import { TurnCache, type FileRef, type Said, type Todo, type TokenUsage, type Turn } from "./turns";
+import { said, type WireMessage } from "./wire-message";
 
 export type { Interrupt } from "./session-views";
 export type { RunSettings } from "@/lib/run-settings";
@@ -29,8 +30,9 @@ export type { Outgoing } from "./thread-session";
 export interface Queued {
   runId: string;
   text: string;
-  /** It waits for the server to be reached again. */
-  unsent: boolean;
+  files: FileRef[];
+  /** `unsent`: it waits for the server to be reached again; `told`: the run on its way reads it at its next step. */
+  state: "queued" | "unsent" | "told";
 }
 
 export interface Session {
@@ -48,6 +50,8 @@ export interface Session {
   queued: readonly Queued[];
   /** The model did not answer and is asked again: why. */
   retrying: string | null;
+  /** Seconds for which the model has sent nothing, from the fifteenth on. */
+  silence: number | null;
   /** Tokens of the newest call's input, and how many the model can take. */
   context: { used: number; window: number | null } | null;
   usage: TokenUsage | null;
@@ -89,7 +93,7 @@ function useThread(threadId: string | null): Session {
   useEffect(() => {
     if (threadId === draftThreadId()) renewDraftThread(); // what was to begin has begun
   }, [threadId]);
-  const { phase, loadError, connection, thread, pending, unsent, exists } = useSyncExternalStore(
+  const { phase, loadError, connection, thread, pending, unsent, told, exists } = useSyncExternalStore(
     live.subscribe,
     live.getSnapshot,
     live.getSnapshot,
@@ -103,7 +107,7 @@ function useThread(threadId: string | null): Session {
     queryFn: () => api.runs(live.id),
     ...begin<api.Run[]>(NONE),
   });
-  const told = useQuery({
+  const records = useQuery({
     queryKey: keys.turns(live.id),
     queryFn: () => api.turns(live.id),
     ...begin<api.TurnRecord[]>(NONE),
@@ -124,7 +128,7 @@ function useThread(threadId: string | null): Session {
   }, [queries, live, exists, thread.endings]);
 
   const facts = useMemo(() => factsOf(runs.data), [runs.data]); // the cache goes by identity
-  const branches = useMemo(() => branchesOf(told.data, thread.messages), [told.data, thread.messages]);
+  const branches = useMemo(() => branchesOf(records.data, thread.messages), [records.data, thread.messages]);
   const [cache] = useState(() => new TurnCache());
   const running = thread.running || pending.length > 0;
   const turns = cache.turns(pending.length ? [...thread.messages, ...pending] : thread.messages, {
@@ -141,12 +145,12 @@ function useThread(threadId: string | null): Session {
 
   const again = async (turnId: string, text: string | null, settings: RunSettings) => {
     const turn = turns.find((one) => one.id === turnId);
-    const records = await queries.fetchQuery({
+    const fresh = await queries.fetchQuery({
       queryKey: keys.turns(live.id),
       queryFn: () => api.turns(live.id),
       staleTime: 0,
     });
-    const checkpointId = records.find((record) => record.message_id === turnId)?.checkpoint_id ?? undefined;
+    const checkpointId = fresh.find((record) => record.message_id === turnId)?.checkpoint_id ?? undefined;
     if (!turn?.question) return;
     if (!checkpointId) throw new ApiError(t("wayGone"), 404, "no_such_checkpoint");
     const message = { text: text ?? turn.question.text, files: turn.question.files };
@@ -171,9 +175,11 @@ function useThread(threadId: string | null): Session {
       ).reverse(),
       ...unsent
         .filter(({ id }) => pending.every((one) => one.id !== id))
-        .map(({ id, text }) => ({ runId: id, text, unsent: true })),
+        .map((one) => waitingOf(one, "unsent")),
+      ...told.map((one) => waitingOf(one, "told")),
     ],
     retrying: thread.retry,
+    silence: thread.silence,
     context:
       thread.contextUsed === null
         ? null
@@ -206,14 +212,14 @@ function useThread(threadId: string | null): Session {
     },
     async cancelQueued(runId) {
       if (live.withdraw(runId)) return;
-      await live.stopRun(runId);
+      await live.stopRun(runId, "rollback");
       void queries.invalidateQueries({ queryKey: keys.runs(live.id) });
     },
     edit: (turnId, text, settings) => again(turnId, text, settings),
     regenerate: (turnId, settings) => again(turnId, null, settings),
     retryTurn: (turnId, settings) => again(turnId, null, settings),
     async showBranch(turnId, index) {
-      const end = waysFrom(told.data, turnId)[index]?.end_checkpoint_id;
+      const end = waysFrom(records.data, turnId)[index]?.end_checkpoint_id;
       if (!end) throw new ApiError(t("wayGone"), 404, "no_such_checkpoint");
       await live.goTo(end);
     },
@@ -238,7 +244,18 @@ const isQueued = (run: api.Run, last: Turn | undefined) =>
 const queuedOf = (run: api.Run): Queued => ({
   runId: run.run_id,
   text: run.first_human_message ?? "",
-  unsent: false,
+  files:
+    (run.kwargs.input as { messages?: WireMessage[] } | null)?.messages?.flatMap(
+      (one) => said(one)?.files ?? [],
+    ) ?? [],
+  state: "queued",
+});
+
+const waitingOf = ({ id, text, files }: Said, state: Queued["state"]): Queued => ({
+  runId: id,
+  text,
+  files,
+  state,
 });
 
 /** One session for each thread that this page shows; that of a new conversation stays when the thread gets its address. */

@@ -30,6 +30,17 @@ describe("countWork", () => {
   });
 });
 
+it("what waits for a decision was not done, and its reason stands beside it", () => {
+  const parts = [
+    tool("1", { name: "read_file", args: { path: "/a" } }),
+    { kind: "text", id: "why", text: "The old one is in the way.", streaming: false } as const,
+    tool("2", { status: "waiting" }),
+    tool("3", { status: "waiting" }),
+  ];
+  expect(countWork(parts)).toEqual([{ work: "read", count: 1 }]);
+  expect(ids(splitRunning(parts).current)).toEqual(["why", "2", "3"]);
+});
+
 describe("hasFailed", () => {
   it.each([
     ["a tool that says so in words", { name: "read_file", result: "Error: File not found: /x" }, true],

@@ -45,11 +45,11 @@ export interface Count {
   count: number;
 }
 
-/** How often each kind of work was done, in the order of its first time. Files count once, however often they are touched. */
+/** How often each kind of work was done: calls that are over, in the order of its first time. Files count once, however often they are touched. */
 export function countWork(parts: Part[]): Count[] {
   const seen = new Map<Work, Set<string>>();
   for (const part of parts) {
-    if (part.kind !== "tool") continue;
+    if (part.kind !== "tool" || isActive(part)) continue;
     const work = workOf(part.call.name);
     const path = part.call.args["path"];
     const isFile = (work === "read" || work === "write" || work === "edit") && typeof path === "string";
@@ -106,6 +106,9 @@ export function segmentsOf(steps: Part[]): Segment[] {
 /** What is folded and what is open while the agent works: everything from the first step that is not over; the last one at least. */
 export function splitRunning(parts: Part[]): { former: Part[]; current: Part[] } {
   const first = parts.findIndex(isActive);
-  const at = first === -1 ? Math.max(0, parts.length - 1) : first;
+  let at = first === -1 ? Math.max(0, parts.length - 1) : first;
+  const [reason, call] = parts.slice(Math.max(0, at - 1));
+  // What the agent says before it asks for something is why.
+  if (reason?.kind === "text" && call?.kind === "tool" && call.call.status === "waiting") at -= 1;
   return { former: parts.slice(0, at), current: parts.slice(at) };
 }

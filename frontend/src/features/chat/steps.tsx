@@ -55,7 +55,8 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
   const id = useId();
   const summary = useSummary(parts, duration);
   const failed = countFailed(parts);
-  if (parts.length === 1 && parts[0]!.kind !== "text") return <Rows parts={parts} times={times} />;
+  if (parts.length === 1 || parts.every((part) => part.kind === "text"))
+    return <Rows parts={parts} times={times} />;
   return (
     <div>
       <button

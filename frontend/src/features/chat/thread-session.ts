@@ -31,6 +31,8 @@ export interface Snapshot {
   pending: readonly Said[];
   /** Of these, and of what is to follow the run on its way: what waits for the server to be reached again. */
   unsent: readonly Said[];
+  /** Said to the run on its way, which has not read them yet. */
+  told: readonly Said[];
   /** The thread has been there before this browser spoke to it, or does now. */
   exists: boolean;
 }
@@ -42,6 +44,7 @@ const NEW: Snapshot = {
   thread: EMPTY,
   pending: [],
   unsent: [],
+  told: [],
   exists: false,
 };
 
@@ -193,7 +196,16 @@ export class ThreadSession {
   }
 
   /** Hands a message to the run on its way. ApiError 409 `not_running`: there is none. */
-  steer = (text: string) => http.post(threadApi(this.id, "/steer"), { message: wire(uuid(), { text }) });
+  async steer(text: string) {
+    const id = uuid();
+    this.set({ told: [...this.snapshot.told, sending(id, { text })] });
+    try {
+      await http.post(threadApi(this.id, "/steer"), { message: wire(id, { text }) });
+    } catch (error) {
+      this.set({ told: without(this.snapshot.told, id) });
+      throw error;
+    }
+  }
 
   /** Answers what the thread waits for; gives the run that goes on with it. */
   async respond(interruptId: string, value: unknown, settings: RunSettings) {
@@ -214,10 +226,9 @@ export class ThreadSession {
     }
   }
 
-  async stopRun(runId: string) {
-    await http.post(threadApi(this.id, `/runs/${runId}/cancel`), undefined, {
-      query: { action: "interrupt" },
-    });
+  /** `rollback`: as if it had never been asked for. */
+  async stopRun(runId: string, action: "interrupt" | "rollback" = "interrupt") {
+    await http.post(threadApi(this.id, `/runs/${runId}/cancel`), undefined, { query: { action } });
   }
 
   /** Goes back to another way on from a message of the person. */
@@ -237,9 +248,11 @@ export class ThreadSession {
         const state = reduce(this.snapshot.thread, events);
         const heard = new Set(state.messages.map(({ id }) => id));
         const pending = this.snapshot.pending.filter(({ id }) => !heard.has(id));
+        const told = state.running ? this.snapshot.told.filter(({ id }) => !heard.has(id)) : [];
         this.set({
           thread: state,
           pending: pending.length === this.snapshot.pending.length ? this.snapshot.pending : pending,
+          told: told.length === this.snapshot.told.length ? this.snapshot.told : told,
         });
       },
       onConnection: (connection) => this.set({ connection }),

@@ -305,7 +305,7 @@ describe("turns", () => {
     );
     expect(turnsOf(state)[0]).toMatchObject({
       presented: ["/mnt/user-data/outputs/a.md"],
-      clarification: { question: "Which?", options: ["A", "B"], answered: false },
+      clarification: { question: "Which?", options: ["A", "B"], answer: null },
     });
   });
 });

@@ -32,6 +32,8 @@ export interface ThreadState {
   outputs: Readonly<Record<string, string>>;
   /** The model did not answer and is asked again. */
   retry: string | null;
+  /** Seconds for which the model has sent nothing; any other event ends that. */
+  silence: number | null;
   /** Input tokens of the newest call of the model. */
   contextUsed: number | null;
   /** Grows with each run that has ended. */
@@ -62,6 +64,7 @@ export const EMPTY: ThreadState = {
   growing: new Set(),
   outputs: {},
   retry: null,
+  silence: null,
   contextUsed: null,
   endings: 0,
   sealed: new Set(),
@@ -85,7 +88,10 @@ export function cutBefore(state: ThreadState, messageId: string): ThreadState {
 }
 
 export function reduce(state: ThreadState, events: readonly ProtocolEvent[]): ThreadState {
-  return events.reduce(afterEvent, state);
+  return events.reduce(
+    (before, event) => afterEvent(before.silence === null ? before : { ...before, silence: null }, event),
+    state,
+  );
 }
 
 function afterEvent(state: ThreadState, { method, params }: ProtocolEvent): ThreadState {
@@ -192,6 +198,7 @@ function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadS
     return { ...state, outputs: { ...state.outputs, [data.tool_call_id]: output } };
   }
   if (data.type === "llm_retry") return { ...withoutUnsaved(state), retry: String(data.message ?? "") };
+  if (data.type === "llm_waiting") return { ...state, silence: Number(data.seconds) };
   if (data.type === "token_usage") {
     const usage = data.usage as { input_tokens?: number } | undefined;
     return { ...state, contextUsed: usage?.input_tokens ?? state.contextUsed };

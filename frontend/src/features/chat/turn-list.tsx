@@ -57,7 +57,7 @@ interface Row {
 }
 
 function Rows({ session }: { session: Session }) {
-  const { turns, running, connection, retrying, interrupts } = session;
+  const { turns, running, connection, retrying, silence, interrupts } = session;
   const rows: Row[] = turns.map((turn, i) => {
     const last = i === turns.length - 1;
     const height = 140 + Math.min(1200, (turn.answer?.text.length ?? 0) / 3.2);
@@ -77,7 +77,7 @@ function Rows({ session }: { session: Session }) {
   return (
     <>
       <VirtualRows rows={rows} pieces={pieces} sent={asked?.sending ? asked.id : null} />
-      {running && <Working startedAt={startedAt} connection={connection} retrying={retrying} />}
+      {running && <Working {...{ startedAt, connection, retrying, silence }} />}
     </>
   );
 }
@@ -144,6 +144,15 @@ function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
         tabIndex={0}
         className="h-full overflow-x-hidden overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-none"
         onScroll={onScroll}
+        onClickCapture={({ target }) => {
+          // What one opens stays where it is.
+          if (!(target as Element).closest("[aria-expanded]")) return;
+          atEnd.current = false;
+          setTimeout(() => {
+            const { scrollTop, scrollHeight, clientHeight } = box.current ?? document.body;
+            atEnd.current = scrollHeight - scrollTop - clientHeight <= 64;
+          }, 300);
+        }}
       >
         <div className="relative mx-auto w-full max-w-3xl" style={{ height: virtualizer.getTotalSize() }}>
           {virtualizer.getVirtualItems().map((row) => (

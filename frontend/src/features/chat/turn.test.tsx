@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { describe, expect, it, vi } from "vitest";
 import { callWith, renderChat, sessionWith, settings, turnWith } from "./test-session";
-import { TurnView } from "./turn";
+import { TurnView, Working } from "./turn";
 import type { Part, Turn } from "./turns";
 
 const view = (turn: Turn, busy = false) => <TurnView turn={turn} last busy={busy} />;
@@ -91,7 +91,7 @@ describe("a question of the agent", () => {
     context: "Two ways",
     kind: "approach_choice",
     options: ["Red", "Blue"],
-    answered: false,
+    answer: null,
   };
 
   it("is answered with one press", async () => {
@@ -102,7 +102,7 @@ describe("a question of the agent", () => {
   });
 
   it("cannot be answered twice", () => {
-    renderChat(view(turnWith({ clarification: { ...clarification, answered: true } })));
+    renderChat(view(turnWith({ clarification: { ...clarification, answer: "Yes" } })));
     expect(screen.getByRole<HTMLButtonElement>("button", { name: "Red" }).disabled).toBe(true);
   });
 });
@@ -136,4 +136,43 @@ describe("the end of a turn", () => {
     fireEvent.click(screen.getByRole("button", { name: "Earlier version" }));
     await waitFor(() => expect(showBranch).toHaveBeenCalledExactlyOnceWith("q1", 0));
   });
+});
+
+describe("an answer that ended too early", () => {
+  it.each([
+    ["length", "The answer was cut off", "Go on", "Go on exactly where you were cut off."],
+    ["loop", "Stopped: the agent was going round in circles", "Go on anyway", "Go on, but try another way."],
+  ] as const)("says so, and goes on with one press: %s", async (stopReason, title, button, words) => {
+    const session = sessionWith();
+    renderChat(view(turnWith({ stopReason, answer: { id: "a", text: "Half", streaming: false } })), session);
+    expect(screen.getByText(title)).toBeTruthy();
+    fireEvent.click(screen.getByRole("button", { name: button }));
+    await vi.waitFor(() => expect(session.send).toHaveBeenCalledExactlyOnceWith({ text: words }, settings));
+  });
+});
+
+it("the option that was chosen is marked", () => {
+  const clarification = {
+    callId: "c",
+    question: "Which?",
+    context: "",
+    kind: "",
+    options: ["Red", "Blue"],
+    answer: "Blue",
+  };
+  renderChat(
+    view(
+      turnWith({
+        clarification,
+        steps: [{ kind: "text", id: "t", text: "Before I begin:", streaming: false }],
+      }),
+    ),
+  );
+  expect(screen.getByRole("button", { pressed: true }).textContent).toContain("Blue");
+  expect(screen.getByText("Before I begin:")).toBeTruthy();
+});
+
+it("the line below says for how long the model has been silent", () => {
+  renderChat(<Working startedAt={null} connection="live" retrying={null} silence={30} />);
+  expect(screen.getByText(/Waiting for the model, 30/)).toBeTruthy();
 });

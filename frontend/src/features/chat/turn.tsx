@@ -1,9 +1,10 @@
 "use client";
-import { memo } from "react";
+import { memo, useState } from "react";
 import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
 import { cn } from "@/lib/cn";
-import { Answer, AnswerActions, StoppedMark } from "./answer";
+import { Answer, AnswerActions, CutShort, StoppedMark } from "./answer";
+import { Markdown } from "@/features/markdown";
 import { ClarificationCard } from "./clarification";
 import { useNow } from "./clock";
 import { Question } from "./question";
@@ -21,19 +22,20 @@ interface TurnProps {
 /** A question with all that followed from it. Only the running one changes with each token. */
 export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) {
   const running = turn.state === "running";
+  const open = running || turn.state === "waiting";
   const steps = turn.clarification ? turn.steps.filter((part) => !isQuestion(part)) : turn.steps;
-  const settled = !running && turn.state !== "waiting";
+  const lead = turn.clarification && steps.at(-1)?.kind === "text" ? steps.pop() : null;
   return (
     <article className="group/turn flex flex-col gap-1 pb-6">
       {turn.question && <Question turn={turn} question={turn.question} busy={busy} />}
-      {steps.length > 0 && (
-        <Steps steps={steps} working={running && !turn.answer} duration={durationOf(turn)} />
-      )}
+      {steps.length > 0 && <Steps steps={steps} working={open && !turn.answer} duration={durationOf(turn)} />}
+      {lead?.kind === "text" && <Markdown text={lead.text} className="py-1" />}
       <Answer turn={turn} />
+      {!open && <CutShort turn={turn} last={last} busy={busy} />}
       {turn.clarification && <ClarificationCard asked={turn.clarification} busy={busy} />}
       {turn.state === "stopped" && <StoppedMark />}
       {turn.error && <RunError turn={turn} error={turn.error} busy={busy} />}
-      {settled && (turn.answer || turn.steps.length > 0) && !turn.error && (
+      {!open && (turn.answer || turn.steps.length > 0) && !turn.error && (
         <AnswerActions turn={turn} last={last} busy={busy} />
       )}
     </article>
@@ -49,18 +51,23 @@ interface WorkingProps {
   connection: "live" | "retrying";
   /** The model did not answer, and is asked again: why. */
   retrying: string | null;
+  /** Seconds for which the model has sent nothing. */
+  silence: number | null;
 }
 
 /**
  * Stands below the conversation, not in it: words that come push nothing. As high as the actions that follow, so that nothing
  * moves when the run ends.
  */
-export function Working({ startedAt, connection, retrying }: WorkingProps) {
+export function Working({ startedAt, connection, retrying, silence }: WorkingProps) {
   const t = useT("chat.steps");
   const [locale] = useLocale();
   const now = useNow(true);
   const since = startedAt ? now - Date.parse(startedAt) : 0;
-  const well = connection === "live" && !retrying;
+  const well = connection === "live" && !retrying && silence === null;
+  const [heard, setHeard] = useState({ silence, at: now });
+  if (heard.silence !== silence) setHeard({ silence, at: now });
+  const waited = silence === null ? 0 : silence * 1000 + Math.max(0, now - heard.at);
   return (
     <p className="mx-auto flex min-h-8 w-full max-w-3xl items-center gap-2.5 px-4 text-[13px] text-muted-foreground sm:px-6 pointer-coarse:min-h-10">
       <span
@@ -68,9 +75,11 @@ export function Working({ startedAt, connection, retrying }: WorkingProps) {
         className={cn("size-2 shrink-0 animate-breathe rounded-full", well ? "bg-primary" : "bg-warning")}
       />
       <span className="min-w-0 break-words">
-        {retrying ?? t(connection === "live" ? "working" : "reconnecting")}
+        {connection === "live" && silence !== null
+          ? t("silent", { time: formatDuration(Math.floor(waited / 1000) * 1000, locale) })
+          : (retrying ?? t(connection === "live" ? "working" : "reconnecting"))}
       </span>
-      {since >= 1000 && (
+      {since >= 1000 && silence === null && (
         <span className="text-xs tabular-nums">
           {formatDuration(Math.floor(since / 1000) * 1000, locale)}
         </span>

@@ -34,7 +34,8 @@ export interface Clarification {
   context: string;
   kind: string;
   options: string[];
-  answered: boolean;
+  /** What the person said then; null: nothing yet. */
+  answer: string | null;
 }
 
 export interface TokenUsage {
@@ -56,6 +57,8 @@ export interface Question {
   sending: Sending;
 }
 
+export type StopReason = "length" | "content_filter" | "loop";
+
 export interface Turn {
   /** Of the person's message; "start" for what came before the first. */
   id: string;
@@ -70,6 +73,8 @@ export interface Turn {
   runId: string | null;
   state: "running" | "done" | "stopped" | "error" | "waiting";
   error: { name: string; message: string } | null;
+  /** Why it ended before its end, if nothing failed. */
+  stopReason: StopReason | null;
   startedAt: string | null;
   endedAt: string | null;
   branch: { index: number; count: number } | null;
@@ -136,12 +141,14 @@ export class TurnCache {
     const entries = groups.map((group, i) => {
       const last = i === groups.length - 1;
       const [first] = group;
+      const next = groups[i + 1]?.[0];
       const branch = first && around.branches.get(first.id);
       const active = last && around.running;
       const waiting = last && around.waiting;
       const facts = first?.runId ? around.runs.get(first.runId) : undefined;
       const depends = [
         last,
+        next?.text,
         active,
         waiting,
         facts,
@@ -151,7 +158,7 @@ export class TurnCache {
       ];
       const known = first && this.before.get(first.id);
       if (known && sameItems(known.group, group) && sameItems(known.depends, depends)) return known;
-      return { group, depends, turn: turnOf(group, last, around) };
+      return { group, depends, turn: turnOf(group, next, last, around) };
     });
     this.before = new Map(entries.map((entry) => [entry.group[0]?.id ?? "", entry]));
     return entries.map(({ turn }) => turn);
@@ -177,8 +184,18 @@ function beginsTurn(message: Said, group: readonly Said[]): boolean {
   return message.sending !== false || !message.runId || message.runId !== run;
 }
 
-function turnOf(group: readonly Said[], last: boolean, around: Surroundings): Turn {
+/** As the server ends the answer of an agent that repeated itself. */
+const FORCED_STOP = "[FORCED STOP] The work was stopped because it repeated itself.";
+
+function stopReasonOf(loops: boolean, facts: RunFacts | undefined): StopReason | null {
+  if (loops) return "loop";
+  const reason = facts?.stopReason;
+  return reason === "length" || reason === "content_filter" ? reason : null;
+}
+
+function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, around: Surroundings): Turn {
   const first = group[0];
+  const loops = group.at(-1)?.type === "ai" && group.at(-1)!.text.endsWith(FORCED_STOP);
   const question = first?.type === "human" ? first : null;
   const runId = question?.runId ?? null;
   const facts = runId ? around.runs.get(runId) : undefined;
@@ -198,13 +215,16 @@ function turnOf(group: readonly Said[], last: boolean, around: Surroundings): Tu
     },
     steps: parts,
     answer:
-      ending?.kind === "text" ? { id: ending.id, text: ending.text, streaming: ending.streaming } : null,
+      ending?.kind === "text"
+        ? { id: ending.id, text: ending.text.replace(FORCED_STOP, "").trimEnd(), streaming: ending.streaming }
+        : null,
     presented: presentedIn(calls),
-    clarification: clarificationIn(calls, !last),
+    clarification: clarificationIn(calls, next?.text ?? null),
     usage: usageOf(group, facts),
     runId,
     state,
     error: state === "error" ? errorOf(facts) : null,
+    stopReason: state === "done" ? stopReasonOf(loops, facts) : null,
     startedAt: facts?.startedAt ?? null,
     endedAt: facts?.endedAt ?? null,
     branch: (question && around.branches.get(question.id)) ?? null,
@@ -277,7 +297,7 @@ function presentedIn(calls: readonly ToolCall[]): string[] {
   return [...new Set(paths)];
 }
 
-function clarificationIn(calls: readonly ToolCall[], answered: boolean): Clarification | null {
+function clarificationIn(calls: readonly ToolCall[], answer: string | null): Clarification | null {
   const call = calls.findLast((one) => one.name === "ask_clarification" && one.status === "done");
   if (!call) return null;
   const { question, context, clarification_type: kind, options } = call.args;
@@ -287,7 +307,7 @@ function clarificationIn(calls: readonly ToolCall[], answered: boolean): Clarifi
     context: asText(context),
     kind: asText(kind),
     options: Array.isArray(options) ? options.map(asText).filter(Boolean) : [],
-    answered,
+    answer,
   };
 }
 

@@ -28,6 +28,7 @@ const said = (id: string, text: string) => ({
   runId: null,
   state: "done" as const,
   error: null,
+  stopReason: null,
   startedAt: null,
   endedAt: null,
   branch: null,
@@ -47,6 +48,7 @@ function session(patch: Partial<Session> = {}): Session {
     interrupts: [],
     queued: [],
     retrying: null,
+    silence: null,
     context: null,
     usage: null,
     files: [],
@@ -157,7 +159,7 @@ test("what was meant for a run that ended meanwhile becomes a message of its own
 });
 
 test("a message that waits can be taken back or told at once", async () => {
-  const queued = [{ runId: "r1", text: "waiting", unsent: false }];
+  const queued = [{ runId: "r1", text: "waiting", files: [], state: "queued" as const }];
   const now = session({ running: true, queued });
   render(page(now));
   fireEvent.click(screen.getByLabelText("Do not send"));

@@ -1,7 +1,6 @@
 "use client";
 import { Paperclip } from "lucide-react";
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
-import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
@@ -36,11 +35,7 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
 
   const stop = async () => {
     setStopping(true);
-    try {
-      await session.stop();
-    } catch (error) {
-      toast.error(t("notStopped"), { description: (error as Error).message });
-    }
+    await message.stop();
     setStopping(false);
   };
   // In other fields Escape has a meaning of its own.

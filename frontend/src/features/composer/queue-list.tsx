@@ -14,12 +14,11 @@ export function QueueList() {
   const t = useT("composer");
   const { queued } = useSession();
   if (!queued.length) return null;
+  const waiting = queued.filter(({ state }) => state !== "told").length;
+  const label = waiting ? t("queued", { count: waiting }) : t("told");
   return (
-    <section
-      aria-label={t("queued", { count: queued.length })}
-      className="mx-3 animate-rise rounded-t-xl border border-b-0 bg-muted/60"
-    >
-      <p className="px-3 pt-2 text-xs text-muted-foreground">{t("queued", { count: queued.length })}</p>
+    <section aria-label={label} className="mx-3 animate-rise rounded-t-xl border border-b-0 bg-muted/60">
+      <p className="px-3 pt-2 text-xs text-muted-foreground">{label}</p>
       <ul className="max-h-40 overflow-y-auto p-1">
         {queued.map((one) => (
           <QueuedRow key={one.runId} queued={one} />
@@ -45,16 +44,19 @@ function QueuedRow({ queued }: { queued: Queued }) {
   const now = async () => {
     if (!(await steered(session, queued.text))) return;
     await session.cancelQueued(queued.runId);
-    toast.success(t("steered"));
   };
   return (
     <li className="flex items-center gap-1 rounded-lg py-0.5 pr-1 pl-2 text-sm">
       <span className="min-w-0 flex-1 truncate" title={queued.text}>
         {queued.text}
       </span>
-      {queued.unsent ? (
+      {queued.state === "unsent" && (
         <span className="shrink-0 text-xs text-warning">{t("queuedOffline")}</span>
-      ) : (
+      )}
+      {queued.state === "told" && (
+        <span className="shrink-0 text-xs text-muted-foreground">{t("queuedTold")}</span>
+      )}
+      {queued.state === "queued" && (
         <SimpleTooltip label={t("queuedNowHint")}>
           <Button
             variant="ghost"
@@ -68,15 +70,17 @@ function QueuedRow({ queued }: { queued: Queued }) {
           </Button>
         </SimpleTooltip>
       )}
-      <IconButton
-        label={t("queuedCancel")}
-        size="icon-xs"
-        className="text-muted-foreground"
-        disabled={busy}
-        onClick={() => act(() => session.cancelQueued(queued.runId))}
-      >
-        <X aria-hidden />
-      </IconButton>
+      {queued.state !== "told" && (
+        <IconButton
+          label={t("queuedCancel")}
+          size="icon-xs"
+          className="text-muted-foreground"
+          disabled={busy}
+          onClick={() => act(() => session.cancelQueued(queued.runId))}
+        >
+          <X aria-hidden />
+        </IconButton>
+      )}
     </li>
   );
 }

@@ -6,7 +6,7 @@ import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { forgetDraft, readDraft, restoreDraft, writeDraft, type Draft } from "@/lib/drafts";
 import { useDraftKeeper } from "./use-draft-keeper";
-import { onFill, placeholderIn } from "@/lib/compose";
+import { onFill, onSay, placeholderIn } from "@/lib/compose";
 import { NOT_WALKING, ownMessages, step } from "./history";
 import { filesOf, HUGE_PASTE, LIMITS, LONG_PASTE, megabytes, type Refusal } from "./limits";
 import { useRunChoice } from "@/lib/run-settings";
@@ -68,7 +68,7 @@ export function useMessage(conversation: string, isNew: boolean) {
     window.addEventListener("pagehide", keep); // it may wait for the network, and the page not wait for that
     try {
       if (how === "turn" || !session.running) await session.send(draft, choice.settings);
-      else if (await steerOrSend(session, draft, choice.settings)) toast.success(t("steered"));
+      else await steerOrSend(session, draft, choice.settings);
     } catch (error) {
       restoreDraft(conversation, draft);
       if (error instanceof ApiError && error.code === "withdrawn") return;
@@ -77,6 +77,26 @@ export function useMessage(conversation: string, isNew: boolean) {
       window.removeEventListener("pagehide", keep);
     }
   };
+
+  /** What was to follow is not begun by that: it stands in the field again. */
+  const stop = async () => {
+    try {
+      const held = session.queued.filter(({ state }) => state === "queued").toReversed();
+      for (const one of held) {
+        await session.cancelQueued(one.runId);
+        const files = one.files.flatMap(({ filename, size = 0, path }) =>
+          path ? [{ filename, size, path }] : [],
+        );
+        takeBack({ text: one.text, files });
+      }
+      await session.stop();
+    } catch (error) {
+      toast.error(t("notStopped"), { description: (error as Error).message });
+    }
+  };
+
+  const say = useEffectEvent((words: string) => void deliver("turn", words));
+  useEffect(() => onSay((words) => say(words)), []);
 
   const empty = text.trim() === "" && attachments.all.length === 0;
   const send = (how: How) => {
@@ -123,6 +143,7 @@ export function useMessage(conversation: string, isNew: boolean) {
     addFiles,
     write,
     send,
+    stop,
     say: (words: string) => void deliver("turn", words),
     change: (next: string) => {
       setText(next);

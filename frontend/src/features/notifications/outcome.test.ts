@@ -13,12 +13,13 @@ const turn = (patch: Partial<Turn>): Turn => ({
   runId: null,
   state: "done",
   error: null,
+  stopReason: null,
   startedAt: null,
   endedAt: null,
   branch: null,
   ...patch,
 });
-const asking = { callId: "c", question: "Which one?", context: "", kind: "", options: [], answered: false };
+const asking = { callId: "c", question: "Which one?", context: "", kind: "", options: [], answer: null };
 
 test("a person is called for an end, a question or a failure, but not for what they stopped", () => {
   const interrupt = { id: "i", value: null, calls: [] };

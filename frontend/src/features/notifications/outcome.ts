@@ -7,7 +7,7 @@ const BODY = 200;
 /** How the last turn came out; null: nothing to tell, since it goes on or the person stopped it. */
 export function outcomeOf(turn: Turn | undefined, interrupts: readonly Interrupt[]): Outcome | null {
   if (!turn) return null;
-  if (interrupts.length || (turn.clarification && !turn.clarification.answered)) return "waiting";
+  if (interrupts.length || (turn.clarification && turn.clarification.answer === null)) return "waiting";
   if (turn.state === "error") return "failed";
   return turn.state === "done" ? "done" : null;
 }

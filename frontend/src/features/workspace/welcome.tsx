@@ -11,6 +11,7 @@ import {
   Workflow,
 } from "lucide-react";
 import { useT } from "@/i18n";
+import { sayInComposer } from "@/lib/compose";
 import { isOnlyDemo, useModels } from "@/lib/models";
 import { Button } from "@/ui/button";
 
@@ -40,7 +41,7 @@ export function Welcome({ onPick }: WelcomeProps) {
           {t("text")}
         </p>
       </div>
-      {isDemo ? <Demo onPick={onPick} /> : <Starters onPick={onPick} />}
+      {isDemo ? <Demo /> : <Starters onPick={onPick} />}
     </div>
   );
 }
@@ -76,7 +77,7 @@ const code = (text: React.ReactNode) => (
 );
 
 /** No model is connected: says so, shows what can be seen anyway, and how to connect one. */
-function Demo({ onPick }: WelcomeProps) {
+function Demo() {
   const t = useT("chat.welcome");
   return (
     <section className="rounded-2xl border bg-card p-5">
@@ -85,7 +86,7 @@ function Demo({ onPick }: WelcomeProps) {
         {t("demoTitle")}
       </h2>
       <p className="mt-1 text-sm leading-relaxed text-muted-foreground">{t("demoText")}</p>
-      <Button className="mt-3" onClick={() => onPick(t("demoPrompt"))}>
+      <Button className="mt-3" onClick={() => sayInComposer(t("demoPrompt"))}>
         <Play aria-hidden />
         {t("demoTry")}
       </Button>

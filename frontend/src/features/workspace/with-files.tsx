@@ -1,5 +1,5 @@
 "use client";
-import type { ReactNode } from "react";
+import { useEffect, useEffectEvent, useRef, type ReactNode } from "react";
 import { Group, Panel, Separator, useDefaultLayout } from "react-resizable-panels";
 import { ArtifactPanel } from "@/features/artifacts";
 import { useSession } from "@/features/chat";
@@ -11,13 +11,30 @@ import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
 
+/** Calls `show` when a run that was watched has ended with a single delivered file. */
+function useDelivered(show: (path: string) => void) {
+  const { running, turns } = useSession();
+  const wasRunning = useRef(running);
+  const onEnd = useEffectEvent(() => {
+    const last = turns.at(-1);
+    if (last?.state === "done" && last.presented.length === 1) show(last.presented[0]!);
+  });
+  useEffect(() => {
+    if (wasRunning.current && !running) onEnd();
+    wasRunning.current = running;
+  }, [running]);
+}
+
 /** The files beside the conversation where there is room for both, else over it. */
 export function WithFiles({ children }: { children: ReactNode }) {
   const t = useT("common");
   const { threadId } = useSession();
   const panel = usePanel();
   const wide = useWideScreen();
-  const layout = useDefaultLayout({ id: "deerflow.files", storage: deviceStorage });
+  const layout = useDefaultLayout({ id: "deerflow.panel", storage: deviceStorage });
+  useDelivered((path) => {
+    if (wide && panel.open === null) panel.set(path);
+  });
   const open = panel.open !== null && threadId !== null;
   useShortcut(SHORTCUTS.files, () => panel.set(panel.open === null ? "" : null), {
     enabled: threadId !== null,
@@ -51,7 +68,7 @@ export function WithFiles({ children }: { children: ReactNode }) {
             aria-label={t("files")}
             className="w-px bg-border outline-offset-2 transition-colors hover:bg-ring focus-visible:bg-ring"
           />
-          <Panel id="files" minSize="320px" defaultSize="44%" className="flex min-w-0 flex-col">
+          <Panel id="files" minSize="320px" defaultSize="55%" className="flex min-w-0 flex-col">
             {files}
           </Panel>
         </>

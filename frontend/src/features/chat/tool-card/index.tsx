@@ -39,7 +39,7 @@ export function ToolCard({ call, time, current = false }: ToolCardProps) {
       meta={<Meta call={call} time={time} />}
       working={working && call.status !== "waiting"}
       failure={failed ? failureText(call) : null}
-      open={chosen ?? (current && WATCHED.test(call.name))}
+      open={chosen ?? (current && call.status !== "waiting" && WATCHED.test(call.name))}
       onOpen={setChosen}
     >
       <Suspense>

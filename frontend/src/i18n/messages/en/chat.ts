@@ -44,6 +44,7 @@ export const chat = {
   steps: {
     working: "Working",
     reconnecting: "Reconnecting",
+    silent: "Waiting for the model, {time}",
     thinking: "Thinking",
     thought: "Thought",
     thoughtFor: "Thought for {time}",
@@ -65,6 +66,26 @@ export const chat = {
     unrated: "Could not save your rating",
     stopped: "Stopped. What was done stays.",
     failed: "That did not work",
+  },
+  cutShort: {
+    length: {
+      title: "The answer was cut off",
+      text: "It reached the longest output that this model may give.",
+      button: "Go on",
+      say: "Go on exactly where you were cut off.",
+    },
+    content_filter: {
+      title: "The provider cut the answer off",
+      text: "Its content filter stopped the rest. Other words may help.",
+      button: "Go on anyway",
+      say: "Go on where you were cut off.",
+    },
+    loop: {
+      title: "Stopped: the agent was going round in circles",
+      text: "It repeated the same step without getting further. What was done stays.",
+      button: "Go on anyway",
+      say: "Go on, but try another way.",
+    },
   },
   usage: {
     tokens: "{n} tokens",

@@ -45,6 +45,7 @@ export const chat: typeof en.chat = {
   steps: {
     working: "正在工作",
     reconnecting: "正在重新连接",
+    silent: "正在等待模型响应，已 {time}",
     thinking: "正在思考",
     thought: "思考过程",
     thoughtFor: "思考了 {time}",
@@ -66,6 +67,26 @@ export const chat: typeof en.chat = {
     unrated: "评价未能保存",
     stopped: "已停止，已完成的内容会保留。",
     failed: "操作失败",
+  },
+  cutShort: {
+    length: {
+      title: "回答被截断了",
+      text: "已达到该模型单次输出的上限。",
+      button: "继续",
+      say: "请从中断的地方继续。",
+    },
+    content_filter: {
+      title: "服务商截断了回答",
+      text: "其内容过滤器拦下了其余部分，换个说法也许有用。",
+      button: "仍要继续",
+      say: "请从中断的地方继续。",
+    },
+    loop: {
+      title: "已停止：智能体在原地打转",
+      text: "它一直重复同一步骤而没有进展，已完成的内容会保留。",
+      button: "仍要继续",
+      say: "请继续，但换一种方法。",
+    },
   },
   usage: {
     tokens: "{n} 个 token",

@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { EMPTY, loaded, reduce } from "./thread-state";
+import { toTurns, type RunFacts } from "./turns";
+
+const event = (method: string, data: unknown) => ({
+  seq: 1,
+  method,
+  params: { namespace: [], timestamp: 0, data },
+});
+
+it("a model is silent until anything else comes", () => {
+  const waiting = (seconds: number) => event("custom", { type: "llm_waiting", seconds });
+  const silent = reduce(EMPTY, [event("lifecycle", { event: "running" }), waiting(15), waiting(30)]);
+  expect(silent.silence).toBe(30);
+  expect(reduce(silent, [event("messages", { event: "message-start", id: "a1" })]).silence).toBeNull();
+});
+
+describe("an answer that ended too early", () => {
+  const turnOf = (content: string, stopReason: string) => {
+    const messages = [
+      { id: "h1", type: "human", content: "Do it", additional_kwargs: { run_id: "r1" } },
+      { id: "a1", type: "ai", content },
+    ];
+    const run: RunFacts = {
+      runId: "r1",
+      status: "success",
+      stopReason,
+      error: null,
+      cost: null,
+      input: 0,
+      output: 0,
+      startedAt: null,
+      endedAt: null,
+    };
+    const state = loaded({ messages }, [], false);
+    const around = { ...state, waiting: false, runs: new Map([["r1", run]]), branches: new Map() };
+    return toTurns(state.messages, around)[0];
+  };
+
+  it("says why: by the run, or by the last words of an agent that repeated itself", () => {
+    expect(turnOf("Half", "length")).toMatchObject({ stopReason: "length" });
+    expect(turnOf("All", "end_turn")).toMatchObject({ stopReason: null });
+    const loop = "Again.\n\n[FORCED STOP] The work was stopped because it repeated itself.";
+    expect(turnOf(loop, "end_turn")).toMatchObject({ stopReason: "loop", answer: { text: "Again." } });
+  });
+});

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from bench.scripted_openai import Text, ToolCalls
 from langchain_core.messages import ToolMessage
 
+from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddleware
 from deerflow.sandbox.interface import OUTPUTS, WORKSPACE
+from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.tools import SANDBOX_TOOLS
 from deerflow.tools.present import present_file_tool
 
@@ -80,3 +83,23 @@ async def test_reads_run_side_by_side_and_a_cancelled_call_lets_the_others_go() 
     async with asyncio.timeout(10):
         assert await asyncio.gather(first, second, last) == ["met", "met", "noted"]
     assert running == ["read_file"] and not order._replies
+
+
+async def test_a_new_turn_names_what_still_runs(start, endpoint) -> None:
+    thread = start(SandboxMiddleware(provider=LocalSandboxProvider()), ToolErrorHandlingMiddleware(), tools=TOOLS)
+    endpoint.script(
+        ToolCalls(("bash", {"command": "exec sleep 300", "run_in_background": True})),
+        Text("started"),
+        Text("I know"),
+        ToolCalls(("kill_process", {"process_id": "nothing"})),
+        Text("done"),
+    )
+    await thread.say("serve")
+    assert "running" not in str(thread.request(1))
+    await thread.say("and now?")
+    process = re.search(r"- (p1-\w{4}): exec sleep 300", thread.tail())
+    assert process and "still run" in thread.tail() and thread.tail().startswith("<system-")
+    await (await thread.context.sandbox()).kill_process(process[1])
+    await thread.say("gone?")
+    assert "still run" not in str(thread.request())
+    assert not any(message.name == "running_processes" for message in await thread.messages())

@@ -15,7 +15,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-REMINDER_NAMES = frozenset({"loop_warning", "todo_reminder", "todo_completion_reminder", "empty_answer_reminder"})
+REMINDER_NAMES = frozenset(
+    {"loop_warning", "todo_reminder", "todo_completion_reminder", "empty_answer_reminder", "running_processes"}
+)
 """Names of human messages that stand at the end of one request only."""
 
 INJECTED_NAMES = REMINDER_NAMES | {"summary", "viewed_images"}

@@ -85,7 +85,7 @@ def build_lead_agent(
             sandbox=sandbox,
             network=config.sandbox.network.mode,
             hosts=config.sandbox.network.allow,
-            packages=harness.tool_image.status().ready,
+            packages=config.sandbox.tool_image.enabled and harness.tool_image.status().ready,
             programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
             web=any(tool.name.startswith("web_") for tool in tools),
             mounts=_extra_mounts(config),

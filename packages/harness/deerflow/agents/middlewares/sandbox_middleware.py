@@ -5,14 +5,32 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from langchain.agents.middleware import ModelRequest
+from langchain_core.messages import HumanMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler, ToolResult
+from deerflow.agents.middlewares.model_result import ModelResult, reminder
 from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext
-from deerflow.sandbox.interface import SandboxProvider
+from deerflow.sandbox.interface import SandboxError, SandboxProvider, sandbox_id
 from deerflow.sandbox.policy import thread_policy
 from deerflow.sandbox.registry import build_sandbox_provider
+
+
+async def _running(request: ModelRequest[RunContext]) -> str:
+    """At the beginning of a turn: what still runs since earlier ones."""
+    context = request.runtime.context if request.runtime is not None else None
+    begins = bool(request.messages) and isinstance(request.messages[-1], HumanMessage)
+    if not begins or not isinstance(context, RunContext) or context.sandbox_provider is None:
+        return ""
+    sandbox = context.sandbox_provider.get(sandbox_id(context.thread_id, context.principal.user_id))
+    try:
+        processes = await sandbox.list_processes() if sandbox is not None else []
+    except SandboxError:
+        return ""
+    lines = [f"- {process.id}: {' '.join(process.command.split())[:200]}" for process in processes if process.running]
+    return "\n".join(["Background processes of earlier turns still run:", *lines]) if lines else ""
 
 
 class SandboxMiddleware(Middleware):
@@ -28,6 +46,11 @@ class SandboxMiddleware(Middleware):
         self.paths = paths or Paths()
         self.config = config or AppConfig()
         self.provider = provider or build_sandbox_provider(self.config, self.paths)
+
+    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+        text = await _running(request)
+        note = [reminder("running_processes", text)] if text else []
+        return await handler(request.override(messages=[*request.messages, *note]) if note else request)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         context = request.runtime.context

@@ -1502,6 +1502,12 @@ export interface components {
             new_password: string;
             /** New Email */
             new_email?: string | null;
+            /**
+             * End Sessions
+             * @description Sign out all other browsers.
+             * @default true
+             */
+            end_sessions: boolean;
         };
         /** PreviewAnswer */
         PreviewAnswer: {

@@ -341,11 +341,8 @@ async def test_the_start_of_a_run_wakes_who_waits_for_its_thread(world: World) -
             assert [event["params"]["data"]["event"] for event in await first] == ["running"]
 
 
-async def test_a_foreign_thread_is_waited_for_like_one_that_is_not_there(world: World) -> None:
+async def test_a_foreign_thread_is_refused(world: World) -> None:
     someone = Principal("someone", "user", "session")
     await world.said("Secret.")
-    wanted = Subscription(channels=EVERYTHING)
-    async with aclosing(await world.streams.open_early(someone, THREAD, wanted, heartbeat=0.01)) as events:
-        assert [await anext(events) for _ in range(3)] == [[], [], []]
-        await world.said("More of it.", id_="m2")
-        assert [await anext(events) for _ in range(3)] == [[], [], []]
+    with pytest.raises(NotFoundError):
+        await world.streams.open_early(someone, THREAD, Subscription(channels=EVERYTHING))

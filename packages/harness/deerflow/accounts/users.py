@@ -95,10 +95,13 @@ class UserRepository:
         *,
         email: str | None = None,
         needs_setup: bool = False,
+        end_sessions: bool = True,
     ) -> User:
         """Set a new password and end all sessions of ``user``, who is as the caller last saw them.
 
-        ``needs_setup``: someone else set it, since the user lost control of the account: API tokens end, too.
+        Args:
+            needs_setup: someone else set it, since the user lost control of the account: API tokens end, too.
+            end_sessions: False keeps them.
 
         Raises:
             ConflictError: the password was changed meanwhile.
@@ -106,16 +109,21 @@ class UserRepository:
         """
 
         def job(connection: Connection) -> User:
-            unchanged = (users.c.id == user.id) & (users.c.token_version == user.token_version)
+            unchanged = (
+                (users.c.id == user.id)
+                & (users.c.token_version == user.token_version)
+                & (users.c.password_hash == user.password_hash)
+            )
             values = {
                 "password_hash": password_hash,
                 "needs_setup": needs_setup,
-                "token_version": user.token_version + 1,
+                "token_version": user.token_version + end_sessions,
             }
             values |= {"email": email.lower()} if email else {}
             if not connection.execute(update(users).where(unchanged).values(**values)).rowcount:
                 raise ConflictError("The password was changed meanwhile. Sign in again.")
-            connection.execute(delete(sessions).where(sessions.c.user_id == user.id))
+            if end_sessions:
+                connection.execute(delete(sessions).where(sessions.c.user_id == user.id))
             if needs_setup:
                 connection.execute(delete(api_tokens).where(api_tokens.c.user_id == user.id))
             return _get(connection, user.id)
@@ -191,11 +199,12 @@ class SessionRepository:
 
         return await self._database.read(job)
 
-    async def delete(self, session_id: str) -> None:
-        """End a session. Nothing happens if it has ended."""
-        await self._database.write(
-            lambda connection: connection.execute(delete(sessions).where(sessions.c.id == session_id))
-        )
+    async def delete(self, session_id: str, *, everywhere: bool = False) -> None:
+        """End a session, or all of its user. Nothing happens if it has ended."""
+        meant = sessions.c.id == session_id
+        if everywhere:
+            meant = sessions.c.user_id == select(sessions.c.user_id).where(meant).scalar_subquery()
+        await self._database.write(lambda connection: connection.execute(delete(sessions).where(meant)))
 
 
 def _user(row: Row) -> User:

@@ -88,11 +88,14 @@ class ProtocolStreams:
     ) -> AsyncGenerator[list[dict[str, Any]], None]:
         """Like :meth:`open`; a thread that is not there is waited for, and then told from its first run's start.
 
-        Someone else's thread is not there either.
+        Raises:
+            NotFoundError: the thread is someone else's, so it can never be the principal's.
         """
         try:
             return await self.open(principal, thread_id, wanted, since=since, heartbeat=heartbeat)
         except NotFoundError:
+            if await self._runs.is_thread(thread_id):
+                raise
             return self._follow_when_there(principal, self._follower(principal, thread_id, wanted, since), heartbeat)
 
     async def _follow_when_there(

@@ -25,6 +25,7 @@ from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, Run
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
+from deerflow.storage.threads import find as find_thread
 from deerflow.threads.checkpoint import config_of
 from deerflow.threads.input import messages_of, visible_input, with_facts
 
@@ -135,6 +136,10 @@ class RunService:
         if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
             raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
         return run
+
+    async def is_thread(self, thread_id: str) -> bool:
+        """Whether somebody has a thread with this id."""
+        return await self._database.read(lambda connection: find_thread(connection, thread_id)) is not None
 
     async def list(
         self, principal: Principal, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None

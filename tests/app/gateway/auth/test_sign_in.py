@@ -200,6 +200,27 @@ async def test_changing_the_password_ends_all_other_sessions(gateway: Gateway) -
     await gateway.sign_in("new@example.org")
 
 
+async def test_other_sessions_stay_with_a_new_password_if_one_chooses(gateway: Gateway) -> None:
+    elsewhere = await gateway.sign_in(USER)
+    body = {"current_password": PASSWORD, "new_password": NEW, "end_sessions": False}
+
+    assert (await gateway.user.post(CHANGE, json=body)).status_code == 200
+
+    assert (await elsewhere.get(ME)).status_code == (await gateway.user.get(ME)).status_code == 200
+    assert (await attempt(gateway.anonymous, USER, PASSWORD)).status_code == 401
+    assert (await elsewhere.post(CHANGE, json=body)).status_code == 400
+
+
+async def test_signing_out_everywhere_ends_all_of_ones_own_sessions(gateway: Gateway) -> None:
+    elsewhere, third = await gateway.sign_in(USER), await gateway.sign_in(USER)
+
+    assert (await third.post("/api/v1/auth/logout")).status_code == 200
+    assert (await elsewhere.get(ME)).status_code == 200
+    assert (await elsewhere.post("/api/v1/auth/logout?everywhere=true")).status_code == 200
+
+    assert [(await one.get(ME)).status_code for one in (elsewhere, gateway.user, gateway.admin)] == [401, 401, 200]
+
+
 async def test_a_password_is_changed_only_by_who_knows_it(gateway: Gateway) -> None:
     body = {"current_password": "wrong", "new_password": NEW}
 

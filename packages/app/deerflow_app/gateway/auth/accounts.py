@@ -82,8 +82,8 @@ class Accounts:
             await self.users.rehash(user, await self._passwords.hash(password))
         return await self._begin(user, device)
 
-    async def sign_out(self, session_id: str) -> None:
-        await self._sessions.delete(session_id)
+    async def sign_out(self, session_id: str, *, everywhere: bool = False) -> None:
+        await self._sessions.delete(session_id, everywhere=everywhere)
         self._authenticator.forget()
 
     async def initialize(self, email: str, password: str, client: Client, code: str | None = None) -> SignedIn:
@@ -123,9 +123,16 @@ class Accounts:
         return user, chosen
 
     async def change_password(
-        self, user: User, current: str, new: str, new_email: str | None, client: Client
+        self,
+        user: User,
+        current: str,
+        new: str,
+        new_email: str | None,
+        client: Client,
+        *,
+        end_sessions: bool = True,
     ) -> SignedIn:
-        """All other sessions of the user end.
+        """Begin a session with a new password; all others of the user end unless ``end_sessions`` is false.
 
         Raises:
             RequestError: ``current`` is not the password, or the new address is another account's.
@@ -138,7 +145,9 @@ class Accounts:
         if not await self._passwords.verify(current, user.password_hash):
             raise RequestError("Current password is incorrect.", code="invalid_credentials")
         self._sign_ins.forget(key)
-        changed = await self.users.set_password(user, await self._passwords.hash(new), email=address)
+        changed = await self.users.set_password(
+            user, await self._passwords.hash(new), email=address, end_sessions=end_sessions
+        )
         self._authenticator.forget()
         return await self._begin(changed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from deerflow.accounts.users import Role, User
@@ -44,6 +44,7 @@ class PasswordChange(BaseModel):
     current_password: SecretStr = Field(max_length=4096)
     new_password: SecretStr = Field(max_length=4096)
     new_email: str | None = Field(default=None, max_length=320)
+    end_sessions: bool = Field(default=True, description="Sign out all other browsers.")
 
 
 class Session(BaseModel):
@@ -95,15 +96,23 @@ async def initialize(body: FirstAccount, request: Request, response: Response, a
 
 
 @router.post("/api/v1/auth/logout", summary="End the session; its cookie is worth nothing afterwards")
-async def logout(request: Request, response: Response, accounts: CurrentAccounts) -> Message:
+async def logout(
+    request: Request,
+    response: Response,
+    accounts: CurrentAccounts,
+    everywhere: Annotated[bool, Query(description="End all sessions of the account.")] = False,
+) -> Message:
     credential = getattr(request.state, "credential", None)
     if credential and credential.session_id:
-        await accounts.sign_out(credential.session_id)
+        await accounts.sign_out(credential.session_id, everywhere=everywhere)
     _cookies(request).clear(response, secure=_is_secure(request))
     return Message(message="Signed out.")
 
 
-@router.post("/api/v1/auth/change-password", summary="Change one's password; all other sessions end")
+@router.post(
+    "/api/v1/auth/change-password",
+    summary="Change one's password; all other sessions end, unless one chooses otherwise",
+)
 async def change_password(
     body: PasswordChange,
     request: Request,
@@ -119,6 +128,7 @@ async def change_password(
         body.new_password.get_secret_value(),
         body.new_email,
         client_of(request),
+        end_sessions=body.end_sessions,
     )
     _set_cookies(request, response, signed_in)
     return Message(message="Password changed.")

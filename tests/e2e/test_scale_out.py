@@ -35,7 +35,7 @@ class House:
         (root / "config.yaml").write_text(
             storage + "runs: {drain_seconds: 0}\nsandbox: {tool_image: {enabled: false}}\n"
         )
-        self.gateways = [self._gateway(name) for name in ("gateway-1", "gateway-2")]
+        self.gateways = [self.gateway(name, "--no-execute") for name in ("gateway-1", "gateway-2")]
         for name in ("worker-1", "worker-2"):
             self.start(name, "worker")
 
@@ -92,8 +92,8 @@ class House:
             process.kill()
             process.wait()
 
-    def _gateway(self, name: str) -> httpx.Client:
-        self.start(name, "serve", "--no-ui", "--no-auth", "--no-execute", "--port", "0")
+    def gateway(self, name: str, *options: str) -> httpx.Client:
+        self.start(name, "serve", "--no-ui", "--no-auth", "--port", "0", *options)
         log = self._root / f"{name}.log"
         found = self.until(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()))
         return httpx.Client(base_url=found[0], timeout=GUARD)
@@ -187,6 +187,16 @@ def test_a_run_of_a_frozen_worker_can_be_stopped(house: House):
     house.gateways[1].post(f"/api/threads/{thread}/runs/{run}/cancel", params={"wait": 1}).raise_for_status()
     assert _status(house.gateways[0], thread, run) == "interrupted"
     house.signal(frozen, signal.SIGCONT)
+
+
+def test_the_run_of_a_gateway_that_executes_it_itself_is_finished_by_a_worker_when_it_dies(house: House):
+    house.endpoint.script(Delay(600, Text("never")), Text("Done by a worker."), key="solo")
+    thread, run = _start(house.gateway("solo"), "solo")
+    assert house.worker_of(run) == "solo"
+    house.until(lambda: any("key:solo" in json.dumps(request) for request in house.endpoint.requests))
+    house.signal("solo", signal.SIGKILL)
+    assert house.worker_of(run, attempt=2).startswith("worker")
+    assert _events(house.gateways[1], thread, run)[-1][1]["status"] == "success"
 
 
 def test_a_run_goes_on_after_all_connections_to_the_database_were_cut(house: House):

@@ -178,9 +178,10 @@ class Runtime:
         # Costs seconds of imports, which the first run need not wait for.
         self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
         await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._max_concurrent)
-        if not self.database.is_postgres:  # there, a sweep looks for runs that nobody was told of
-            for run in await self._run_store.unfinished():
+        for run in await self._run_store.unfinished():
+            if run.attempt or not self.database.is_postgres:  # there, the others have their jobs
                 await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
+        if not self.database.is_postgres:  # there, the queue sweeps
             self._sweeping = asyncio.create_task(self._sweep(), name="forgotten runs")
         self.jobs.start()
         self._scheduler.start()
@@ -262,7 +263,7 @@ class _NoQueue:
     async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
         """Whoever asked for the run executes it."""
 
-    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+    def begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> bool:
         return False
 
     async def cancel(self, run_id: str) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import zstandard
 from sqlalchemy import Connection, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from deerflow.events.jsonable import encode
-from deerflow.storage.tables import run_events, threads
+from deerflow.storage import sql
+from deerflow.storage.tables import run_events
 
 EVENTS_PER_CLAIM = 100_000_000
 """Positions that the log of a thread has for each claim; ``seq // EVENTS_PER_CLAIM`` is the claim's fencing token."""
@@ -138,31 +138,31 @@ def write_batches(
         The threads that another claim has taken (or that were deleted), and those that were left out.
     """
     wanted = {batch.thread_id: batch.fencing_token for batch in batches}
-    query = select(threads.c.thread_id, threads.c.epoch).where(threads.c.thread_id.in_(wanted))
 
-    def tokens(statement: Any) -> dict[str, int]:
-        return {row.thread_id: row.epoch for row in connection.execute(statement)}
+    def tokens(thread_ids: Collection[str], tail: str = "") -> dict[str, int]:
+        marks = ", ".join("?" * len(thread_ids))
+        query = f"SELECT thread_id, epoch FROM threads WHERE thread_id IN ({marks}){tail}"
+        return dict(sql.execute(connection, query, *thread_ids).fetchall())
 
     # The lock keeps the threads from being claimed before this transaction ends.
-    free = tokens(query.with_for_update(key_share=True, skip_locked=skip_locked))
+    lock = sql.for_update(connection, "NO KEY UPDATE SKIP LOCKED" if skip_locked else "NO KEY UPDATE")
+    free = tokens(wanted, lock) if wanted else {}
     rest = wanted.keys() - free.keys()
-    locked = tokens(query.where(threads.c.thread_id.in_(rest))) if rest and skip_locked else {}
+    locked = tokens(rest) if rest and skip_locked else {}
     lost = {thread_id for thread_id, token in wanted.items() if (free | locked).get(thread_id) != token}
     ours = [batch for batch in batches if batch.thread_id in free and batch.thread_id not in lost]
     for batch in ours:
         if batch.replaces_after is not None:
-            same = (run_events.c.thread_id == batch.thread_id, run_events.c.first_seq > batch.replaces_after)
-            connection.execute(delete(run_events).where(*same))
-    if rows := [row for batch in ours for row in batch.rows]:
-        connection.execute(_upsert(connection), rows)
+            same = "thread_id = ? AND first_seq > ?"
+            sql.execute(connection, f"DELETE FROM run_events WHERE {same}", batch.thread_id, batch.replaces_after)
+        for row in batch.rows:
+            sql.insert(connection, run_events, row, _AGAIN)
     return lost, locked.keys() - lost
 
 
-def _upsert(connection: Connection) -> Any:
-    """A commit whose answer was lost is written again: its rows begin where those of the first try did."""
-    made: Any = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(run_events)
-    changed = {name: made.excluded[name] for name in ("last_seq", "ends", "data")}
-    return made.on_conflict_do_update(index_elements=["thread_id", "first_seq"], set_=changed)
+_AGAIN = """ON CONFLICT (thread_id, first_seq) DO UPDATE
+    SET last_seq = excluded.last_seq, ends = excluded.ends, data = excluded.data"""
+"""A commit whose answer was lost is written again: its rows begin where those of the first try did."""
 
 
 def read_page(connection: Connection, thread_id: str, run_id: str | None, after: int, until: int | None) -> list[bytes]:

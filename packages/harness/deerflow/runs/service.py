@@ -293,7 +293,8 @@ class RunService:
     async def _created(self, new: NewRun, spec: RunSpec) -> Created:
         """The recorded run. This process executes it at once if it may and has room for it."""
         future: asyncio.Future[Created] = asyncio.get_running_loop().create_future()
-        if new.due_at is None and self._queue.begin(new.run_id, lambda: self._executor.create(new, spec, future)):
+        create = lambda: self._executor.create(new, spec, future)  # noqa: E731
+        if new.due_at is None and self._queue.begin(new.run_id, new.thread_id, create):
             return await future
         created = await self._runs.create(new)
         self._observer.status_changed(created.run)

@@ -102,6 +102,13 @@ class Database:
         return self._sqlite.reader
 
     @property
+    def postgres(self) -> _Pool:
+        """The connections to PostgreSQL that runs use. Raises TypeError on SQLite."""
+        if not isinstance(self._connections, _Postgres):
+            raise TypeError("This database is not PostgreSQL.")
+        return self._connections.runs
+
+    @property
     def _sqlite(self) -> _Sqlite:
         if not isinstance(self._connections, _Sqlite):
             raise TypeError("This database is not SQLite.")
@@ -162,23 +169,23 @@ class _Postgres:
     """Two pools of connections, so that people who search take none from runs."""
 
     def __init__(self, url: str, pool_size: int) -> None:
-        self._runs = _Pool(url, pool_size)
+        self.runs = _Pool(url, pool_size)
         self._people = _Pool(url, pool_size, {"statement_timeout": f"{BROWSE_SECONDS}s"})
 
     async def read(self, job: Job[T]) -> T:
-        return await asyncio.wrap_future(self._runs.submit(job, writes=False))
+        return await asyncio.wrap_future(self.runs.submit(job, writes=False))
 
     async def browse(self, job: Job[T]) -> T:
         return await asyncio.wrap_future(self._people.submit(job, writes=False))
 
     async def write(self, job: Job[T], durable: bool = True) -> T:
-        return await asyncio.wrap_future(self._runs.submit(job, writes=True))
+        return await asyncio.wrap_future(self.runs.submit(job, writes=True))
 
     async def upgrade(self) -> None:
         await self.write(upgrade)
 
     def close(self) -> None:
-        for pool in (self._runs, self._people):
+        for pool in (self.runs, self._people):
             pool.close()
 
 
@@ -197,9 +204,19 @@ class _Pool:
         self._threads = ThreadPoolExecutor(size, "deerflow-postgres")
         self._of_thread = threading.local()
         self._open: set[Connection] = set()
+        self._once = threading.Lock()
+        self._done: set[str] = set()
 
     def submit(self, job: Job[T], *, writes: bool) -> Future[T]:
         return self._threads.submit(self._run, job, writes)
+
+    def once(self, name: str, work: Callable[[], None]) -> None:
+        """Do ``work`` unless it was done before. To be called by a job."""
+        if name not in self._done:
+            with self._once:
+                if name not in self._done:
+                    work()
+                    self._done.add(name)
 
     def close(self) -> None:
         self._threads.shutdown()

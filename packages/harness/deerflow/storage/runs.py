@@ -499,7 +499,7 @@ def _begin(connection: Connection, run: Run) -> str | None:
     """What :meth:`RunStore.began` records, where the thread needs no tidying first. None: the executor has to look."""
     message_ids = run.kwargs.get(TURNS)
     before = sql.execute(connection, _BEFORE, run.thread_id, run.position).fetchone()
-    if message_ids is None or connection.dialect.name != "sqlite":
+    if message_ids is None:
         return None
     head = _head(connection, run.thread_id)
     tidy = before[0] == RunStatus.SUCCESS if before else head == EMPTY_THREAD and run.position == 1

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection
 
+from deerflow.storage import sql
 from deerflow.storage.tables import jobs, utc_now
 
 
@@ -37,69 +37,84 @@ def enqueue(
     Args:
         due_at: not before then; None: at once.
     """
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    new = {"payload": dict(payload), "due_at": due_at or utc_now(), "attempts": 0, "error": None}
-    statement = insert(jobs).values(kind=kind, key=key, **new)
+    row = {"kind": kind, "key": key, "payload": dict(payload), "due_at": due_at or utc_now(), "attempts": 0}
     # The lease stays: it belongs to the worker that does the replaced job, which sees by `attempts` that it was replaced.
-    connection.execute(statement.on_conflict_do_update(index_elements=["kind", "key"], set_=new))
+    new = "payload = excluded.payload, due_at = excluded.due_at, attempts = 0, error = NULL"
+    sql.insert(connection, jobs, row, f"ON CONFLICT (kind, key) DO UPDATE SET {new}")
 
 
 def lease(
-    connection: Connection, kinds: Collection[str], *, now: datetime, until: datetime, limit: int = 1
+    connection: Connection,
+    kinds: Collection[str],
+    *,
+    now: datetime,
+    until: datetime,
+    limit: int | Mapping[str, int] = 1,
+    but: Collection[int] = (),
 ) -> list[Job]:
-    """Take up to ``limit`` jobs that are due and that nobody works on, those due first."""
-    free = or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
-    found = connection.execute(
-        select(jobs)
-        .where(jobs.c.kind.in_(kinds), jobs.c.due_at <= now, free)
-        .order_by(jobs.c.due_at, jobs.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    ).all()
+    """Take up to ``limit`` jobs, of all kinds or of each, that are due and that nobody works on, those due first.
+
+    Args:
+        but: ids of jobs that the caller works on: a clock that was set forward does not make them free.
+    """
+    most = limit if isinstance(limit, int) else sum(limit.values())
+    found = sql.select(
+        connection,
+        Job,
+        jobs,
+        f"WHERE kind IN ({_marks(kinds)}) AND due_at <= ? AND (leased_until IS NULL OR leased_until <= ?) "
+        f"{f'AND id NOT IN ({_marks(but)})' if but else ''} "
+        f"ORDER BY due_at, id LIMIT ?{sql.for_update(connection, 'UPDATE SKIP LOCKED')}",
+        *(*kinds, now, now, *but, most),
+    )
+    if not isinstance(limit, int):
+        found = [job for kind in kinds for job in [job for job in found if job.kind == kind][: limit[kind]]]
     if found:
-        taken = update(jobs).where(jobs.c.id.in_([row.id for row in found]))
-        connection.execute(taken.values(leased_until=until, attempts=jobs.c.attempts + 1))
-    return [Job(row.id, row.kind, row.key, row.payload, row.attempts + 1, until) for row in found]
+        taken = f"UPDATE jobs SET leased_until = ?, attempts = attempts + 1 WHERE id IN ({_marks(found)})"
+        sql.execute(connection, taken, until, *(job.id for job in found))
+    return [replace(job, attempts=job.attempts + 1, leased_until=until) for job in found]
 
 
 def extend(connection: Connection, job: Job, until: datetime) -> Job | None:
     """Hold ``job`` longer. None: the lease ran out and someone else has the job."""
-    held = connection.execute(update(jobs).where(_lease_of(job)).values(leased_until=until))
-    return Job(job.id, job.kind, job.key, job.payload, job.attempts, until) if held.rowcount else None
+    held = sql.update(connection, jobs, {"leased_until": until}, _LEASED, job.id, job.leased_until)
+    return replace(job, leased_until=until) if held.rowcount else None
 
 
-def complete(connection: Connection, job: Job) -> None:
-    """The job is done. One that replaced it meanwhile becomes free; one that someone else has taken stays theirs."""
-    if not connection.execute(delete(jobs).where(_lease_of(job), jobs.c.attempts == job.attempts)).rowcount:
-        release(connection, job)
+def complete(connection: Connection, job: Job) -> bool:
+    """The job is done. False: it was replaced meanwhile, and becomes free, or someone else has taken it, whose it stays."""
+    done = f"DELETE FROM jobs WHERE {_LEASED} AND attempts = ?"
+    if sql.execute(connection, done, job.id, job.leased_until, job.attempts).rowcount:
+        return True
+    release(connection, job)
+    return False
 
 
 def fail(connection: Connection, job: Job, error: str, *, retry_at: datetime) -> None:
     """The job failed and is due again at ``retry_at``, unless it was replaced meanwhile."""
-    failed = update(jobs).where(_lease_of(job), jobs.c.attempts == job.attempts)
-    if not connection.execute(failed.values(leased_until=None, due_at=retry_at, error=error)).rowcount:
+    failed = {"leased_until": None, "due_at": retry_at, "error": error}
+    same = f"{_LEASED} AND attempts = ?"
+    if not sql.update(connection, jobs, failed, same, job.id, job.leased_until, job.attempts).rowcount:
         release(connection, job)
 
 
 def release(connection: Connection, job: Job) -> None:
     """Give the job back, untried: whoever comes next may take it."""
-    tries = func.max if connection.dialect.name == "sqlite" else func.greatest
-    given_back = update(jobs).where(_lease_of(job))
-    connection.execute(given_back.values(leased_until=None, attempts=tries(jobs.c.attempts - 1, 0)))
+    tries = "CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END"
+    given_back = f"UPDATE jobs SET leased_until = NULL, attempts = {tries} WHERE {_LEASED}"
+    sql.execute(connection, given_back, job.id, job.leased_until)
 
 
 def next_due(connection: Connection, kinds: Collection[str]) -> datetime | None:
     """When the next job becomes due or free, which may be past. None: there is none."""
-    waiting = and_(jobs.c.kind.in_(kinds), jobs.c.leased_until.is_(None))
-    leased = and_(jobs.c.kind.in_(kinds), jobs.c.leased_until.is_not(None))
-    moments = connection.execute(
-        select(
-            select(func.min(jobs.c.due_at)).where(waiting).scalar_subquery(),
-            select(func.min(jobs.c.leased_until)).where(leased).scalar_subquery(),
-        )
-    ).one()
-    return min((moment for moment in moments if moment is not None), default=None)
+    of = f"FROM jobs WHERE kind IN ({_marks(kinds)}) AND leased_until"
+    query = f"SELECT (SELECT min(due_at) {of} IS NULL), (SELECT min(leased_until) {of} IS NOT NULL)"
+    moments = sql.execute(connection, query, *kinds, *kinds).fetchone()
+    return min((sql.moment(moment) for moment in moments if moment is not None), default=None)
 
 
-def _lease_of(job: Job) -> ColumnElement[bool]:
-    return and_(jobs.c.id == job.id, jobs.c.leased_until == job.leased_until)
+_LEASED = "id = ? AND leased_until = ?"
+
+
+def _marks(values: Collection[Any]) -> str:
+    return ", ".join("?" * len(values))

@@ -34,7 +34,7 @@ class LocalQueue:
     async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
         self._ring(run_id, at)
 
-    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+    def begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> bool:
         if self._execute is None or self._ready or len(self._running) >= self._concurrency:
             return False
         self._running[run_id] = asyncio.create_task(self._run(lambda _: work(), run_id), name=f"run {run_id}")

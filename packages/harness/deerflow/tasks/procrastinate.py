@@ -81,6 +81,7 @@ class ProcrastinateQueue:
         self._opening = asyncio.Lock()
         self._is_open = self._is_closing = False
         self._execute: Execute | None = None
+        self._concurrency = 0
         self._interrupt: Interrupt | None = None
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._worker: asyncio.Task[None] | None = None
@@ -93,8 +94,11 @@ class ProcrastinateQueue:
         )
         await self._ring(run_id, lambda: job.defer_async(run_id=run_id, thread_id=thread_id))
 
-    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
-        return False
+    def begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+        if self._execute is None or self._is_closing or len(self._running) >= self._concurrency:
+            return False
+        self._running[run_id] = asyncio.create_task(self._begin(run_id, thread_id, work), name=f"run {run_id}")
+        return True
 
     async def cancel(self, run_id: str) -> None:
         query = "SELECT pg_notify(%(channel)s, %(run_id)s)"
@@ -103,7 +107,7 @@ class ProcrastinateQueue:
         )
 
     async def start(self, execute: Execute, interrupt: Interrupt, *, concurrency: int) -> None:
-        self._execute, self._interrupt = execute, interrupt
+        self._execute, self._interrupt, self._concurrency = execute, interrupt, concurrency
         await self._open()
         self._worker = asyncio.create_task(self._work(concurrency), name="runs worker")
         self._helpers = [
@@ -118,11 +122,12 @@ class ProcrastinateQueue:
         if self._worker is not None:
             # It stops fetching, waits for its jobs and raises.
             self._worker.cancel()
-            await asyncio.wait({self._worker}, timeout=grace)
+            await asyncio.wait({self._worker, *self._running.values()}, timeout=grace)
             self._connector.is_patient = False
-            for execution in self._running.values():
+            executions = [*self._running.values()]
+            for execution in executions:
                 execution.cancel()
-            await asyncio.wait({self._worker})
+            await asyncio.wait({self._worker, *executions})
         await asyncio.gather(*self._helpers, return_exceptions=True)
         if self._is_open:
             await self._app.close_async()
@@ -196,6 +201,18 @@ class ProcrastinateQueue:
         finally:
             del self._running[run_id]
 
+    async def _begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Execute a run without a job, which it gets when it does not come to its end here. Should this process die, the
+        sweep finds it."""
+        try:
+            await work()
+        except (Exception, asyncio.CancelledError) as error:
+            if not isinstance(error, asyncio.CancelledError):
+                logger.exception("Run %s could not be executed and is tried again.", run_id)
+            await self.defer(run_id, thread_id)
+        finally:
+            del self._running[run_id]
+
     async def _hear_cancellations(self) -> None:
         is_told = False
         while True:
@@ -243,11 +260,13 @@ class ProcrastinateQueue:
                 logger.exception("Jobs of dead workers could not be looked for.")
 
     async def _sweep(self, timestamp: int) -> None:
-        """Ring for runs that have no job: the ring was lost, or nobody was there when their thread became free."""
+        """Ring for runs that have no job, and whose thread nobody holds: the ring was lost, or nobody was there when their thread became free."""
         await self._connector.execute_query_async(_FORGET_SWEEPS)
         runs = dict(await self._unfinished())
-        rows = await self._connector.execute_query_all_async(_WITH_JOB, run_ids=list(runs))
-        for run_id in runs.keys() - {row["run_id"] for row in rows}:
+        threads = list(set(runs.values()))
+        rows = await self._connector.execute_query_all_async(_WITH_JOB, run_ids=list(runs), thread_ids=threads)
+        known = {row["id"] for row in rows}
+        for run_id in [run_id for run_id in runs if not {run_id, runs[run_id]} & known]:
             await self.defer(run_id, runs[run_id])
 
 
@@ -257,8 +276,10 @@ WHERE status = 'doing' AND task_name = 'run_agent' AND NOT {IS_HELD.format(name=
 _RETRY = """UPDATE procrastinate_jobs SET status = 'todo', attempts = attempts + 1, worker_id = NULL
 WHERE id = %(id)s AND attempts = %(attempts)s AND status = 'doing'"""
 
-_WITH_JOB = """SELECT args->>'run_id' AS run_id FROM procrastinate_jobs
-WHERE lock = ANY(%(run_ids)s) AND status IN ('todo', 'doing')"""
+_WITH_JOB = f"""SELECT args->>'run_id' AS id FROM procrastinate_jobs
+WHERE lock = ANY(%(run_ids)s) AND status IN ('todo', 'doing')
+UNION ALL SELECT thread_id FROM unnest(%(thread_ids)s::text[]) AS thread_id WHERE {IS_HELD.format(name="thread_id")}"""
+"""Those of the runs that have a job, and of the threads that somebody holds."""
 
 _FORGET_SWEEPS = "DELETE FROM procrastinate_jobs WHERE status = 'doing' AND task_name = 'sweep' AND worker_id IS NULL"
 

@@ -37,10 +37,10 @@ class RunQueue(Protocol):
         """
         ...
 
-    def begin(self, run_id: str, work: Callable[[], Awaitable[None]]) -> bool:
+    def begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> bool:
         """Execute a run that is not recorded yet in this process, by ``work``, which records it first.
 
-        False, and nothing is done, if another process may execute it, or this one has no room: record it, then defer it.
+        False, and nothing is done, if this process executes none, or has no room: record it, then defer it.
         """
         ...
 

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Handler = Callable[[Job], Awaitable[None]]
 
 MAX_ATTEMPTS = 8
@@ -89,8 +89,7 @@ class JobWorker:
         while not self._stopping:
             self._bell.clear()
             try:
-                await self._take()
-                pause = await self._pause()
+                pause = await self._take()
             except Exception:
                 logger.warning("Jobs cannot be read from the database; trying again.", exc_info=True)
                 pause = POLL_SECONDS
@@ -98,23 +97,22 @@ class JobWorker:
                 async with asyncio.timeout(pause):
                     await self._bell.wait()
 
-    async def _take(self) -> None:
-        while (free := self._free()) and not self._stopping:
-            now = self._clock()
-            until = now + self._lease
+    async def _take(self) -> float:
+        """Begin what is due. Seconds until the next may be."""
+        if not (free := self._free()) or self._stopping:
+            return POLL_SECONDS
+        now, ours = self._clock(), [held.job.id for held in self._working.values()]
 
-            def take(connection: Connection) -> list[Job]:
-                found = [
-                    jobs.lease(connection, [kind], now=now, until=until, limit=limit)  # noqa: B023
-                    for kind, limit in free.items()
-                ]
-                return list(chain(*found))
+        def take(connection: Connection) -> tuple[list[Job], datetime | None]:
+            leased = jobs.lease(connection, free, now=now, until=now + self._lease, limit=free, but=ours)
+            return leased, jobs.next_due(connection, free)
 
-            leased = await self._database.write(take)
-            for job in leased:
-                self._begin(job)
-            if not leased:
-                return
+        leased, due = await self._database.write(take)
+        for job in leased:
+            self._begin(job)
+        if due is None:
+            return POLL_SECONDS
+        return min(POLL_SECONDS, max(0.05, (due - self._clock()).total_seconds()))
 
     def _free(self) -> dict[str, int]:
         """How many jobs of which kinds may begin."""
@@ -123,25 +121,16 @@ class JobWorker:
         return {kind: number for kind, number in free.items() if number > 0}
 
     def _begin(self, job: Job) -> None:
-        for held in self._working.values():
-            if held.job.id == job.id:  # the clock was set forward, and our own lease had seemed to be over
-                held.job = job
-                return
         held = _Held(job)
         task = asyncio.create_task(self._work(held), name=f"job {job.kind}")
         self._working[task] = held
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
+        held, had_room = self._working[task], self._free()
         del self._working[task]
-        self._bell.set()
-
-    async def _pause(self) -> float:
-        free = self._free()
-        due = await self._database.read(lambda connection: jobs.next_due(connection, free)) if free else None
-        if due is None:
-            return POLL_SECONDS
-        return min(POLL_SECONDS, max(0.05, (due - self._clock()).total_seconds()))
+        if not held.is_gone or held.job.kind not in had_room:
+            self._bell.set()
 
     async def _work(self, held: _Held) -> None:
         handling = asyncio.ensure_future(self._handle(held.job))
@@ -155,7 +144,7 @@ class JobWorker:
             renewing.cancel()
         job = held.job
         if outcome is None:
-            await self._settle(lambda connection: jobs.complete(connection, job))
+            held.is_gone = bool(await self._settle(lambda connection: jobs.complete(connection, job)))
         elif isinstance(outcome, asyncio.CancelledError):
             await self._settle(lambda connection: jobs.release(connection, job))
         elif isinstance(outcome, HopelessError):
@@ -194,10 +183,10 @@ class JobWorker:
         text = f"{type(error).__name__}: {error}"[:1000]
         await self._settle(lambda connection: jobs.fail(connection, job, text, retry_at=retry_at))
 
-    async def _settle(self, write: Callable[[Connection], None]) -> None:
+    async def _settle(self, write: Callable[[Connection], T]) -> T | None:
         """Write how it ended. If that fails, the lease runs out and the job is done again."""
         try:
-            await self._database.write(write)
+            return await self._database.write(write)
         except Exception:
             logger.warning("Cannot note how a job ended; it will be done again.", exc_info=True)
 
@@ -208,6 +197,8 @@ class _Held:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.renewing = asyncio.Lock()
+        self.is_gone = False
+        """Done, and nothing is left of it."""
 
 
 def backoff(attempts: int) -> timedelta:

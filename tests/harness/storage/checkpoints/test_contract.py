@@ -300,12 +300,15 @@ async def test_a_restarted_server_is_found_again(postgres_url: str):
 _FIRST_USE = """
 import asyncio, sys
 from deerflow.storage.checkpoints.postgres import PostgresCheckpointer
+from deerflow.storage.database import Database
 
 async def main():
-    checkpointer = PostgresCheckpointer(sys.argv[1])
+    database = Database(sys.argv[1])
+    checkpointer = PostgresCheckpointer(database)
     sys.stdin.readline()
     await checkpointer.aget_tuple({"configurable": {"thread_id": "t"}})
     await checkpointer.aclose()
+    await database.aclose()
 
 print("ready", flush=True)
 asyncio.run(main())

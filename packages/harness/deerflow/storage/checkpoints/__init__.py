@@ -14,7 +14,7 @@ def checkpointer_for(database: Database) -> Checkpointer:
     if database.is_postgres:
         from deerflow.storage.checkpoints.postgres import PostgresCheckpointer
 
-        return PostgresCheckpointer(database.location)
+        return PostgresCheckpointer(database)
     from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
 
     return SqliteCheckpointer(database.sqlite, database.sqlite_reader)

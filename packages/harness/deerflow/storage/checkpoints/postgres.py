@@ -1,23 +1,34 @@
-"""LangGraph's own checkpoints in PostgreSQL, over a pool that opens when it is first used, with operations on whole threads."""
+"""LangGraph's own checkpoints in PostgreSQL, over the connections of the database, with operations on whole threads."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, LiteralString
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, LiteralString, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.base import BasePostgresSaver
-from psycopg import AsyncConnection, AsyncCursor, Capabilities, IsolationLevel
+from psycopg import Cursor
 from psycopg.errors import DivisionByZero
-from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool
+from psycopg.rows import DictRow
 
 from deerflow.storage.checkpoints.base import Checkpointer, Fence, refuse_to_merge, written_later
+from deerflow.storage.database import Database
 from deerflow.storage.errors import explained
 from deerflow.storage.thread_lock import LockLostError
+
+T = TypeVar("T")
 
 _LOCK = 0x6465657266_02
 _LOOK_AGAIN = 0.1
@@ -73,55 +84,87 @@ WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s AND checkpoint_id
 """
 
 
-class PostgresCheckpointer(AsyncPostgresSaver, Checkpointer):
-    """Saves the checkpoints of all threads. Belongs to the event loop that uses it first.
+class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
+    """Saves the checkpoints of all threads by LangGraph's saver, on the threads of the database: psycopg's asynchronous
+    connections take three times the CPU.
 
     Args:
-        location: the URL of the database, or another checkpointer whose connections this one uses, too.
-        pool_size: connections at most.
+        database: whose connections it uses.
+        fence: see :meth:`Checkpointer.per_run`.
     """
 
-    def __init__(
-        self, location: str | PostgresCheckpointer, *, pool_size: int = 10, fence: Fence | None = None
-    ) -> None:
+    def __init__(self, database: Database, *, fence: Fence | None = None) -> None:
+        super().__init__()
+        self._database = database
         self._fence = fence
-        BasePostgresSaver.__init__(self)
-        self._shared = _Pool(location, pool_size) if isinstance(location, str) else location._shared
-        self.conn = self._shared.pool
-        self.pipe = None
-        self.lock = asyncio.Lock()
-        self.supports_pipeline = Capabilities().has_pipeline()
 
     def per_run(self, fence: Fence | None = None) -> PostgresCheckpointer:
-        """See :class:`Checkpointer`. LangGraph's saver does one thing at a time, even with a pool."""
-        return PostgresCheckpointer(self, fence=fence)
+        """See :class:`Checkpointer`."""
+        return PostgresCheckpointer(self._database, fence=fence)
 
     async def aclose(self) -> None:
-        await self._shared.pool.close()
+        """The connections are the database's."""
 
-    @asynccontextmanager
-    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
-        # Everything that LangGraph's saver does begins here.
-        self.loop = asyncio.get_running_loop()
-        await self._shared.ready()
-        try:
-            async with super()._cursor(pipeline=pipeline) as cursor:
-                if pipeline and self._fence is not None:  # what writes
-                    await cursor.execute(_IS_OURS, self._fence)
-                yield cursor
-        except DivisionByZero:
-            raise LockLostError("Another process has taken over the run.") from None
+    # LangGraph's interface --------------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[AsyncConnection[DictRow]]:
-        await self._shared.ready()
-        async with self._shared.pool.connection() as connection:
-            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
-            try:
-                async with connection.transaction():
-                    yield connection
-            finally:
-                await connection.set_isolation_level(None)
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self._asaver(lambda saver: saver.get_tuple(config))
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return self._saver(lambda saver: saver.get_tuple(config)).result()
+
+    async def alist(self, config: RunnableConfig | None, **wanted: Any) -> AsyncIterator[CheckpointTuple]:
+        for found in await self._asaver(lambda saver: list(saver.list(config, **wanted))):
+            yield found
+
+    def list(self, config: RunnableConfig | None, **wanted: Any) -> Iterator[CheckpointTuple]:
+        yield from self._saver(lambda saver: list(saver.list(config, **wanted))).result()
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await self._asaver(lambda saver: saver.get_delta_channel_history(config=config, channels=channels))
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return self._saver(lambda saver: saver.get_delta_channel_history(config=config, channels=channels)).result()
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await self._asaver(lambda saver: saver.put(config, checkpoint, metadata, new_versions))
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return self._saver(lambda saver: saver.put(config, checkpoint, metadata, new_versions)).result()
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await self._asaver(lambda saver: saver.put_writes(config, writes, task_id, task_path))
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        self._saver(lambda saver: saver.put_writes(config, writes, task_id, task_path)).result()
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._asaver(lambda saver: saver.delete_thread(thread_id))
+
+    def delete_thread(self, thread_id: str) -> None:
+        self._saver(lambda saver: saver.delete_thread(thread_id)).result()
+
+    # whole threads ----------------------------------------------------------------------------------------------------
 
     async def adelete_before(self, config: RunnableConfig) -> None:
         """See :class:`Checkpointer`."""
@@ -131,9 +174,12 @@ class PostgresCheckpointer(AsyncPostgresSaver, Checkpointer):
             "namespace": where.get("checkpoint_ns", ""),
             "checkpoint": where["checkpoint_id"],
         }
-        async with self._transaction() as connection:
-            await connection.execute(_DELETE.format(gone=_BEFORE), key)
-            await connection.execute(_ORPHAN, key)
+
+        def delete(connection: Any) -> None:
+            connection.execute(_DELETE.format(gone=_BEFORE), key)
+            connection.execute(_ORPHAN, key)
+
+        await self._transaction(delete)
 
     async def adelete_after(self, thread_id: str, checkpoint_id: str | None) -> None:
         """See :class:`Checkpointer`."""
@@ -141,78 +187,97 @@ class PostgresCheckpointer(AsyncPostgresSaver, Checkpointer):
             return await self.adelete_thread(thread_id)
         key: dict[str, Any] = {"thread": thread_id, "checkpoint": checkpoint_id}
         of_checkpoint: LiteralString = "FROM checkpoint_writes WHERE thread_id = %(thread)s AND checkpoint_ns = '' AND checkpoint_id = %(checkpoint)s"
-        async with self._transaction() as connection:
-            await connection.execute(_DELETE.format(gone=_AFTER), key)
-            found = await connection.execute(f"SELECT task_id, idx, channel {of_checkpoint}", key)
-            writes = [(row["task_id"], row["idx"], row["channel"]) for row in await found.fetchall()]
+
+        def delete(connection: Any) -> None:
+            connection.execute(_DELETE.format(gone=_AFTER), key)
+            writes = connection.execute(f"SELECT task_id, idx, channel {of_checkpoint}", key).fetchall()
             for task_id, index in written_later(checkpoint_id, writes):
                 one = key | {"task": task_id, "index": index}
-                await connection.execute(f"DELETE {of_checkpoint} AND task_id = %(task)s AND idx = %(index)s", one)
+                connection.execute(f"DELETE {of_checkpoint} AND task_id = %(task)s AND idx = %(index)s", one)
+
+        await self._transaction(delete)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """See :class:`Checkpointer`."""
         key = {"source": source_thread_id, "target": target_thread_id}
-        async with self._transaction() as connection:
-            found = await connection.execute("SELECT 1 FROM checkpoints WHERE thread_id = %(target)s LIMIT 1", key)
-            if await found.fetchone():
+
+        def copy(connection: Any) -> None:
+            if connection.execute("SELECT 1 FROM checkpoints WHERE thread_id = %(target)s LIMIT 1", key).fetchone():
                 raise refuse_to_merge(target_thread_id)
             for statement in _COPY:
-                await connection.execute(statement, key)
+                connection.execute(statement, key)
+
+        await self._transaction(copy)
+
+    # connections ------------------------------------------------------------------------------------------------------
+
+    def _saver(self, work: Callable[[PostgresSaver], T]) -> Future[T]:
+        def job(connection: Any) -> T:
+            raw = connection.connection.driver_connection
+            self._database.postgres.once("checkpoints", lambda: _set_up(raw))
+            return work(_FencedSaver(raw, self.serde, self._fence))
+
+        return self._database.postgres.submit(job, writes=False)
+
+    async def _asaver(self, work: Callable[[PostgresSaver], T]) -> T:
+        with explained(self._database.location):
+            return await _to_its_end(self._saver(work))
+
+    async def _transaction(self, work: Callable[[Any], None]) -> None:
+        def job(connection: Any) -> None:
+            raw = connection.connection.driver_connection
+            raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            work(raw)
+
+        await self._asaver(lambda _: None)  # the tables are there
+        with explained(self._database.location):
+            await _to_its_end(self._database.postgres.submit(job, writes=True))
 
 
-class _Pool:
-    """The connections that the checkpointers of a process share. The tables are made before the first is given away."""
+class _FencedSaver(PostgresSaver):
+    def __init__(self, connection: Any, serde: Any, fence: Fence | None) -> None:
+        super().__init__(connection, serde=serde)
+        self._fence = fence
 
-    def __init__(self, url: str, size: int) -> None:
-        self._location = url
-        self._opening = asyncio.Lock()
-        self._is_ready = False
-        self.pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
-            url,
-            connection_class=AsyncConnection[DictRow],
-            min_size=1,
-            max_size=size,
-            open=False,
-            check=_check,
-            # Prepared at once, and dict rows: what LangGraph's saver asks of its connections.
-            kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
-        )
-
-    async def ready(self) -> None:
-        if self._is_ready:
-            return
-        async with self._opening:
-            if not self._is_ready:
-                with explained(self._location):
-                    await self.pool.open()
-                    async with self.pool.connection() as connection:
-                        await _set_up(connection)
-                self._is_ready = True
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
+        try:
+            with super()._cursor(pipeline=pipeline) as cursor:
+                if pipeline and self._fence is not None:  # what writes
+                    cursor.execute(_IS_OURS, self._fence)
+                yield cursor
+        except DivisionByZero:
+            raise LockLostError("Another process has taken over the run.") from None
 
 
-async def _check(connection: AsyncConnection[DictRow]) -> None:
-    """Raises if the server has gone or was started anew: the pool then takes another connection."""
-    await connection.execute("")
-
-
-async def _set_up(connection: AsyncConnection[DictRow]) -> None:
-    if await _is_set_up(connection):
-        return
-    while not await _value(connection, "SELECT pg_try_advisory_lock(%s) AS value", _LOCK):  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK_AGAIN)
+async def _to_its_end(done: Future[T]) -> T:
+    """Wait for it, also when cancelled: what comes next must find what was written."""
+    waiting = asyncio.wrap_future(done)
     try:
-        await AsyncPostgresSaver(connection).setup()
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        await asyncio.wait([waiting])
+        raise
+
+
+def _set_up(connection: Any) -> None:
+    if _is_set_up(connection):
+        return
+    while not _value(connection, "SELECT pg_try_advisory_lock(%s)", _LOCK):
+        time.sleep(_LOOK_AGAIN)
+    try:
+        PostgresSaver(connection).setup()
     finally:
-        await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+        _value(connection, "SELECT pg_advisory_unlock(%s)", _LOCK)
 
 
-async def _is_set_up(connection: AsyncConnection[DictRow]) -> bool:
-    if not await _value(connection, "SELECT to_regclass('checkpoint_migrations') IS NOT NULL AS value"):
+def _is_set_up(connection: Any) -> bool:
+    if not _value(connection, "SELECT to_regclass('checkpoint_migrations') IS NOT NULL"):
         return False
-    version = await _value(connection, "SELECT max(v) AS value FROM checkpoint_migrations")
+    version = _value(connection, "SELECT max(v) FROM checkpoint_migrations")
     return version is not None and version >= len(BasePostgresSaver.MIGRATIONS) - 1
 
 
-async def _value(connection: AsyncConnection[DictRow], query: LiteralString, *parameters: Any) -> Any:
-    row = await (await connection.execute(query, parameters)).fetchone()
-    return row and row["value"]
+def _value(connection: Any, query: LiteralString, *parameters: Any) -> Any:
+    row = connection.execute(query, parameters).fetchone()
+    return row and row[0]

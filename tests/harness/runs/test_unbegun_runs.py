@@ -48,7 +48,7 @@ async def test_the_model_has_no_key(settings: dict[str, Any], make: Callable[...
         run = await runtime.runs.start(ME, say(text), thread_id=where)
         events = [event async for batch in runtime.runs.events(run) for event in batch]
         run = await ended(runtime, run)
-        assert run.status is RunStatus.ERROR and run.error
+        assert run.status is RunStatus.ERROR and "Model 'm' has no API key." in (run.error or "")
         shown = [message for event in events if event.method == "input" for message in event.data["values"]["messages"]]
         assert [message["content"] for message in shown] == [text]
     assert await said(runtime, where) == [("human", "hello"), ("human", "are you there?")]

@@ -68,6 +68,20 @@ def create_chat_model(
         return cls(**{**_class_defaults(cls), **({} if provider_retries else _no_retries(cls, given)), **given})
     except ValidationError as error:
         raise ConfigError(*_refused(error, app_config, model)) from None
+    except Exception as error:
+        if given.get("api_key") or "api_key" not in str(error):
+            raise
+        raise ConfigError(_keyless(app_config, model)) from error
+
+
+def _keyless(app_config: AppConfig, model: ModelConfig) -> ConfigProblem:
+    return ConfigProblem(
+        f"Model {_name(model)!r} has no API key.",
+        app_config.origin.config_file,
+        None,
+        f"models[{app_config.models.index(model)}].api_key",
+        "Set it here, e.g. `api_key: $OPENAI_API_KEY`, or set the variable in the environment, and try again.",
+    )
 
 
 def _refused(error: ValidationError, app_config: AppConfig, model: ModelConfig) -> list[ConfigProblem]:

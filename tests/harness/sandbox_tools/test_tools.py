@@ -23,6 +23,7 @@ from deerflow.sandbox.policy import thread_policy
 from deerflow.sandbox.tools import SANDBOX_TOOLS
 from deerflow.sandbox.truncate import cut_middle, cut_tail
 from deerflow.tools.present import present_file_tool
+from deerflow.tools.shell import cut_short, result_path
 
 W, OUT = "/mnt/user-data/workspace", "/mnt/user-data/outputs"
 
@@ -490,3 +491,19 @@ async def test_ids_of_processes_are_never_used_again(tools: Tools):
     )
     process = first.split()[2].rstrip(".")
     assert process not in second and "no background process" in await tools("read_process", process_id=process)
+
+
+async def test_a_cancelled_command_keeps_what_it_had_printed(tools: Tools):
+    call = asyncio.create_task(tools("bash", command="echo half a result; sleep 100"))
+    async with asyncio.timeout(20):
+        while not tools.live:
+            await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    path = result_path("c1")
+    async with asyncio.timeout(20):
+        while await (await tools.context.sandbox()).stat(path) is None:
+            await asyncio.sleep(0.05)
+    assert await tools("read_file", path=path) == "half a result\n"
+    assert path in cut_short("bash", "c1") and not cut_short("ls", "c1")

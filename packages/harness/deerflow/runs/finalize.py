@@ -19,6 +19,7 @@ from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import set_title
 from deerflow.tasks.job_rows import enqueue
 from deerflow.threads.checkpoint import is_unfinished, provisional_title
+from deerflow.tools.shell import cut_short
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -102,7 +103,11 @@ def _answers(messages: Iterable[AnyMessage], why: str) -> list[ToolMessage]:
     calls = last.tool_calls if last is not None else []
     return [
         ToolMessage(
-            content=why, tool_call_id=call["id"] or "", name=call["name"], status="error", id=f"stopped:{call['id']}"
+            content=why + cut_short(call["name"], call["id"]),
+            tool_call_id=call["id"] or "",
+            name=call["name"],
+            status="error",
+            id=f"stopped:{call['id']}",
         )
         for call in calls
         if call["id"] not in answered

@@ -711,6 +711,10 @@ class Supervisor:
             self._keep_state(job)
         if job.stopping and job.runner is not None:
             self._destroy(job)
+        if job.stopping and job.keep_path is not None and job.early:
+            # Whoever stopped it may not wait for its output.
+            job.keep_after = -1
+            job.keep_whole(job.keep_path, b"")
         kept = job.end_kept()
         data, dropped = job.take_tail()
         self.channel.send(

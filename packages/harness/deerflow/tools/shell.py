@@ -5,6 +5,7 @@ Failures come back as ``Error: ...`` text that says what to do; the model reads 
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from langchain_core.tools import BaseTool
@@ -27,6 +28,16 @@ Description = Annotated[str, Field(description="Why, in a few words; shown to th
 RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
 OTHER_TEXT = 1000
 """Characters of a result that say something about the output."""
+
+
+def result_path(call_id: str | None) -> str:
+    """Where the whole of a call's result goes, if it is long."""
+    return f"{RESULTS_DIRECTORY}/{re.sub('[^A-Za-z0-9_-]', '_', call_id or '')[:100]}.txt"
+
+
+def cut_short(name: str | None, call_id: str | None) -> str:
+    """What else to say about a call that was stopped."""
+    return f" What it had printed is in {result_path(call_id)}, if it had." if name == "bash" else ""
 
 
 def settings(runtime: Runtime) -> AppConfig:
@@ -53,7 +64,7 @@ async def bash_tool(
             return f"Started process {process.id}. Use read_process to see its output and kill_process to end it."
         limit = timeout or settings(runtime).sandbox.command_timeout
         most = settings(runtime).sandbox.bash_output_max_chars
-        path = f"{RESULTS_DIRECTORY}/{''.join(c if c.isalnum() or c in '_-' else '_' for c in runtime.tool_call_id or '')[:100]}.txt"
+        path = result_path(runtime.tool_call_id)
         result = await sandbox.exec(
             command,
             timeout=limit,

@@ -13,6 +13,7 @@ from langchain_core.messages.tool import ToolCall, tool_call
 from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
+from deerflow.tools.shell import cut_short
 
 INTERRUPTED = "[Tool call was interrupted and did not return a result.]"
 UNREADABLE = "[Tool call was not executed: its arguments were not valid JSON.]"
@@ -135,5 +136,5 @@ def _with_calls(message: AIMessage, calls: list[ToolCall]) -> AIMessage:
 
 
 def _synthetic(call: ToolCall, unreadable: set[str | None]) -> ToolMessage:
-    text = UNREADABLE if call["id"] in unreadable else INTERRUPTED
+    text = UNREADABLE if call["id"] in unreadable else INTERRUPTED + cut_short(call["name"], call["id"])
     return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"] or "", status="error")

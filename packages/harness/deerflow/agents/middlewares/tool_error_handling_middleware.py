@@ -26,7 +26,7 @@ from deerflow.agents.middlewares.tool_results import content_text, error_result,
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
-from deerflow.tools.shell import RESULTS_DIRECTORY
+from deerflow.tools.shell import result_path
 
 logger = logging.getLogger(__name__)
 
@@ -220,8 +220,7 @@ async def shortened(message: ToolMessage, context: RunContext | None, *, limit: 
 async def _spill(message: ToolMessage, text: str, context: RunContext | None) -> str | None:
     if context is None or context.sandbox_provider is None:
         return None
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", message.tool_call_id)[:100]
-    path = f"{RESULTS_DIRECTORY}/{name}.txt"
+    path = result_path(message.tool_call_id)
     try:
         await (await context.sandbox()).write(path, text.encode())
     except SandboxError as error:

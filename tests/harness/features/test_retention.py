@@ -15,8 +15,7 @@ from sqlalchemy import Connection, Table, func, insert, select, update
 
 from deerflow.agents.thread_state import ThreadState
 from deerflow.config import Paths
-from deerflow.features.retention import Retention, RetentionPolicy
-from deerflow.features.retention_rows import Amount
+from deerflow.features.retention import Amount, Retention, RetentionPolicy
 from deerflow.identity import Principal
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database

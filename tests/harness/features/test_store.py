@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from deerflow.features.store_rows import DatabaseStore
+from deerflow.features.store import DatabaseStore
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now

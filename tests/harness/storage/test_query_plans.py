@@ -15,7 +15,7 @@ from langchain_core.messages import HumanMessage
 from deerflow.accounts.tokens import TokenRepository
 from deerflow.accounts.users import UserRepository
 from deerflow.features.assistant_rows import AssistantQuery, AssistantRepository
-from deerflow.features.store_rows import DatabaseStore
+from deerflow.features.store import DatabaseStore
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.errors import TooSlowError

@@ -4,30 +4,188 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    cast,
+    delete,
+    exists,
+    func,
+    inspect,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 
 from deerflow.config import Paths
-from deerflow.features.retention_rows import (
-    Amount,
-    Rows,
-    ThreadOf,
-    checkpoint_bytes,
-    compactable,
-    expendable,
-    give_back_space,
-    measure,
-    outlived,
-    remove,
-)
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
-from deerflow.storage.tables import utc_now
+from deerflow.storage.tables import (
+    api_tokens,
+    jobs,
+    run_events,
+    runs,
+    sessions,
+    store_items,
+    threads,
+    tool_executions,
+    utc_now,
+)
+
+_VACUUM_PAGES = 4000
+"""Pages freed before others may write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How many, and about how many bytes they take."""
+
+    count: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.count + other.count, self.bytes + other.bytes)
+
+
+class Rows(NamedTuple):
+    """Rows of a table that may go. ``size``: what says how many bytes one takes."""
+
+    table: Table
+    where: ColumnElement[bool]
+    size: ColumnElement[int]
+
+
+def expendable(*, now: datetime, events_before: datetime | None, leftovers_before: datetime) -> dict[str, Rows]:
+    """What may be removed, by name.
+
+    Args:
+        events_before: the events of runs that ended before may go. None: they stay.
+        leftovers_before: tokens that expired before and jobs that were to be done before may go.
+    """
+    found = {
+        "store_items": Rows(store_items, store_items.c.expires_at < now, func.length(cast(store_items.c.value, Text))),
+        "sessions": Rows(sessions, sessions.c.expires_at < now, func.length(sessions.c.id)),
+        "api_tokens": Rows(api_tokens, api_tokens.c.expires_at < leftovers_before, func.length(api_tokens.c.hash)),
+        "jobs": Rows(
+            jobs,
+            (jobs.c.due_at < leftovers_before) & or_(jobs.c.leased_until.is_(None), jobs.c.leased_until < now),
+            func.length(cast(jobs.c.payload, Text)),
+        ),
+    }
+    if events_before is not None:
+        ended = select(runs.c.run_id).where(runs.c.ended_at < events_before)
+        found["events"] = Rows(run_events, run_events.c.run_id.in_(ended), func.length(run_events.c.data))
+        calls = tool_executions.c
+        found["tool_executions"] = Rows(tool_executions, calls.run_id.in_(ended), func.length(calls.call))
+    return found
+
+
+def measure(connection: Connection, rows: Rows) -> Amount:
+    count, size = connection.execute(select(func.count(), func.sum(rows.size)).where(rows.where)).one()
+    return Amount(count, int(size or 0))
+
+
+def remove(connection: Connection, rows: Rows, limit: int) -> Amount:
+    """Remove some; fewer than ``limit`` if there are no more."""
+    key = list(rows.table.primary_key)
+    some = select(*key).where(rows.where).limit(limit)
+    sizes = connection.execute(delete(rows.table).where(tuple_(*key).in_(some)).returning(rows.size)).scalars().all()
+    return Amount(len(sizes), sum(size or 0 for size in sizes))
+
+
+class ThreadOf(NamedTuple):
+    thread_id: str
+    user_id: str
+
+
+def outlived(
+    connection: Connection, *, now: datetime, idle_since: datetime | None, after: str, limit: int
+) -> list[ThreadOf]:
+    """Threads whose own time is over, or that nobody used since ``idle_since``, in the order of their ids.
+
+    Args:
+        after: the id behind which to begin.
+    """
+    over = threads.c.expires_at < now
+    where = over if idle_since is None else or_(over, threads.c.updated_at < idle_since)
+    return _threads(connection, where, after, limit)
+
+
+def compactable(connection: Connection, *, idle_since: datetime, after: str, limit: int) -> list[ThreadOf]:
+    """Idle threads with more than one checkpoint, in the order of their ids."""
+    if not inspect(connection).has_table("checkpoints"):
+        return []
+    several = text("(SELECT count(*) FROM checkpoints c WHERE c.thread_id = threads.thread_id) > 1")
+    where = (threads.c.updated_at < idle_since) & (threads.c.status == "idle")
+    return _threads(connection, where & several.self_group(), after, limit)
+
+
+def _threads(connection: Connection, where: Any, after: str, limit: int) -> list[ThreadOf]:
+    active = exists().where(runs.c.thread_id == threads.c.thread_id, runs.c.status.in_(("pending", "running")))
+    # A thread without an owner is being deleted already.
+    query = select(threads.c.thread_id, threads.c.user_id).where(
+        where, threads.c.thread_id > after, threads.c.user_id != "", ~active
+    )
+    return [ThreadOf(*row) for row in connection.execute(query.order_by(threads.c.thread_id).limit(limit))]
+
+
+_CHECKPOINTS = {
+    "sqlite": {
+        "checkpoints": "length(checkpoint) + length(metadata) + coalesce(length(writes), 0)",
+        "writes": "length(value)",
+    },
+    "postgresql": {
+        "checkpoints": "length(checkpoint::text) + length(metadata::text)",
+        "checkpoint_blobs": "length(blob)",
+        "checkpoint_writes": "length(blob)",
+    },
+}
+
+
+def checkpoint_bytes(connection: Connection, thread_id: str) -> int:
+    total = 0
+    for table, size in _CHECKPOINTS[connection.dialect.name].items():
+        if inspect(connection).has_table(table):
+            query = text(f"SELECT sum({size}) FROM {table} WHERE thread_id = :thread")
+            total += int(connection.execute(query, {"thread": thread_id}).scalar() or 0)
+    return total
+
+
+async def give_back_space(database: Database) -> int:
+    """Shrink the file of a SQLite database by what was deleted; PostgreSQL does that by itself. How many bytes."""
+    if database.is_postgres:
+        return 0
+    freed = 0
+    while step := await asyncio.wrap_future(database.sqlite.submit(_vacuum, alone=True)):
+        freed += step
+    await asyncio.wrap_future(database.sqlite.submit(_truncate_log, alone=True))
+    return freed
+
+
+def _vacuum(connection: sqlite3.Connection) -> int:
+    before = _pages(connection)
+    # executescript steps the pragma to its end; execute would free a single page.
+    connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES});")
+    return (before - _pages(connection)) * connection.execute("PRAGMA page_size").fetchone()[0]
+
+
+def _pages(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA page_count").fetchone()[0]
+
+
+def _truncate_log(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
 
 _ROWS = 500
 """Rows removed in one transaction: others who write do not wait for more."""

@@ -91,7 +91,7 @@ nightly: install-dev page standalone ## Run what is slow and rarely breaks: all 
 	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
 	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60
 	@$(BIN)/python -m tests.e2e.turmoil --kills 100
-	@cd frontend && ../$(NODE) npx playwright test --config playwright.proxy.config.ts
+	@cd frontend && ../$(NODE) npx playwright test --config playwright.nightly.config.ts
 
 screenshots: install-dev page ## Photograph each page and state into frontend/screenshots
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.screenshots.config.ts

@@ -27,6 +27,10 @@ def times_floor(factor: float) -> Target:
     return Target(f"≤ {factor} × floor", lambda ours, floor: floor is not None and ours <= factor * floor)
 
 
+def at_least_of_floor(factor: float) -> Target:
+    return Target(f"≥ {factor} × floor", lambda ours, floor: floor is not None and ours >= factor * floor)
+
+
 def above_floor(extra: float, unit: str) -> Target:
     return Target(f"≤ floor + {_number(extra)} {unit}", lambda ours, floor: floor is not None and ours <= floor + extra)
 

@@ -19,7 +19,7 @@ import psutil
 from bench.endpoint_process import ROOT
 
 GUARD = 120.0
-SERVE = ("serve", "--no-ui", "--no-auth", "--port", "0")
+SERVE = ("serve", "--no-ui", "--port", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,26 @@ class GatewayProcess:
         data: an empty directory: home, data directory and working directory of the gateway.
         probe: let :mod:`bench.gateway_probe` watch the event loop from within.
         profile: where the probe writes a cProfile of the event loop's thread.
+        config: what stands in its ``config.yaml`` besides.
+        auth: ask who is there.
     """
 
-    def __init__(self, base_url: str, data: Path, *, probe: bool = False, profile: str | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        data: Path,
+        *,
+        probe: bool = False,
+        profile: str | None = None,
+        config: str = "",
+        auth: bool = False,
+    ) -> None:
         self._base_url = base_url
         self._data = data
         self._module = "bench.gateway_probe" if probe or profile else "deerflow_app.cli.main"
         self._profile = profile
+        self._config = "sandbox: {tool_image: {enabled: false}}\n" + config
+        self._command = SERVE if auth else (*SERVE, "--no-auth")
         self._log = data / "gateway.log"
         self._lags = data / "lags.json"
         self._process: subprocess.Popen[bytes] | None = None
@@ -68,7 +81,7 @@ class GatewayProcess:
         """Seconds from the start of the process to its first healthy answer."""
 
     def __enter__(self) -> Self:
-        (self._data / "config.yaml").write_text("sandbox: {tool_image: {enabled: false}}\n")
+        (self._data / "config.yaml").write_text(self._config)
         environ = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -82,7 +95,11 @@ class GatewayProcess:
         began = time.perf_counter()
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", self._module, *SERVE], cwd=self._data, env=environ, stdout=log, stderr=log
+                [sys.executable, "-m", self._module, *self._command],
+                cwd=self._data,
+                env=environ,
+                stdout=log,
+                stderr=log,
             )
         self._seen = psutil.Process(self._process.pid)
         self._until(lambda: (self._data / "home" / "server.json").exists())

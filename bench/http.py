@@ -187,7 +187,7 @@ class Talk:
         seconds, lags = time.perf_counter() - started, await asyncio.to_thread(self._gateway.lags)
         await self._configure(first_ms=0)
         return {
-            "errors": sum(not _is_whole(answer) for answer in answers),
+            "errors": sum(not is_whole(answer) for answer in answers),
             "seconds": seconds,
             "late_p99": _p99(lags["late"]),
             "late_max": max(lags["late"]),
@@ -204,7 +204,7 @@ class Talk:
             "if_not_exists": "create",
         }
         answer = await http_client.post(f"{self._gateway.url}/api/threads/{thread_id}/runs/stream", body, mark=TOKEN)
-        if checked and not _is_whole(answer):
+        if checked and not is_whole(answer):
             raise RuntimeError(f"The run failed: {answer.status} {bytes(answer.body[-2000:]).decode()}")
         return answer
 
@@ -228,7 +228,7 @@ def _ok(answer: Answer) -> Answer:
     return answer
 
 
-def _is_whole(answer: Answer | BaseException) -> bool:
+def is_whole(answer: Answer | BaseException) -> bool:
     return isinstance(answer, Answer) and answer.first is not None and b'"status":"success"' in answer.body[-200:]
 
 

@@ -284,8 +284,8 @@ async def test_a_websocket_opens_only_to_our_own_pages_and_tells_only_the_owner(
     assert await through_a_websocket(world, ours) == ["close"]
     assert await through_a_websocket(world, cookie(world.owner), evil) == ["close"]
     accepted, *answers = await through_a_websocket(world, cookie(world.stranger), ours)
-    # Subscribing to someone else's thread looks like subscribing to one that is still to be made: nothing is ever told.
-    assert (accepted, [json.loads(answer)["type"] for answer in answers]) == ("accept", ["error", "success"])
+    # One may subscribe to a thread that is still to be made, but not to someone else's.
+    assert (accepted, [json.loads(answer)["type"] for answer in answers]) == ("accept", ["error", "error"])
     assert SECRET not in str(answers)
     assert SECRET in str(await through_a_websocket(world, cookie(world.owner), ours))
 

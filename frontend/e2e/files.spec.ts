@@ -153,3 +153,22 @@ test("what a run changed is listed", async ({ page, chat }) => {
   await page.getByRole("tab", { name: "Changes" }).click();
   await expect(page.getByRole("tabpanel").getByText("report.md").first()).toBeVisible();
 });
+
+test("the files take more than half, and the device remembers how much", async ({ page, chat }) => {
+  await chat.ask("write");
+  const panel = page.getByRole("region", { name: "Files of this conversation" });
+  await expect(panel).toBeVisible();
+  const splitter = page.getByRole("separator", { name: "Files" });
+  await expect(splitter).toHaveAttribute("aria-valuenow", "55");
+  await splitter.focus();
+  await page.keyboard.press("ArrowLeft");
+  await expect(splitter).toHaveAttribute("aria-valuenow", "60");
+  await page.reload();
+  await expect(splitter).toHaveAttribute("aria-valuenow", "60");
+});
+
+test("the page is painted before its code has come", async ({ page }) => {
+  await page.route("**/*.js", () => {}); // never comes
+  await page.goto("/chats", { waitUntil: "commit" });
+  await expect(page.getByRole("status", { name: "DeerFlow" })).toBeVisible();
+});

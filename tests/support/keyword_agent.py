@@ -41,7 +41,7 @@ def _question(messages: Sequence[Message]) -> tuple[int, str]:
     """The newest message of the person, and what it says; notes that are put in for the model stand in tags."""
     for at in range(len(messages) - 1, -1, -1):
         if messages[at]["role"] == "user":
-            said = re.sub(r"<(\w+)[^>]*>.*?</\1>", "", text_of(messages[at]), flags=re.DOTALL).strip()
+            said = re.sub(r"<([\w-]+)[^>]*>.*?</\1>", "", text_of(messages[at]), flags=re.DOTALL).strip()
             if said:
                 return at, said
     return 0, ""

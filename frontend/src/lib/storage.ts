@@ -37,24 +37,6 @@ export function writeStored<T>(key: string, value: T | undefined) {
   listeners.get(key)?.forEach((f) => f());
 }
 
-/** localStorage for libraries: without it, or when it is full, nothing is remembered. */
-export const deviceStorage = {
-  getItem(name: string): string | null {
-    try {
-      return localStorage.getItem(name);
-    } catch {
-      return null;
-    }
-  },
-  setItem(name: string, value: string) {
-    try {
-      localStorage.setItem(name, value);
-    } catch {
-      // full or switched off
-    }
-  },
-};
-
 let owner = "";
 let signedOut = false;
 

@@ -9,7 +9,7 @@ import { decide, isUnauthenticated } from "./guard";
 import { useAccount, useSetupStatus } from "./use-account";
 
 /** Shows `children` to people who are signed in (or where nobody has to), and brings others to where they can. */
-export function AuthGuard({ children }: { children: ReactNode }) {
+export function AuthGuard({ waiting, children }: { waiting?: ReactNode; children: ReactNode }) {
   const t = useT("auth");
   const common = useT("common");
   const router = useRouter();
@@ -38,6 +38,7 @@ export function AuthGuard({ children }: { children: ReactNode }) {
         <ErrorState title={t("failedTitle")} error={decision.error} retry={() => account.refetch()} />
       </main>
     );
+  if (waiting) return waiting;
   return (
     <div role="status" className="flex h-dvh items-center justify-center">
       <Logo className="size-8 animate-breathe text-muted-foreground/60" />

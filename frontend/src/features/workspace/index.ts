@@ -1,1 +1,2 @@
 export { ChatPage } from "./chat-page";
+export { Shell } from "./shell";

@@ -1,12 +1,11 @@
 "use client";
 import { useEffect, useEffectEvent, useRef, type ReactNode } from "react";
-import { Group, Panel, Separator, useDefaultLayout } from "react-resizable-panels";
 import { ArtifactPanel } from "@/features/artifacts";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
 import { fillComposer } from "@/lib/compose";
 import { usePanel } from "@/lib/route";
-import { deviceStorage } from "@/lib/storage";
+import { useStored } from "@/lib/storage";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
@@ -31,7 +30,7 @@ export function WithFiles({ children }: { children: ReactNode }) {
   const { threadId } = useSession();
   const panel = usePanel();
   const wide = useWideScreen();
-  const layout = useDefaultLayout({ id: "deerflow.panel", storage: deviceStorage });
+  const [share, setShare] = useStored("filesShare", SHARE.usual);
   useDelivered((path) => {
     if (wide && panel.open === null) panel.set(path);
   });
@@ -53,24 +52,17 @@ export function WithFiles({ children }: { children: ReactNode }) {
     />
   );
   return (
-    <Group
-      className="min-w-0 flex-1"
-      orientation="horizontal"
-      defaultLayout={open && wide ? layout.defaultLayout : undefined}
-      onLayoutChanged={open && wide ? layout.onLayoutChanged : undefined}
-    >
-      <Panel id="chat" minSize="360px" className="flex min-w-0 flex-col">
-        {children}
-      </Panel>
+    <div className="flex min-w-0 flex-1">
+      <div className="flex min-w-0 flex-1 flex-col">{children}</div>
       {wide && files && (
         <>
-          <Separator
-            aria-label={t("files")}
-            className="w-px bg-border outline-offset-2 transition-colors hover:bg-ring focus-visible:bg-ring"
-          />
-          <Panel id="files" minSize="320px" defaultSize="55%" className="flex min-w-0 flex-col">
+          <Splitter label={t("files")} share={share} onShare={setShare} />
+          <div
+            className="flex shrink-0 flex-col"
+            style={{ width: `clamp(20rem, ${share}%, calc(100% - 22.5rem))` }}
+          >
             {files}
-          </Panel>
+          </div>
         </>
       )}
       {!wide && files && (
@@ -81,6 +73,45 @@ export function WithFiles({ children }: { children: ReactNode }) {
           </SheetContent>
         </Sheet>
       )}
-    </Group>
+    </div>
+  );
+}
+
+/** Per cent of the width that the files may take; the device remembers it. */
+const SHARE = { least: 30, usual: 55, most: 75 };
+
+interface SplitterProps {
+  label: string;
+  share: number;
+  onShare: (share: number) => void;
+}
+
+/** Between the conversation and its files, moved with the pointer or the arrow keys. */
+function Splitter({ label, share, onShare }: SplitterProps) {
+  const set = (next: number) => onShare(Math.round(Math.min(SHARE.most, Math.max(SHARE.least, next))));
+  return (
+    <div
+      role="separator"
+      data-separator=""
+      aria-label={label}
+      aria-orientation="vertical"
+      aria-valuemin={SHARE.least}
+      aria-valuemax={SHARE.most}
+      aria-valuenow={share}
+      tabIndex={0}
+      className="relative w-px shrink-0 cursor-col-resize touch-none bg-border outline-offset-2 transition-colors before:absolute before:-inset-x-1.5 before:inset-y-0 hover:bg-ring focus-visible:bg-ring"
+      onPointerDown={({ currentTarget, pointerId }) => currentTarget.setPointerCapture(pointerId)}
+      onPointerMove={({ currentTarget, pointerId, clientX }) => {
+        if (!currentTarget.hasPointerCapture(pointerId)) return;
+        const { right, width } = currentTarget.parentElement!.getBoundingClientRect();
+        set(((right - clientX) / width) * 100);
+      }}
+      onKeyDown={(event) => {
+        const step = { ArrowLeft: 5, ArrowRight: -5 }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        set(share + step);
+      }}
+    />
   );
 }

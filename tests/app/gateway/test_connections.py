@@ -233,3 +233,13 @@ async def test_streams_and_sockets_outlast_the_deadlines(
             pieces = stream.aiter_bytes()
             await anext(pieces)
             assert await anext(pieces)  # a heartbeat, seconds later
+
+
+def test_a_server_takes_the_descriptors_that_it_may_have():
+    code = (
+        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096))\n"
+        "from deerflow_app.gateway.http.connections import ConnectionLimits\n"
+        "print(ConnectionLimits.of_process().total, resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split(" ", 1) == ["3072", "(4096, 4096)\n"]

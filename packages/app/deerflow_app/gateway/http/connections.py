@@ -43,8 +43,11 @@ class ConnectionLimits:
 
     @classmethod
     def of_process(cls, unlimited: Sequence[IPv4Network | IPv6Network] = ()) -> ConnectionLimits:
-        """Below the number of file descriptors: databases, sandboxes and models need some, too."""
-        descriptors = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _MOST)
+        """Below the number of file descriptors that this process may have: databases, sandboxes and models need some, too."""
+        allowed, could_be = resource.getrlimit(resource.RLIMIT_NOFILE)
+        descriptors = min(could_be, _MOST)
+        if allowed < descriptors:  # 1024 by default, for the sake of programs that use select()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, could_be))
         total = max(descriptors - max(_DESCRIPTORS_KEPT, descriptors // 4), 8)
         return cls(total, total // 2, unlimited)
 

@@ -9,6 +9,15 @@ const Rich = lazy(load);
 /** Before the first text is there. */
 export const preloadMarkdown = () => void load();
 
+/** Code that is wider than its frame is scrolled by keyboard, too. Its blocks come late, one by one, from the highlighter. */
+function letKeysReachCode(place: HTMLDivElement) {
+  const reach = () => place.querySelectorAll("pre:not([tabindex])").forEach((code) => code.setAttribute("tabindex", "0"));
+  const observer = new MutationObserver(reach);
+  observer.observe(place, { childList: true, subtree: true });
+  reach();
+  return () => observer.disconnect();
+}
+
 interface MarkdownProps {
   text: string;
   streaming?: boolean;
@@ -19,7 +28,7 @@ interface MarkdownProps {
 export const Markdown = memo(function Markdown({ text, streaming = false, className }: MarkdownProps) {
   const shown = useDeferredValue(text); // a slow parse never blocks typing or scrolling
   return (
-    <div className={cn("prose-chat", streaming && "prose-growing", className)}>
+    <div ref={letKeysReachCode} className={cn("prose-chat", streaming && "prose-growing", className)}>
       <Suspense fallback={<div className="whitespace-pre-wrap">{text}</div>}>
         <Rich text={shown} streaming={streaming} />
       </Suspense>

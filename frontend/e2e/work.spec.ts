@@ -1,3 +1,4 @@
+import type { Locator } from "@playwright/test";
 import { Chat } from "./chat";
 import { expect, signIn, test } from "./fixtures";
 import { Gateway } from "./server";
@@ -125,9 +126,33 @@ test("Markdown, mathematics, diagrams, tables and code are drawn", async ({ page
   await chat.ask("markdown");
   await expect(chat.log.getByRole("cell", { name: "1,200" })).toBeVisible();
   await expect(chat.log.locator(".katex").first()).toBeVisible();
-  await expect(chat.log.getByRole("img", { name: "Diagram" }).locator("svg")).toBeVisible();
+  await isDrawn(chat.log.getByRole("img", { name: "Diagram" }));
   expect(foreign.filter((url) => !url.startsWith("data:") && !url.startsWith("blob:"))).toEqual([]);
 });
+
+test("a diagram loads nothing from elsewhere, with no policy of the page to forbid it", async ({
+  browser,
+  gateway,
+}) => {
+  const context = await browser.newContext({ bypassCSP: true });
+  const page = await context.newPage();
+  const foreign: string[] = [];
+  await context.route(/elsewhere/, (route) => (foreign.push(route.request().url()), route.abort()));
+  await signIn(context, gateway.url);
+  await page.goto(`${gateway.url}/chats`);
+  const chat = new Chat(page);
+  await chat.ask("diagram");
+  await isDrawn(chat.log.getByRole("img", { name: "Diagram" }).first());
+  const second = chat.log.getByRole("img", { name: "Diagram" }).nth(1);
+  await expect(second.or(chat.log.getByText("The diagram cannot be drawn"))).toBeVisible();
+  expect(foreign).toEqual([]);
+  await context.close();
+});
+
+const isDrawn = (picture: Locator) =>
+  expect
+    .poll(() => picture.evaluate((image: HTMLImageElement) => image.complete && image.naturalWidth))
+    .toBeGreaterThan(100);
 
 test.describe("the clipboard", () => {
   test.use({ permissions: ["clipboard-read", "clipboard-write"] });

@@ -225,6 +225,7 @@ BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "fail": _fail,
     "cut": lambda rest, results: Cut(5),
     "markdown": _shown(texts.MARKDOWN),
+    "diagram": lambda rest, results: Text(texts.HOSTILE_DIAGRAM),
     "cjk": _shown(texts.CJK),
 }
 

@@ -151,3 +151,22 @@ open("paper.pdf", "wb").write(out)
 X
 ls -l
 '''
+
+HOSTILE_DIAGRAM = """\
+```mermaid
+%%{init: {"securityLevel": "loose", "themeCSS": "svg { background: url(http://elsewhere.test/theme) }"}}%%
+graph LR
+  A["<img src=http://elsewhere.test/picture>A"] --> B["<b style='background:url(http://elsewhere.test/style)'>B</b>"]
+  B --> C["<a href='http://elsewhere.test/link'>C</a>"]
+```
+
+```mermaid
+graph LR
+  A --> C
+  style A fill:url(http://elsewhere.test/fill)
+  classDef other background-image:url(http://elsewhere.test/class)
+  class C other
+```
+
+That is the diagram.
+"""

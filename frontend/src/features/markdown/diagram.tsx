@@ -1,6 +1,7 @@
 "use client";
 import { useTheme } from "next-themes";
 import { useEffect, useId, useRef, useState } from "react";
+import type { MermaidConfig } from "@streamdown/mermaid";
 import type { CustomRendererProps } from "streamdown";
 import { useT } from "@/i18n";
 import { CopyButton } from "@/ui/copy-button";
@@ -38,12 +39,10 @@ export function Diagram({ code, isIncomplete }: CustomRendererProps) {
         <CopyButton value={code} label={t("copyCode")} />
       </div>
       {drawing && "svg" in drawing ? (
-        <div
-          role="img"
-          aria-label={t("diagram")}
-          className="flex min-h-40 justify-center overflow-x-auto border-t p-4 [&_svg]:h-auto [&_svg]:max-w-full"
-          dangerouslySetInnerHTML={{ __html: drawing.svg }} // mermaid's own, in its strict mode
-        />
+        <div className="flex min-h-40 justify-center border-t p-4">
+          {/* As a picture it runs nothing and loads nothing, whatever stands in it. */}
+          <img src={drawing.svg} alt={t("diagram")} className="h-auto max-w-full" />
+        </div>
       ) : (
         <div className="min-h-40 border-t">
           {failed && <p className="px-3.5 pt-3 text-[13px] text-destructive">{t("diagramFailed")}</p>}
@@ -55,10 +54,50 @@ export function Diagram({ code, isIncomplete }: CustomRendererProps) {
   );
 }
 
+/** What is drawn may load nothing while mermaid measures it in the page, either: no elements and no styles that could. */
+const QUIET: MermaidConfig = {
+  securityLevel: "strict",
+  fontFamily: "ui-sans-serif, system-ui, sans-serif", // a picture has none of the page's own fonts
+  dompurifyConfig: {
+    FORBID_TAGS: [
+      "img",
+      "image",
+      "picture",
+      "source",
+      "video",
+      "audio",
+      "iframe",
+      "object",
+      "embed",
+      "link",
+      "style",
+    ],
+    FORBID_ATTR: ["style", "src", "srcset", "href", "background", "poster"],
+  },
+  secure: [
+    "secure",
+    "securityLevel",
+    "startOnLoad",
+    "maxTextSize",
+    "maxEdges",
+    "dompurifyConfig",
+    "fontFamily",
+    "themeCSS",
+    "themeVariables",
+  ],
+};
+
+/** The address of a picture of the diagram. Raises what mermaid has to say about a mistake. */
 async function draw(id: string, source: string, theme: "dark" | "default"): Promise<string> {
   const { createMermaidPlugin } = await import("@streamdown/mermaid");
-  const mermaid = createMermaidPlugin({ config: { theme, securityLevel: "strict" } }).getMermaid({ theme });
-  return (await mermaid.render(id, source)).svg;
+  const config = { ...QUIET, theme };
+  const mermaid = createMermaidPlugin({ config }).getMermaid(config);
+  const { svg } = await mermaid.render(id, source.replace(/url\s*\(/gi, "url\u200b("));
+  const drawn = new DOMParser().parseFromString(svg, "text/html").querySelector("svg");
+  const [, , width, height] = (drawn?.getAttribute("viewBox") ?? "").split(/[\s,]+/);
+  drawn?.setAttribute("width", width ?? "100%");
+  drawn?.setAttribute("height", height ?? "100%");
+  return `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(drawn!))}`;
 }
 
 /** Whether it has ever been in sight. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -130,7 +131,7 @@ class Runtime:
                 timeout=config.runs.timeout_seconds,
             ),
             self._lock,
-            worker=f"{socket.gethostname()}:{os.getpid()}",
+            worker=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}",
             queue=self._queue,
             observer=observer,
         )

@@ -214,7 +214,7 @@ async def test_the_tree_shows_the_agents_of_a_run_and_how_they_are(runs: Runs) -
     ("method", "params", "code", "says"),
     [
         ("run.start", {"assistant_id": "a", "temperature": 1}, "invalid_argument", "temperature"),
-        ("run.start", {"assistant_id": "a", "langsmith_tracer": {}}, "invalid_argument", "langsmith_tracer"),
+        ("run.start", {"assistant_id": "a", "webhooks": {}}, "invalid_argument", "webhooks"),
         ("input.respond", {"response": "yes"}, "invalid_argument", "interrupt_id"),
         ("input.respond", {"responses": []}, "invalid_argument", "responses"),
         ("input.inject", {"message": {"role": "ai", "content": "x"}}, "invalid_argument", "role"),

@@ -559,8 +559,10 @@ async def test_a_run_whose_process_dies_again_and_again_at_one_step_is_given_up(
     await until(first, run, "custom", "begun")
     await first.aclose()
     dead = await asyncio.to_thread(make)
-    for _ in range(attempt.MOST_ATTEMPTS - 1):  # each dies as soon as it has the run
-        assert await dead.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+    for number in range(attempt.MOST_ATTEMPTS - 1):  # each dies as soon as it has the run
+        assert await dead.executor._parts.runs.claim(run.run_id, f"process {number}, which dies") is not None
+    for _ in range(attempt.MOST_ATTEMPTS):  # one that lives and tries again, for want of room perhaps
+        assert await dead.executor._parts.runs.claim(run.run_id, "process 3, which dies") is not None
     await dead.aclose()
 
     after = await asyncio.to_thread(make)

@@ -60,7 +60,7 @@ TURNS = "turns"
 """Key in a run's ``kwargs``: ids of the person's messages that it begins with."""
 
 _STALLED = "stalled"
-"""Key in a run's ``kwargs``: the thread's newest checkpoint at its latest claim, and how many claims have found that one."""
+"""Key in a run's ``kwargs``: the thread's newest checkpoint at its latest claim, and how many processes died over that one."""
 
 _ACTIVE = "status IN ('pending', 'running')"
 _STATUS = f"CASE WHEN {_ACTIVE} AND stop_reason = '{CANCELLED}' THEN 'interrupted' ELSE status END"
@@ -120,7 +120,7 @@ class Run:
 
     @property
     def stalled(self) -> int:
-        """How many attempts in a row ended without a new step of the thread, this one not counted."""
+        """How many processes in a row ended without a new step of the thread."""
         return (self.kwargs.get(_STALLED) or (None, 0))[1]
 
     def is_due(self, now: datetime) -> bool:
@@ -483,16 +483,18 @@ def _claimed(connection: Connection, run: Run, worker: str, fencing_token: int) 
         started_at=run.started_at or now,
         updated_at=now,
         checkpoint_before=_begin(connection, run) if run.attempt == 0 else run.checkpoint_before,
-        kwargs=run.kwargs if run.attempt == 0 else run.kwargs | _progress(connection, run),
+        kwargs=run.kwargs if run.attempt == 0 else run.kwargs | _progress(connection, run, worker),
     )
     _touch_thread(connection, run.thread_id, status="busy", epoch=claimed.epoch, assistant_id=run.assistant_id)
     return claimed
 
 
-def _progress(connection: Connection, run: Run) -> dict[str, Any]:
+def _progress(connection: Connection, run: Run, worker: str) -> dict[str, Any]:
+    """A process that tries again, since there was no room on the disk for example, has not died: that does not count."""
     head = _head(connection, run.thread_id)
     found, claims = run.kwargs.get(_STALLED) or (None, 0)
-    return {_STALLED: [head, claims + 1 if head == found else 1]}
+    before = claims if head == found else 0
+    return {_STALLED: [head, before + (run.worker != worker)]}
 
 
 def _begin(connection: Connection, run: Run) -> str | None:

@@ -90,7 +90,7 @@ test("what one person left unsent is not seen by another on the same browser", a
   await expect(page.getByText("No chats yet")).toBeVisible();
 });
 
-test("changing the password ends all other sessions, and not this one", async ({
+test("changing the password ends all other sessions, and not this one; signing out everywhere ends all", async ({
   page,
   browser,
   gateway,
@@ -122,6 +122,11 @@ test("changing the password ends all other sessions, and not this one", async ({
   await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
   await expect(dialog).toBeHidden();
   await expect(elsewhere.field).toHaveValue("still here?");
+
+  await settings.getByRole("button", { name: "Sign out everywhere" }).click();
+  await expect(settings).toHaveURL(/\/login/);
+  await elsewhere.page.reload();
+  await expect(elsewhere.page).toHaveURL(/\/login/);
   await Promise.all([here.close(), there.close()]);
 });
 

@@ -31,8 +31,8 @@ export const initialize = (email: string, password: string, code: string | null)
     ...(code === null ? {} : { setup_code: code }),
   });
 
-export async function signOut(): Promise<void> {
-  await http.post("/api/v1/auth/logout");
+export async function signOut(everywhere = false): Promise<void> {
+  await http.post(`/api/v1/auth/logout${everywhere ? "?everywhere=true" : ""}`);
   forgetOwn();
   loadPage("/login");
 }

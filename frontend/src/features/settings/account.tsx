@@ -6,6 +6,7 @@ import { FormError, isAcceptable, PasswordField, signOut, useAccount, useSubmiss
 import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { Button } from "@/ui/button";
+import { Checkbox } from "@/ui/checkbox";
 import {
   Dialog,
   DialogContent,
@@ -29,8 +30,8 @@ export function AccountSection() {
         <p className="text-muted-foreground">{t("localHint")}</p>
       </Note>
     );
-  const leave = () =>
-    signOut().catch((error: Error) => toast.error(t("signOutFailed"), { description: error.message }));
+  const leave = (everywhere: boolean) =>
+    signOut(everywhere).catch((error: Error) => toast.error(t("signOutFailed"), { description: error.message }));
   return (
     <Group>
       {account.needs_setup && (
@@ -57,9 +58,14 @@ export function AccountSection() {
           </Button>
         </Row>
         <Row label={t("signOut")} hint={t("signOutHint")}>
-          <Button variant="outline" size="sm" onClick={() => void leave()}>
+          <Button variant="outline" size="sm" onClick={() => void leave(false)}>
             <LogOut aria-hidden />
             {t("signOut")}
+          </Button>
+        </Row>
+        <Row label={t("signOutEverywhere")} hint={t("signOutEverywhereHint")}>
+          <Button variant="outline" size="sm" onClick={() => void leave(true)}>
+            {t("signOutEverywhere")}
           </Button>
         </Row>
       </Panel>
@@ -84,12 +90,13 @@ function PasswordForm({ email, onDone }: { email: string; onDone: () => void }) 
   const auth = useT("auth");
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
+  const [endSessions, setEndSessions] = useState(true);
   const form = useSubmission();
   const isWrong = form.error instanceof ApiError && form.error.code === "invalid_credentials";
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void form.submit(async () => {
-      await changePassword(current, next);
+      await changePassword(current, next, endSessions);
       onDone();
     });
   };
@@ -97,11 +104,15 @@ function PasswordForm({ email, onDone }: { email: string; onDone: () => void }) 
     <form onSubmit={submit} className="flex flex-col gap-4">
       <DialogHeader>
         <DialogTitle>{t("change")}</DialogTitle>
-        <DialogDescription>{t("passwordHint")}</DialogDescription>
+        <DialogDescription>{t("changeHint")}</DialogDescription>
       </DialogHeader>
       <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
       <PasswordField value={current} onChange={setCurrent} label={t("current")} autoFocus invalid={isWrong} />
       <PasswordField value={next} onChange={setNext} label={t("new")} isNew />
+      <label className="flex items-center gap-2 text-sm">
+        <Checkbox checked={endSessions} onCheckedChange={(checked) => setEndSessions(checked === true)} />
+        {t("endSessions")}
+      </label>
       <FormError message={isWrong ? auth("error.currentPassword") : form.message} />
       <DialogFooter>
         <Button

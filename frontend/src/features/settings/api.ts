@@ -15,8 +15,12 @@ export const system = () => http.get<SystemInfo>("/api/system");
 export const testModel = (name: string) =>
   http.post<ModelTest>(`/api/models/${name.split("/").map(encodeURIComponent).join("/")}/test`);
 
-export const changePassword = (current: string, next: string) =>
-  http.post("/api/v1/auth/change-password", { current_password: current, new_password: next });
+export const changePassword = (current: string, next: string, endSessions: boolean) =>
+  http.post("/api/v1/auth/change-password", {
+    current_password: current,
+    new_password: next,
+    end_sessions: endSessions,
+  });
 
 export const tokens = async () => (await http.get<Schemas["Tokens"]>("/api/v1/auth/tokens")).tokens;
 export const createToken = (body: { name: string; scopes: Scope[]; expires_in_days: number | null }) =>

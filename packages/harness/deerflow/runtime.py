@@ -131,7 +131,7 @@ class Runtime:
                 timeout=config.runs.timeout_seconds,
             ),
             self._lock,
-            worker=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}",
+            worker=f"{socket.gethostname()}:{secrets.token_hex(3)}:{os.getpid()}",
             queue=self._queue,
             observer=observer,
         )

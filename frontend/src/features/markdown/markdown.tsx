@@ -11,7 +11,8 @@ export const preloadMarkdown = () => void load();
 
 /** Code that is wider than its frame is scrolled by keyboard, too. Its blocks come late, one by one, from the highlighter. */
 function letKeysReachCode(place: HTMLDivElement) {
-  const reach = () => place.querySelectorAll("pre:not([tabindex])").forEach((code) => code.setAttribute("tabindex", "0"));
+  const reach = () =>
+    place.querySelectorAll("pre:not([tabindex])").forEach((code) => code.setAttribute("tabindex", "0"));
   const observer = new MutationObserver(reach);
   observer.observe(place, { childList: true, subtree: true });
   reach();

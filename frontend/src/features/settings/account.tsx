@@ -31,7 +31,9 @@ export function AccountSection() {
       </Note>
     );
   const leave = (everywhere: boolean) =>
-    signOut(everywhere).catch((error: Error) => toast.error(t("signOutFailed"), { description: error.message }));
+    signOut(everywhere).catch((error: Error) =>
+      toast.error(t("signOutFailed"), { description: error.message }),
+    );
   return (
     <Group>
       {account.needs_setup && (

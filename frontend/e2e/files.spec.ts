@@ -49,7 +49,7 @@ test("each kind of file has a viewer", async ({ page, chat }) => {
 
 test("a site of several files runs, without our session", async ({ page, chat }) => {
   await chat.ask("site");
-  await page
+  await chat.log
     .getByRole("button", { name: /index\.html/ })
     .last()
     .click();
@@ -73,7 +73,7 @@ test("a site of several files runs, without our session", async ({ page, chat })
 
 test("a file is edited, has versions, and is handed back to the agent", async ({ page, chat }) => {
   await chat.ask("write");
-  await page
+  await chat.log
     .getByRole("button", { name: /report\.md/ })
     .last()
     .click();

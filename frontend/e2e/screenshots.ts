@@ -112,7 +112,7 @@ for (const { name, colorScheme, mobile } of LOOKS) {
       .first()
       .click();
     await shot("diff");
-    await page
+    await chat.log
       .getByRole("button", { name: /report\.md/ })
       .last()
       .click();
@@ -141,7 +141,7 @@ for (const { name, colorScheme, mobile } of LOOKS) {
     }
     await fresh();
     await chat.ask("site");
-    await page
+    await chat.log
       .getByRole("button", { name: /index\.html/ })
       .last()
       .click();

@@ -148,7 +148,7 @@ test("everything can be downloaded", async ({ page, chat }) => {
 
 test("what a run changed is listed", async ({ page, chat }) => {
   await chat.ask("write");
-  await page.keyboard.press("ControlOrMeta+Shift+E");
+  await page.getByRole("button", { name: "All files" }).click();
   await page.getByRole("tab", { name: "Changes" }).click();
   await expect(page.getByRole("tabpanel").getByText("report.md").first()).toBeVisible();
 });

@@ -72,9 +72,13 @@ def test_the_prompt_says_what_is_true_here():
     bare = apply_prompt_template(network="none")
     assert "no network" in bare and "pandas" not in bare and "install go into" not in bare and "<citations>" not in bare
     full = apply_prompt_template(
-        network="allowlist", hosts=("pypi.org", "*.example.org"), packages=True, programs=("git", "node"), web=True
+        network="allowlist",
+        hosts=("data.example.com", "*.example.org"),
+        packages=True,
+        programs=("git", "node"),
+        web=True,
     )
-    assert "only these hosts" in full and "pypi.org, *.example.org." in full and "pytest" in full
+    assert "only these hosts" in full and "data.example.com, *.example.org." in full and "pytest" in full
     assert "Programs besides: git, node." in full and "<citations>" in full
     for prompt in (bare, full):
         assert prompt.count("ask_clarification") == 1 and "Ask first" not in prompt

@@ -66,6 +66,15 @@ def tiny_disk(path: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "-l", path], check=True)
 
 
+def fill(disk: Path) -> Path:
+    """The file that takes all the room there is."""
+    ballast = disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    return ballast
+
+
 def test_a_full_disk_is_said_loses_nothing_and_is_got_over(endpoint: ScriptedOpenAI, tmp_path: Path):
     with tiny_disk(tmp_path / "disk", "24m") as disk:
         variables = {"DEER_FLOW_HOME": str(disk / "home")}
@@ -74,13 +83,7 @@ def test_a_full_disk_is_said_loses_nothing_and_is_got_over(endpoint: ScriptedOpe
                 thread = new_thread(client)
                 endpoint.script(Text("Before."), key="disk-1")
                 assert run(client, thread, "key:disk-1").json()["messages"][-1]["content"] == "Before."
-                ballast = disk / "ballast"
-                with ballast.open("wb", buffering=0) as file:
-                    try:
-                        while file.write(b"x" * 4096):
-                            pass
-                    except OSError:
-                        pass
+                ballast = fill(disk)
                 check_refusal(_refused(client, gateway))
                 assert messages(client, thread)[-1] == "Before."
                 assert gateway.is_healthy()
@@ -146,10 +149,7 @@ def test_a_server_that_starts_on_a_full_disk_shows_what_is_there_until_there_is_
                 run(client, thread, "key:start-1").raise_for_status()
                 headers = dict(client.headers)
             getattr(gateway, end)()
-            ballast = disk / "ballast"
-            with suppress(OSError), ballast.open("wb", buffering=0) as file:
-                while file.write(b"x" * 4096):
-                    pass
+            ballast = fill(disk)
             gateway.launch()
             gateway.started()
             with httpx.Client(base_url=gateway.url, headers=headers, trust_env=False, timeout=60) as client:

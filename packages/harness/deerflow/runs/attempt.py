@@ -224,7 +224,7 @@ class Attempt:
 
     async def _play(self) -> Outcome:
         """From the run's input, or from where an attempt before this one stood, to the graph's end."""
-        spec = self.spec = self.spec or RunSpec.of(self.run)
+        spec = self._specified()
         parts, request = self.parts, spec.request
         agent, context = await parts.agents.prepare(
             spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
@@ -256,8 +256,13 @@ class Attempt:
             await context.release_sandbox()
         return await self._played(agent)
 
-    async def _prepare(self, agent: Agent, *, again: bool = False) -> GraphInput:
+    def _specified(self) -> RunSpec:
+        """The run's request, validated when it is first needed."""
         spec = self.spec = self.spec or RunSpec.of(self.run)
+        return spec
+
+    async def _prepare(self, agent: Agent, *, again: bool = False) -> GraphInput:
+        spec = self._specified()
         uploads = self.parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id)
         given = self._given = await self._input.prepare(self.run, spec, agent, uploads, again=again)
         self.fresh = self.fresh and self.run.checkpoint_before is not None  # else it may have adopted messages
@@ -291,8 +296,7 @@ class Attempt:
     async def _replay(self, earlier: list[BaseMessage]) -> None:
         """Count what an attempt before this one did, and emit what the log lacks of it: a process that dies takes the last
         moments of the log with it."""
-        assert self.spec is not None
-        run, emitted = self.run, set[str]()
+        run, emitted, begun_with = self.run, set[str](), self._specified().message_ids
         async with aclosing(self.parts.log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
             async for batch in batches:
                 updates = [event for event in batch if event.method == "updates"]
@@ -303,7 +307,7 @@ class Attempt:
         for message in earlier:
             self._meter.add(message)
             node = _NODES.get(message.type)
-            if node is None or message.id in emitted or message.id in self.spec.message_ids:
+            if node is None or message.id in emitted or message.id in begun_with:
                 continue
             shown = message_json(message)
             self._writer.append("messages", [shown, {"langgraph_node": node}])
@@ -355,7 +359,7 @@ class Attempt:
     async def _keep_input(self, agent: Agent) -> bool:
         """What the run was given joins its thread, though it ends before its first step. False: it was not missing."""
         self._meter.config = self._meter.config or self.parts.agents.harness.config
-        spec = self.spec = self.spec or RunSpec.of(self.run)
+        spec = self._specified()
         if self._given is None and self.run.attempt == 1 and spec.request.input is None:
             return False
         given, where = self._given or await self._prepare(agent), config_of(self.run.thread_id)

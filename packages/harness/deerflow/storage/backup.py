@@ -368,16 +368,23 @@ class _Archive:
 def _noted(paths: Paths, left_out: Collection[Path]) -> dict[str, tuple[int, ...]]:
     """Size, time of change and inode of each file of threads, by its path below the base directory."""
     found: dict[str, tuple[int, ...]] = {}
+    for path, parent_fd in _entries(paths, [*left_out, paths.data_dir]):
+        with suppress(OSError):
+            status = os.stat(path.name, dir_fd=parent_fd, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                key = str(path.relative_to(paths.base_dir))
+                found[key] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return found
+
+
+def _entries(paths: Paths, left_out: Collection[Path]) -> Iterator[tuple[Path, int]]:
+    """Everything below the base directory, with the descriptor of the directory that it is in; links are not followed."""
     for parent, directories, files, parent_fd in os.fwalk(paths.ensure_base_dir(), follow_symlinks=False):
         place = Path(parent)
-        directories[:] = [name for name in directories if place / name not in (*left_out, paths.data_dir)]
-        for name in files:
-            with suppress(OSError):
-                status = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
-                if stat.S_ISREG(status.st_mode) and place / name not in left_out:
-                    key = str((place / name).relative_to(paths.base_dir))
-                    found[key] = (status.st_size, status.st_mtime_ns, status.st_ino)
-    return found
+        directories[:] = [name for name in directories if place / name not in left_out]
+        for name in directories + files:
+            if place / name not in left_out:
+                yield place / name, parent_fd
 
 
 def _add_home(archive: _Archive, paths: Paths, work: Path, *, left_out: Collection[Path]) -> None:
@@ -389,18 +396,15 @@ def _add_home(archive: _Archive, paths: Paths, work: Path, *, left_out: Collecti
         work: where databases are copied to before they are added.
         left_out: paths that are not added.
     """
-    for parent, directories, files, parent_fd in os.fwalk(paths.base_dir, follow_symlinks=False):
-        place = Path(parent)
-        directories[:] = [name for name in directories if place / name not in left_out]
-        for name in directories + files:
-            path = place / name
-            if path in left_out or (path.name.endswith(("-wal", "-shm")) and place == paths.data_dir):
-                continue
-            entry = tarfile.TarInfo(f"home/{path.relative_to(paths.base_dir)}")
-            if place == paths.data_dir and _is_database(path):
-                _add_database(archive, entry.name, path, work)
-            else:
-                _add_entry(archive, entry, name, parent_fd)
+    for path, parent_fd in _entries(paths, left_out):
+        of_data = path.parent == paths.data_dir
+        if of_data and path.name.endswith(("-wal", "-shm")):
+            continue
+        entry = tarfile.TarInfo(f"home/{path.relative_to(paths.base_dir)}")
+        if of_data and _is_database(path):
+            _add_database(archive, entry.name, path, work)
+        else:
+            _add_entry(archive, entry, path.name, parent_fd)
 
 
 def _add_entry(archive: _Archive, entry: tarfile.TarInfo, name: str, parent_fd: int) -> None:

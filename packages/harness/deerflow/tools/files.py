@@ -201,8 +201,8 @@ async def grep_tool(
             path, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap
         )
     except SandboxError as error:
-        literal_hint = " Set literal to search for it as plain text." if "regular expression" in str(error) else ""
-        return f"Error: {error}.{literal_hint}" if literal_hint else f"Error: {error}"
+        hint = ". Set literal to search for it as plain text." if "regular expression" in str(error) else ""
+        return f"Error: {error}{hint}"
     if not matches:
         return f"No matches found under {path}"
     skipped = sum(not match.line_number for match in matches)

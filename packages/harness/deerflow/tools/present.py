@@ -47,17 +47,19 @@ async def present_file_tool(
 
 async def _presentable(sandbox: Sandbox, path: str) -> str | None:
     """The file's canonical path, "" if there is none, None if it may not be presented."""
+    if path.startswith("/") and ".." in path.split("/"):
+        return None
     names = (
         ["/" + path.lstrip("/")] if path.startswith("/") else [f"{OUTPUTS}/{path}", f"{WORKSPACE}/{path}", f"/{path}"]
     )
     inside = [name for name in map(posixpath.normpath, names) if name.startswith(OUTPUTS + "/")]
-    for name in inside if ".." not in path.split("/") or not path.startswith("/") else []:
+    for name in inside:
         entry = await sandbox.stat(name)
         if entry is not None and entry.kind == "file":
             return name
         if entry is not None and entry.kind == "directory":
             return await _packed(sandbox, name)
-    return "" if inside and (".." not in path.split("/") or not path.startswith("/")) else None
+    return "" if inside else None
 
 
 async def _packed(sandbox: Sandbox, directory: str) -> str:

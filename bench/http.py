@@ -6,6 +6,7 @@ import asyncio
 import statistics
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ PACE = 10
 """Milliseconds between tokens where single ones are to be seen."""
 TURNS = 200
 TOKEN = b"tok00"
+MODES = ("messages-tuple", "updates")
 SETTLES = 1.0
 """Seconds for what follows a run in the background, such as its thread's title: it belongs to the run's cost."""
 
@@ -36,10 +38,11 @@ SETTLES = 1.0
 async def measure(subject: str, options: Options) -> dict[str, Any]:
     """Readings of the bare loop in this process, or of the gateway in one that this one starts."""
     data = Path(options.data)
-    return await (_floor(options, data) if subject == "floor" else _ours(options, data))
+    return await (bare_loop(options, data) if subject == "floor" else _ours(options, data))
 
 
-async def _floor(options: Options, data: Path) -> dict[str, Any]:
+async def bare_loop(options: Options, data: Path) -> dict[str, Any]:
+    """CPU seconds of its runs, by scenario."""
     results: dict[str, Any] = {}
     async with open_subject("floor", options.base_url, data) as agent:
         for scenario, count in RUNS.items():
@@ -82,16 +85,16 @@ class Talk:
         self._model = floor.model(options.base_url)
         self._endpoint = options.base_url.removesuffix("/v1")
 
-    async def cost(self, scenario: str, count: int) -> dict[str, Any]:
+    async def cost(self, scenario: str, count: int, modes: Sequence[str] = MODES) -> dict[str, Any]:
         """Per run, each on a fresh thread of a warm process."""
         for i in range(3):
-            await self._turn(str(uuid.uuid4()), f"scenario:{scenario} key:warm-{scenario}-{i}")
+            await self.turn(str(uuid.uuid4()), f"scenario:{scenario} key:warm-{scenario}-{i}", modes)
         await asyncio.sleep(SETTLES)
         self._gateway.toggle_profile()
         asked, before = await self._asked(), self._gateway.usage()
         size = 0
         for i in range(count):
-            size += len((await self._turn(str(uuid.uuid4()), f"scenario:{scenario} key:{scenario}-{i}")).body)
+            size += len((await self.turn(str(uuid.uuid4()), f"scenario:{scenario} key:{scenario}-{i}", modes)).body)
         await asyncio.sleep(SETTLES)
         self._gateway.toggle_profile()
         spent = self._gateway.usage().since(before)
@@ -104,7 +107,7 @@ class Talk:
         through: list[float] = []
         for i in range(count):
             direct.append(await latency.direct(self._model, f"scenario:plain key:direct-{i}"))
-            through.append(_first(await self._turn(str(uuid.uuid4()), f"scenario:plain key:first-{i}")))
+            through.append(_first(await self.turn(str(uuid.uuid4()), f"scenario:plain key:first-{i}")))
         return {"direct": direct, "through": through}
 
     async def at_once(self, rounds: int) -> dict[str, float]:
@@ -114,7 +117,7 @@ class Talk:
 
         async def one(number: int) -> None:
             for i in range(rounds):
-                await self._turn(str(uuid.uuid4()), f"scenario:plain key:eight-{number}-{i}")
+                await self.turn(str(uuid.uuid4()), f"scenario:plain key:eight-{number}-{i}")
 
         await asyncio.gather(*(one(number) for number in range(AT_ONCE)))
         seconds, spent = time.perf_counter() - started, self._gateway.usage().since(before)
@@ -125,7 +128,7 @@ class Talk:
         """Bytes of a run's stream, told so slowly that every token is an event of its own."""
         await self._configure(delay_ms=PACE)
         told = {
-            scenario: len((await self._turn(str(uuid.uuid4()), f"scenario:{scenario} key:slow-{scenario}")).body)
+            scenario: len((await self.turn(str(uuid.uuid4()), f"scenario:{scenario} key:slow-{scenario}")).body)
             for scenario in RUNS
         }
         told["protocol"] = await self._bytes_of_protocol()
@@ -152,7 +155,7 @@ class Talk:
         cpu: list[float] = []
         for turn in range(turns):
             asked, before = await self._asked(), self._gateway.usage()
-            answer = await self._turn(thread_id, f"scenario:plain key:long turn {turn + 1}")
+            answer = await self.turn(thread_id, f"scenario:plain key:long turn {turn + 1}")
             spent = self._gateway.usage().since(before)
             written.append(spent.written - len(answer.body) - (await self._asked() - asked))
             stored.append(spent.stored)
@@ -161,7 +164,7 @@ class Talk:
         through: list[float] = []
         for i in range(10):
             direct.append(await latency.direct(self._model, f"scenario:plain key:direct-long-{i}"))
-            through.append(_first(await self._turn(thread_id, f"scenario:plain key:long more {i + 1}")))
+            through.append(_first(await self.turn(thread_id, f"scenario:plain key:long more {i + 1}")))
         thread = f"{self._gateway.url}/api/threads/{thread_id}"
         messages = [_ok(await http_client.get(f"{thread}/messages?limit=100")).ended for _ in range(5)]
         history = [_ok(await http_client.post(f"{thread}/history", {"limit": 100})) for _ in range(3)]
@@ -178,16 +181,16 @@ class Talk:
 
     async def crowd(self, count: int) -> dict[str, Any]:
         """Many runs at once, each followed, while the model thinks."""
-        await self._turn(str(uuid.uuid4()), "scenario:plain key:warm")
+        await self.turn(str(uuid.uuid4()), "scenario:plain key:warm")
         await self._configure(first_ms=1000 * THINKS)
         self._gateway.lags()
         before, started = self._gateway.usage(), time.perf_counter()
-        asked = [self._turn(str(uuid.uuid4()), f"scenario:plain key:crowd-{i}", checked=False) for i in range(count)]
+        asked = [self.turn(str(uuid.uuid4()), f"scenario:plain key:crowd-{i}", checked=False) for i in range(count)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         seconds, lags = time.perf_counter() - started, await asyncio.to_thread(self._gateway.lags)
         await self._configure(first_ms=0)
         return {
-            "errors": sum(not is_whole(answer) for answer in answers),
+            "errors": sum(not _is_whole(answer) for answer in answers),
             "seconds": seconds,
             "late_p99": _p99(lags["late"]),
             "late_max": max(lags["late"]),
@@ -196,15 +199,15 @@ class Talk:
             "cpu": self._gateway.usage().since(before).own / count,
         }
 
-    async def _turn(self, thread_id: str, text: str, *, checked: bool = True) -> Answer:
+    async def turn(self, thread_id: str, text: str, modes: Sequence[str] = MODES, *, checked: bool = True) -> Answer:
         body = {
             "assistant_id": "lead_agent",
             "input": _said(text),
-            "stream_mode": ["messages-tuple", "updates"],
+            "stream_mode": [*modes],
             "if_not_exists": "create",
         }
         answer = await http_client.post(f"{self._gateway.url}/api/threads/{thread_id}/runs/stream", body, mark=TOKEN)
-        if checked and not is_whole(answer):
+        if checked and not _is_whole(answer):
             raise RuntimeError(f"The run failed: {answer.status} {bytes(answer.body[-2000:]).decode()}")
         return answer
 
@@ -228,7 +231,7 @@ def _ok(answer: Answer) -> Answer:
     return answer
 
 
-def is_whole(answer: Answer | BaseException) -> bool:
+def _is_whole(answer: Answer | BaseException) -> bool:
     return isinstance(answer, Answer) and answer.first is not None and b'"status":"success"' in answer.body[-200:]
 
 

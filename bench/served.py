@@ -17,10 +17,10 @@ import httpx
 from langchain_core.messages import HumanMessage
 from tests.servers import postgres_server
 
-from bench import gauges, http_client
+from bench import http_client
 from bench.figures import Figure, at_least_of_floor, at_most, times_floor
 from bench.gateway_process import GatewayProcess
-from bench.http import SETTLES, is_whole
+from bench.http import AT_ONCE, MODES, RUNS, SETTLES, Talk, bare_loop
 from bench.subjects import open_subject
 from bench.worker import Options
 from deerflow.identity import LOCAL_PRINCIPAL
@@ -29,8 +29,6 @@ from deerflow.storage.search import index
 
 SUBJECTS = ("floor", "sqlite", "postgres")
 ROUNDS = 1
-RUNS = {"plain": 20, "tools-20": 4}
-AT_ONCE = 8
 MESSAGES = 100_000
 SEARCHERS = 2
 PAGE_CHANNELS = ["updates", "lifecycle", "input", "messages", "custom"]
@@ -66,15 +64,9 @@ def _config(subject: str) -> Iterator[tuple[str, str]]:
 
 
 async def _floor(options: Options, data: Path) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    async with open_subject("floor", options.base_url, data) as agent:
-        for scenario, count in RUNS.items():
-            runs = 2 if options.quick else count
-            await agent.turn(f"warm-{scenario}", f"scenario:{scenario} key:warm-{scenario}")
-            before = gauges.cpu()
-            for i in range(runs):
-                await agent.turn(f"{scenario}-{i}", f"scenario:{scenario} key:{scenario}-{i}")
-            results[scenario] = gauges.cpu().since(before).own / runs
+    results: dict[str, Any] = {name: spent["own"] for name, spent in (await bare_loop(options, data)).items()}
+    (data / "eight").mkdir()
+    async with open_subject("floor", options.base_url, data / "eight") as agent:
         began, rounds = time.perf_counter(), 1 if options.quick else 5
 
         async def one(number: int) -> None:
@@ -163,34 +155,19 @@ class Served:
 
     def __init__(self, gateway: GatewayProcess, options: Options) -> None:
         self._gateway = gateway
+        self._talk = Talk(gateway, options)
         self._quick = options.quick
 
     async def cost(self) -> dict[str, Any]:
         """CPU seconds per run, by scenario and what the client asks for, and runs per second of eight clients."""
         found: dict[str, Any] = {}
         for scenario, count in RUNS.items():
-            for modes in (["values"], ["messages-tuple", "updates"]):
-                found[f"{scenario} {modes[0]}"] = await self._cpu(scenario, 2 if self._quick else count, modes)
+            for modes in (["values"], MODES):
+                spent = await self._talk.cost(scenario, 2 if self._quick else count, modes)
+                found[f"{scenario} {modes[0]}"] = spent["own"]
         found["page"] = await self._page(2 if self._quick else RUNS["plain"])
-        began, rounds = time.perf_counter(), 1 if self._quick else 5
-
-        async def one(number: int) -> None:
-            for i in range(rounds):
-                await self._turn(f"scenario:plain key:eight-{number}-{i}")
-
-        await asyncio.gather(*map(one, range(AT_ONCE)))
-        found["at_once"] = rounds * AT_ONCE / (time.perf_counter() - began)
+        found["at_once"] = (await self._talk.at_once(1 if self._quick else 5))["runs_per_second"]
         return found
-
-    async def _cpu(self, scenario: str, count: int, modes: list[str]) -> float:
-        for i in range(3):
-            await self._turn(f"scenario:{scenario} key:warm-{scenario}-{modes[0]}-{i}", modes)
-        await asyncio.sleep(SETTLES)
-        before = self._gateway.usage()
-        for i in range(count):
-            await self._turn(f"scenario:{scenario} key:{scenario}-{modes[0]}-{i}", modes)
-        await asyncio.sleep(SETTLES)
-        return (self._gateway.usage().own - before.own) / count
 
     async def _page(self, count: int) -> dict[str, float]:
         """CPU seconds and bytes of a run that is started and followed as the page does it."""
@@ -211,7 +188,7 @@ class Served:
 
     async def search(self) -> dict[str, Any]:
         """Seconds of searches in many messages, and of runs alone and while two people search without a pause."""
-        await self._turn("scenario:plain key:warm-search")
+        await self._plain()
         alone, searches = await self._seconds(), []
 
         async def look(client: httpx.AsyncClient, number: int) -> None:
@@ -227,20 +204,10 @@ class Served:
         return {"search": sorted(searches), "search_alone": alone, "search_beside": beside}
 
     async def _seconds(self) -> float:
-        return await _median_seconds(lambda: self._turn(f"scenario:plain key:{uuid.uuid4()}"), 5 if self._quick else 30)
+        return await _median_seconds(self._plain, 5 if self._quick else 30)
 
-    async def _turn(self, text: str, modes: list[str] | None = None) -> None:
-        body = {
-            "assistant_id": "lead_agent",
-            "input": {"messages": [{"role": "user", "content": text}]},
-            "stream_mode": modes or ["messages-tuple", "updates"],
-            "if_not_exists": "create",
-        }
-        answer = await http_client.post(
-            f"{self._gateway.url}/api/threads/{uuid.uuid4()}/runs/stream", body, mark=b"tok00"
-        )
-        if not is_whole(answer):
-            raise RuntimeError(f"The run failed: {answer.status} {bytes(answer.body[-2000:]).decode()}")
+    async def _plain(self) -> object:
+        return await self._talk.turn(str(uuid.uuid4()), f"scenario:plain key:{uuid.uuid4()}")
 
 
 def figures(results: dict[str, list[dict[str, Any]]]) -> list[Figure]:

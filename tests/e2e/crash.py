@@ -33,7 +33,7 @@ class Ordeal:
     """Keeps some threads busy while processes of the world are killed.
 
     Args:
-        kills: how many.
+        kills: how many at random moments, after one power failure.
         at_once: threads.
         longest: how many answers of the model a process that is up may live to see, at most. An attempt begins with one
             that was given before: it should be several times ``at_once``.
@@ -67,6 +67,7 @@ class Ordeal:
         return self.found
 
     async def _kill(self) -> None:
+        await self._fail_power()
         for number in range(self._kills):
             name = self._random.choice([*self._world.processes])
             answers = 0
@@ -80,6 +81,13 @@ class Ordeal:
                 print(f"{number + 1} kills; {self.found}", file=sys.stderr)
         for name in self._world.processes:
             await self._world.ready(name, self._client)
+
+    async def _fail_power(self) -> None:
+        """Kill all that execute runs while runs are on their way: whatever chance does later, some were interrupted."""
+        await self._moment(self._random.randint(1, self._calls // 2))
+        for name in self._world.executing:
+            self._world.kill(name)
+            self._world.launch(name)
 
     async def _moment(self, answers: int) -> None:
         """Somewhere in a run: work counts, not time, so that a slow machine gets on as well."""

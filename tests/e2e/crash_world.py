@@ -42,6 +42,8 @@ class World:
             name: DeerFlowProcess(root, "worker", name=name, config=config, model_url=endpoint.base_url)
             for name in workers
         }
+        self.executing = workers or ("gateway",)
+        """Names of the processes that execute runs."""
         self.kills: Counter[str] = Counter()
         self._paths = Paths(self.gateway.home)
 

@@ -19,6 +19,7 @@ from deerflow.identity import Principal
 from deerflow.runs import attempt
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
+from deerflow.sandbox.tool_image import MANIFEST
 from deerflow.storage.runs import Run, RunStatus
 from deerflow.storage.search import message_search
 from deerflow.storage.tables import run_events, runs
@@ -621,3 +622,22 @@ async def test_updates_and_what_runs_begin_with_add_up_to_the_thread(runtime: Ru
 
     held = (await runtime.threads.states.get(ME, where))["values"]["messages"]
     assert shown == [message["id"] for message in held] and len(held) == 6
+
+
+async def test_the_prompt_knows_of_packages_that_came_while_the_server_runs(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+):
+    runtime = await asyncio.to_thread(lambda: make(sandbox={"tool_image": {"enabled": True}}))
+    await runtime.start()
+    endpoint.script(Text("One."), Text("Two."))
+
+    async def prompt() -> str:
+        await ended(runtime, await runtime.runs.start(ME, say("hello"), thread_id=await thread(runtime)))
+        return str(next(each for each in reversed(endpoint.requests) if each.get("tools"))["messages"][0]["content"])
+
+    assert "pandas" not in await prompt()
+    image = await asyncio.to_thread(runtime.workshop.harness.tool_image.path)
+    await asyncio.to_thread(image.mkdir, parents=True)
+    await asyncio.to_thread((image / MANIFEST).write_text, "{}")
+    assert "pandas" in await prompt()
+    await runtime.aclose()

@@ -47,6 +47,8 @@ class Workshop:
         self._features = features
         self._extra = tuple(extra_middleware)
         self._agents = AgentCache()
+        self._has_packages = False
+        """Whether sandboxes had their Python packages when the last run began: the prompt says so."""
         self._retired: list[SandboxProvider] = []
         """Of former configurations: runs that began with them may still be on their way."""
 
@@ -81,6 +83,7 @@ class Workshop:
         """Agent and context of one run."""
         harness = await self.fresh()
         context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
+        self._has_packages = context.sandbox_policy.tools_dir is not None
         return await self._agent(harness, options, (run_id, fencing_token)), context
 
     def forget_agents(self) -> None:
@@ -104,7 +107,7 @@ class Workshop:
                 return build_reader(own, checkpointer=harness.checkpointer, **given)
             return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
-        agent = await self._agents.get((harness.config.id, options), build)
+        agent = await self._agents.get((harness.config.id, options, self._has_packages), build)
         saver = _per_run(harness.checkpointer, fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})
 

@@ -6,12 +6,8 @@ Its packages are installed once, into a folder that is named after their lock fi
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import hashlib
 import os
 import shutil
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,6 +15,7 @@ import pytest
 import pytest_asyncio
 from bench.scripted_openai import ScriptedOpenAI
 from tests.app.gateway.conftest import listening, settings_for
+from tests.support.node_packages import installed
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
@@ -29,36 +26,12 @@ SUITE = Path(__file__).parents[2] / "sdk_js"
 FILES = sorted(path.name for path in SUITE.glob("*.test.mjs"))
 OTHERS = ["1.6.0", "1.8.0", "2.0.0"]
 """Further versions of the client that interfaces in use are built on; 2.0.0 can do less than the pinned one."""
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deerflow-tests"
 
 
 @pytest.fixture(scope="module")
 def suite() -> Path:
     """The suite's folder, with its packages installed."""
-    if not (shutil.which("node") and shutil.which("npm")):
-        message = "node and npm (20 or newer) are needed for the JavaScript client's contract."
-        pytest.skip(message)
-    return _installed()
-
-
-def _installed(version: str | None = None) -> Path:
-    lock = (SUITE / "package-lock.json").read_bytes()
-    folder = CACHE / f"sdk-js-{version or hashlib.sha256(lock).hexdigest()[:16]}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        if not (folder / "node_modules").is_dir():
-            with tempfile.TemporaryDirectory(dir=CACHE) as making:
-                for name in ("package.json", "package-lock.json"):
-                    shutil.copy(SUITE / name, making)
-                npm = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-                if version is not None:
-                    npm[1:2] = ["install", "--legacy-peer-deps", f"@langchain/langgraph-sdk@{version}"]
-                made = subprocess.run(npm, cwd=making, capture_output=True, text=True, timeout=300)
-                assert made.returncode == 0, f"npm ci failed:\n{made.stdout}\n{made.stderr}"
-                shutil.rmtree(folder, ignore_errors=True)
-                shutil.copytree(making, folder, symlinks=True)
-    return folder
+    return installed(SUITE)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -77,7 +50,9 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict
 @pytest.mark.nightly
 @pytest.mark.parametrize("version", OTHERS)
 async def test_other_versions_of_the_javascript_client(version: str, served: dict[str, str]) -> None:
-    await test_the_javascript_client("versions.test.mjs", await asyncio.to_thread(_installed, version), served)
+    await test_the_javascript_client(
+        "versions.test.mjs", await asyncio.to_thread(installed, SUITE, f"@langchain/langgraph-sdk@{version}"), served
+    )
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from deerflow.config.discovery import DEMO_MODEL, discover_models
 from deerflow.config.document import ConfigError, ConfigProblem
-from deerflow.config.edit import DELETE, edit_json, edit_yaml, upgrade_config
 from deerflow.config.env import (
     MASK,
     MissingEnv,
@@ -36,10 +35,10 @@ from deerflow.config.source import (
     load_config,
     load_environ,
 )
+from deerflow.config.upgrade import upgrade_config
 
 __all__ = [
     "CONFIG_VERSION",
-    "DELETE",
     "DEMO_MODEL",
     "MASK",
     "AppConfig",
@@ -55,8 +54,6 @@ __all__ = [
     "SkillsConfig",
     "ToolConfig",
     "discover_models",
-    "edit_json",
-    "edit_yaml",
     "example_file",
     "get_app_config",
     "get_enabled_tracing_providers",

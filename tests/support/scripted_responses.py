@@ -22,16 +22,11 @@ USAGE: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Response:
-    """One response: thoughts, text, calls ``(name, arguments as JSON text)``.
-
-    ``deltas`` False sends finished items only; ``items`` False leaves everything to the final event.
-    """
+    """One response: thoughts, text, calls ``(name, arguments as JSON text)``."""
 
     text: str = ""
     calls: tuple[tuple[str, str], ...] = ()
     thoughts: str = ""
-    deltas: bool = True
-    items: bool = True
     status: str = "completed"
     usage: Mapping[str, Any] = field(default_factory=lambda: USAGE)
 
@@ -68,35 +63,39 @@ class ScriptedResponses(ScriptedServer):
     def _events(self, reply: Response) -> list[Event | str]:
         events: list[Event | str] = [{"type": "response.created", "response": {"id": "resp_1"}}]
         output = self._output(reply)
-        for index, item in enumerate(output if reply.items else []):
-            events += _item_events(index, item, deltas=reply.deltas)
+        for index, item in enumerate(output):
+            events += _item_events(index, item)
         final = completed(output, reply.status)
         return [*events, {**final, "response": {**final["response"], "usage": reply.usage}}, "data: [DONE]"]
 
     def _output(self, reply: Response) -> list[dict[str, Any]]:
         output: list[dict[str, Any]] = []
         if reply.thoughts:
-            output.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": reply.thoughts}]})
+            summary = [{"type": "summary_text", "text": reply.thoughts}]
+            output.append({"type": "reasoning", "id": "rs_1", "summary": summary})
         if reply.text:
-            content = [{"type": "output_text", "text": reply.text}]
-            output.append({"type": "message", "role": "assistant", "content": content})
+            content = [{"type": "output_text", "text": reply.text, "annotations": []}]
+            output.append({"type": "message", "id": "msg_1", "role": "assistant", "content": content})
         for name, arguments in reply.calls:
             call_id = f"call_{next(self._ids)}"
-            output.append({"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments})
+            call = {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": name}
+            output.append({**call, "arguments": arguments})
         return output
 
 
-def _item_events(index: int, item: dict[str, Any], *, deltas: bool) -> list[Event]:
+def _item_events(index: int, item: dict[str, Any]) -> list[Event]:
     kinds = {
         "reasoning": ("response.reasoning_summary_text.delta", lambda: item["summary"][0]["text"]),
         "message": ("response.output_text.delta", lambda: item["content"][0]["text"]),
         "function_call": ("response.function_call_arguments.delta", lambda: item["arguments"]),
     }
     kind, text_of = kinds[item["type"]]
-    events: list[Event] = []
-    if deltas:
-        text = text_of()
-        events.append({"type": "response.output_item.added", "output_index": index, "item": {**item, "arguments": ""}})
-        pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
-        events += [{"type": kind, "output_index": index, "delta": piece} for piece in pieces]
-    return [*events, {"type": "response.output_item.done", "output_index": index, "item": item}]
+    place = {"output_index": index, "item_id": item["id"], "content_index": 0, "summary_index": 0}
+    text = text_of()
+    pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+    begun = {**item, "arguments": "", "summary": [], "content": []}
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": begun},
+        *[{"type": kind, **place, "delta": piece} for piece in pieces],
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from tenacity import AsyncRetrying, Retrying
 from deerflow.models import claude_payload as shape
 from deerflow.models.credentials import is_oauth_token, load_claude_credential
 from deerflow.models.failures import model_error
-from deerflow.models.resilience import aretry_stream, retry_policy, retry_stream
+from deerflow.models.resilience import RetriedStreams
 from deerflow.models.tool_arguments import StreamedArguments
 
 PLACEHOLDER_KEY = "your-anthropic-api-key"
@@ -33,8 +33,8 @@ WHOLE_ANSWER_SECONDS = 600.0
 KEY_NAMES = ("anthropic_api_key", "api_key")
 
 
-class ClaudeChatModel(ChatAnthropic):
-    """Claude.
+class ClaudeChatModel(RetriedStreams, ChatAnthropic):
+    """Claude. ``max_retries``, if set instead of ``retry_max_attempts``, counts the calls after the first.
 
     The key comes from ``api_key``, else ``ANTHROPIC_API_KEY``, else a sign-in found by
     :func:`deerflow.models.credentials.load_claude_credential` (which reads files: construct off the event loop).
@@ -48,10 +48,6 @@ class ClaudeChatModel(ChatAnthropic):
     """How many of the newest user turns may get a cache marker."""
     auto_thinking_budget: bool = True
     """Give thinking 80 % of ``max_tokens`` if it is enabled without a budget."""
-    retry_max_attempts: int = Field(default=3, ge=1)
-    """Calls in all. ``max_retries``, if set instead, counts those after the first; the SDK's own retries are off."""
-    retry_base_delay: float = Field(default=2.0, ge=0)
-    """Seconds before the second attempt; doubles each time. ``Retry-After`` wins."""
     default_request_timeout: float | None = Field(60, alias="timeout")
     """Seconds to wait for the first byte, and for each further one."""
     auth_token: SecretStr | None = None
@@ -134,38 +130,9 @@ class ClaudeChatModel(ChatAnthropic):
         chosen = "default_request_timeout" in self.model_fields_set
         return kwargs if chosen else {"timeout": WHOLE_ANSWER_SECONDS, **kwargs}
 
-    def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        opened = super()._stream
-
-        def attempt() -> Generator[ChatGenerationChunk]:
-            answer = _Answer(self._awaits_end(kwargs))
-            with answer.checked():
-                for chunk in opened(messages, *args, **kwargs):
-                    yield from answer.read(chunk)
-
-        yield from retry_stream(attempt, self._retry_policy(), _is_empty)
-
-    async def _astream(
-        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        opened = super()._astream
-
-        async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
-            answer = _Answer(self._awaits_end(kwargs))
-            with answer.checked():
-                async for chunk in opened(messages, *args, **kwargs):
-                    for sent in answer.read(chunk):
-                        yield sent
-
-        async for chunk in aretry_stream(attempt, self._retry_policy(), _is_empty):
-            yield chunk
-
-    def _awaits_end(self, kwargs: Mapping[str, Any]) -> bool:
+    def _answer(self, kwargs: Mapping[str, Any]) -> _Answer:
         wanted = kwargs.get("stream_usage")
-        return self.stream_usage if wanted is None else wanted
-
-    def _retry_policy(self) -> dict[str, Any]:
-        return retry_policy(self.retry_max_attempts, self.retry_base_delay)
+        return _Answer(self.stream_usage if wanted is None else wanted)
 
 
 def _with_credential(values: dict[str, Any], environ: Mapping[str, str], home: Path) -> dict[str, Any]:
@@ -206,10 +173,6 @@ def _is_real(key: str) -> bool:
     return bool(key) and key != PLACEHOLDER_KEY
 
 
-def _is_last(chunk: ChatGenerationChunk) -> bool:
-    return bool(chunk.message.response_metadata.get("stop_reason"))
-
-
 class _Answer:
     """One streamed answer: its broken arguments stay broken, and its failures say whether trying again may help."""
 
@@ -220,7 +183,7 @@ class _Answer:
     def read(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
         if isinstance(chunk.message, AIMessageChunk):
             self._arguments.add(chunk.message.tool_call_chunks)
-        if not _is_last(chunk):
+        if not chunk.message.response_metadata.get("stop_reason"):
             return [chunk]
         self._awaits_end = False
         spoilers = self._arguments.spoilers()
@@ -254,12 +217,6 @@ class _Answer:
             raise ModelConnectionError(
                 "The connection to the Anthropic API ended in the middle of an answer. Try again."
             )
-
-
-def _is_empty(chunk: ChatGenerationChunk) -> bool:
-    message = chunk.message
-    calls = isinstance(message, AIMessageChunk) and message.tool_call_chunks
-    return not message.content and not calls and not _is_last(chunk)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

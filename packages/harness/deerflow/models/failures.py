@@ -249,7 +249,8 @@ def _detail_of(error: BaseException) -> str:
     """The provider's own sentence where there is one, at most 500 characters, keys masked."""
     if (silence := _silence(error)) is not None:
         return f"it sent nothing for {silence:g} seconds (models[].timeout in config.yaml)."
-    text = " ".join(str(_body_of(error).get("message") or error).split()) or type(error).__name__
+    body = _body_of(error)
+    text = " ".join(str(body.get("message") or body.get("detail") or error).split()) or type(error).__name__
     return _SECRETS.sub("[key]", text)[:DETAIL_LIMIT]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, Self
 
-import httpx
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.exceptions import (
     ModelAPIError,
@@ -18,42 +17,33 @@ from langchain_core.exceptions import (
     ModelConnectionError,
     ModelError,
     ModelInvalidRequestError,
-    ModelNotFoundError,
-    ModelPermissionDeniedError,
     ModelRateLimitError,
     ModelTimeoutError,
 )
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.language_models.chat_models import agenerate_from_stream, generate_from_stream
+from langchain_core.messages import AIMessageChunk, BaseMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
-from pydantic import Field, PrivateAttr, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
-from deerflow.blocking import run_blocking
-from deerflow.models.codex_responses import (
-    ResponseReader,
-    input_items,
-    instructions_of,
-    tool_choice_item,
-    tool_item,
-)
 from deerflow.models.credentials import load_codex_credential
 from deerflow.models.failures import model_error
-from deerflow.models.resilience import aretry_stream, retry_policy
+from deerflow.models.openai import OpenAIChatModel
+from deerflow.models.openai_chunks import TRANSPORT_ERRORS, TRANSPORT_TIMEOUTS
+from deerflow.models.resilience import RetriedStreams
+from deerflow.models.tool_arguments import StreamedArguments
 
 CODEX_BASE_URL = "https://chatgpt.com/backend-api/codex"
+DEFAULT_INSTRUCTIONS = "You are a helpful assistant."
 EFFORTS = ("low", "medium", "high", "xhigh")
 NO_CREDENTIAL = "No Codex sign-in was found. Run `codex login`, or set CODEX_AUTH_PATH to its auth.json."
-
-ERRORS_BY_STATUS: Mapping[int, type[ModelError]] = {
-    400: ModelInvalidRequestError,
-    401: ModelAuthenticationError,
-    403: ModelPermissionDeniedError,
-    404: ModelNotFoundError,
-    422: ModelInvalidRequestError,
-    429: ModelRateLimitError,
+ERRORS_BY_CODE: Mapping[str, type[ModelError]] = {
+    "rate_limit_exceeded": ModelRateLimitError,
+    "usage_limit_reached": ModelRateLimitError,
+    "insufficient_quota": ModelRateLimitError,
+    "context_length_exceeded": ModelInvalidRequestError,
+    "invalid_prompt": ModelInvalidRequestError,
+    "invalid_request_error": ModelInvalidRequestError,
 }
 
 
@@ -61,36 +51,29 @@ class CodexStreamCutError(ModelConnectionError, RuntimeError):
     """The stream ended without saying that the response is complete."""
 
 
-class CodexChatModel(BaseChatModel):
+class CodexChatModel(RetriedStreams, OpenAIChatModel):
     """OpenAI's Codex endpoint, with the sign-in that the Codex CLI left on this machine.
 
     Raises:
         ValueError: there is no sign-in (``auth.json``), and no ``access_token`` was given.
     """
 
-    model: str = "gpt-5.4"
+    model_name: str = Field(default="gpt-5.4", alias="model")
     reasoning_effort: str | None = "medium"
     """``none`` switches reasoning off."""
-    retry_max_attempts: int = Field(default=3, ge=1)
-    """Calls in all, until a stream has started."""
-    retry_base_delay: float = Field(default=2.0, ge=0)
-    """Seconds before the second attempt; doubles each time. ``Retry-After`` wins."""
-    base_url: str = CODEX_BASE_URL
-    timeout: float = 60
-    """Seconds without any byte from the endpoint."""
+    openai_api_base: str | None = Field(default=CODEX_BASE_URL, alias="base_url")
     originator: str = "codex_cli_rs"
     """The client kind that the endpoint expects for this kind of sign-in."""
     access_token: SecretStr = SecretStr("")
     account_id: str = ""
-
-    # Reads the certificates from disk, so it is made with the model and not on the event loop.
-    _tls: ssl.SSLContext = PrivateAttr(default_factory=httpx.create_ssl_context)
-    _async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = PrivateAttr(
-        default_factory=WeakKeyDictionary
-    )
+    openai_api_key: Any = Field(default=SecretStr("unused"), alias="api_key")
+    """Each request brings the sign-in of its own moment."""
+    use_responses_api: bool | None = True
+    store: bool | None = False
+    max_retries: int | None = 0
 
     @model_validator(mode="after")
-    def _sign_in(self) -> CodexChatModel:
+    def _sign_in(self) -> Self:
         # This class is the edge towards the sign-in: the environment and the file are read here and after a 401 only.
         if not self.access_token.get_secret_value() and not self._reload_sign_in():
             raise ValueError(NO_CREDENTIAL)
@@ -107,32 +90,25 @@ class CodexChatModel(BaseChatModel):
         return {**kept, "reasoning_effort": effort if thinking_enabled else "none"}
 
     @property
-    def _llm_type(self) -> str:
-        return "codex-responses"
-
-    @property
     def lc_secrets(self) -> dict[str, str]:
-        return {"access_token": "CODEX_ACCESS_TOKEN"}
+        return {**super().lc_secrets, "access_token": "CODEX_ACCESS_TOKEN"}
 
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
-
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return {"model_name": self.model, "reasoning_effort": self.reasoning_effort, "base_url": self.base_url}
-
-    def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | bool | Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        choice = tool_choice_item(tool_choice)
-        return self.bind(
-            tools=[tool_item(tool) for tool in tools], **({"tool_choice": choice} if choice else {}), **kwargs
-        )
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        messages = self._convert_input(input_).to_messages()
+        rules = [message.text for message in messages if isinstance(message, SystemMessage) and message.text]
+        rest = [message for message in messages if not isinstance(message, SystemMessage)]
+        payload = super()._get_request_payload(rest, stop=stop, **kwargs)
+        reasoning = payload.get("reasoning") or {"effort": "none"}
+        headers = {"Authorization": f"Bearer {self.access_token.get_secret_value()}", "originator": self.originator}
+        return {
+            **payload,
+            "instructions": "\n\n".join(rules) or DEFAULT_INSTRUCTIONS,
+            "reasoning": reasoning if reasoning["effort"] == "none" else {"summary": "detailed", **reasoning},
+            "extra_headers": headers | ({"ChatGPT-Account-ID": self.account_id} if self.account_id else {}),
+            **({"tool_choice": payload.get("tool_choice") or "auto"} if payload.get("tools") else {}),
+        }
 
     def _generate(
         self,
@@ -141,13 +117,7 @@ class CodexChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        async def call() -> ChatResult:
-            try:
-                return await self._agenerate(messages, stop, None, **kwargs)
-            finally:
-                await self._async_client().aclose()
-
-        return run_blocking(call())
+        return generate_from_stream(self._stream(messages, stop, **kwargs))
 
     async def _agenerate(
         self,
@@ -156,82 +126,22 @@ class CodexChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _with_llm_output(await agenerate_from_stream(self._astream(messages, stop, None, **kwargs)))
+        return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        body = self._body(messages, kwargs)
-
-        async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
-            try:
-                async for chunk in self._post(body):
-                    yield chunk
-            except ModelAuthenticationError:
-                if not await asyncio.to_thread(self._reload_sign_in):
-                    raise
-                async for chunk in self._post(body):
-                    yield chunk
-
-        policy = retry_policy(self.retry_max_attempts, self.retry_base_delay)
-        async for chunk in aretry_stream(attempt, policy, _is_empty):
-            if run_manager:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
-
-    async def _post(self, body: dict[str, Any]) -> AsyncIterator[ChatGenerationChunk]:
-        reader, url = ResponseReader(self.model), self.base_url.rstrip("/") + "/responses"
         try:
-            async with self._async_client().stream("POST", url, json=body, headers=self._headers()) as response:
-                if (status := response.status_code) >= 400:
-                    await response.aread()
-                    text = f"The Codex endpoint answered HTTP {status}: {response.text[:500]}"
-                    raise model_error(ERRORS_BY_STATUS.get(status, ModelAPIError), text, response=response)
-                async for received in response.aiter_bytes():
-                    for chunk in reader.feed(received):
-                        yield chunk
-        except httpx.TimeoutException as error:
-            raise ModelTimeoutError(f"The Codex endpoint did not answer in time ({type(error).__name__}).") from error
-        except httpx.TransportError as error:
-            raise ModelConnectionError(f"The connection to the Codex endpoint failed: {error}") from error
-        if not reader.is_complete:
-            raise CodexStreamCutError(
-                "The Codex endpoint ended its stream before the response was complete. Try again."
-            )
+            async for chunk in super()._astream(messages, *args, **kwargs):
+                yield chunk
+        except ModelAuthenticationError:
+            if not await asyncio.to_thread(self._reload_sign_in):
+                raise
+            async for chunk in super()._astream(messages, *args, **kwargs):
+                yield chunk
 
-    def _async_client(self) -> httpx.AsyncClient:
-        # One per event loop: a pooled connection belongs to the loop that opened it.
-        loop = asyncio.get_running_loop()
-        client = self._async_clients.get(loop)
-        if client is None:
-            client = self._async_clients[loop] = httpx.AsyncClient(timeout=self.timeout, verify=self._tls)
-        return client
-
-    def _headers(self) -> dict[str, str]:
-        headers = {
-            "Authorization": f"Bearer {self.access_token.get_secret_value()}",
-            "Accept": "text/event-stream",
-            "originator": self.originator,
-        }
-        return {**headers, "ChatGPT-Account-ID": self.account_id} if self.account_id else headers
-
-    def _body(self, messages: list[BaseMessage], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        effort = kwargs.get("reasoning_effort") or self.reasoning_effort
-        body: dict[str, Any] = {
-            "model": self.model,
-            "instructions": instructions_of(messages),
-            "input": input_items(messages),
-            "store": False,
-            "stream": True,
-            "reasoning": {"effort": "none"} if effort in (None, "none") else {"effort": effort, "summary": "detailed"},
-        }
-        if tools := kwargs.get("tools"):
-            body |= {"tools": tools, "tool_choice": kwargs.get("tool_choice") or "auto"}
-        return body
+    def _answer(self, kwargs: Mapping[str, Any]) -> _Answer:
+        return _Answer()
 
     def _reload_sign_in(self) -> bool:
         """Take over the sign-in on disk; False if there is none or it is the one already in use."""
@@ -243,19 +153,52 @@ class CodexChatModel(BaseChatModel):
         return True
 
 
-def _is_empty(chunk: ChatGenerationChunk) -> bool:
-    message = chunk.message
-    assert isinstance(message, AIMessageChunk)
-    return not (message.content or message.tool_call_chunks or message.additional_kwargs or message.chunk_position)
+class _Answer:
+    """One streamed answer, with its text as text, its thoughts apart, and broken arguments that stay broken."""
+
+    def __init__(self) -> None:
+        self._arguments = StreamedArguments()
+        self._is_complete = False
+        self._calls = False
+
+    def read(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
+        message = chunk.message
+        assert isinstance(message, AIMessageChunk)
+        self._arguments.add(message.tool_call_chunks)
+        self._calls = self._calls or bool(message.tool_call_chunks)
+        blocks = [block for block in message.content if isinstance(block, dict)]
+        thoughts = "".join(map(_summary, blocks))
+        message.content = "".join(block.get("text") or block.get("refusal") or "" for block in blocks)
+        message.additional_kwargs = {"reasoning_content": thoughts} if thoughts else {}
+        if message.chunk_position != "last":
+            return [chunk]
+        self._is_complete = True
+        is_cut = message.response_metadata.get("status") == "incomplete"
+        reason = "length" if is_cut else "tool_calls" if self._calls else "stop"
+        message.response_metadata = {**message.response_metadata, "finish_reason": reason}
+        spoilers = AIMessageChunk(content="", tool_call_chunks=self._arguments.spoilers())
+        return [ChatGenerationChunk(message=spoilers), chunk]
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        try:
+            yield
+        except TRANSPORT_TIMEOUTS as error:
+            raise ModelTimeoutError(f"The Codex endpoint did not answer in time ({type(error).__name__}).") from error
+        except TRANSPORT_ERRORS as error:
+            raise ModelConnectionError(f"The connection to the Codex endpoint failed: {error}") from error
+        except ValueError as error:  # the endpoint reports a failure inside the stream: LangChain keeps its words only
+            found = re.match(r"(?:ResponseError\(code=')?(\w+)", str(error))
+            code = found[1] if found else ""
+            text = f"The Codex endpoint failed: {error}"
+            raise model_error(ERRORS_BY_CODE.get(code, ModelAPIError), text, code=code) from error
+        if not self._is_complete:
+            raise CodexStreamCutError(
+                "The Codex endpoint ended its stream before the response was complete. Try again."
+            )
 
 
-def _with_llm_output(result: ChatResult) -> ChatResult:
-    message = result.generations[0].message
-    assert isinstance(message, AIMessage)
-    names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
-    usage = message.usage_metadata or {}
-    result.llm_output = {
-        "model_name": message.response_metadata.get("model_name"),
-        "token_usage": {name: usage[kept] for name, kept in names.items() if kept in usage},
-    }
-    return result
+def _summary(block: Mapping[str, Any]) -> str:
+    """The thoughts in a block; a further part of them begins with an empty text of its own."""
+    parts = block.get("summary") or ()
+    return "".join(part.get("text") or ("\n\n" if part.get("index") else "") for part in parts)

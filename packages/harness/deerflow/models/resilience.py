@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import aclosing, closing
-from typing import Any, TypeVar
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, aclosing, closing
+from typing import TYPE_CHECKING, Any, Protocol
 
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk
+from pydantic import Field
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from deerflow.models.failures import classify
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel as _Model
+else:
+    # Only the fields below: a mixin that brought the model's along would undo what its sibling made of them.
+    from pydantic import BaseModel as _Model
 
 MAX_RETRY_AFTER_SECONDS = 60.0
 """A provider that wants minutes is out of quota: the caller may take another model instead."""
@@ -21,73 +29,109 @@ RECOVERY_TIMEOUT = 60.0
 """Seconds."""
 
 
-def retry_policy(attempts: int, base_delay: float) -> dict[str, Any]:
-    """Arguments for tenacity: ``Retry-After`` where the provider states it, else exponential backoff with jitter.
+class Answer(Protocol):
+    """One attempt to read a streamed answer."""
 
-    Args:
-        attempts: calls in all, at least 1.
-        base_delay: seconds before the second attempt; doubles each time.
+    def read(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
+        """What the caller gets for a chunk of the provider's."""
+        ...
+
+    def checked(self) -> AbstractContextManager[None]:
+        """Around the reading of the stream. Raises what :func:`classify` understands."""
+        ...
+
+
+class RetriedStreams(_Model):
+    """Mixin for a chat model whose SDK retries nothing, to stand before its class.
+
+    A stream is opened again on failure until its first chunk with content. Empty leading ones (a provider's "message
+    starts") are held back, so they neither count nor appear twice.
     """
 
-    def is_worth_it(error: BaseException) -> bool:
-        failure = classify(error)
-        return failure.retriable and (failure.retry_after or 0) <= MAX_RETRY_AFTER_SECONDS
+    retry_max_attempts: int = Field(default=3, ge=1)
+    """Calls in all. The SDK's own retries are off."""
+    retry_base_delay: float = Field(default=2.0, ge=0)
+    """Seconds before the second attempt; doubles each time. ``Retry-After`` wins."""
 
-    def seconds(state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        asked = classify(error).retry_after if error else None
-        backoff = base_delay * 2 ** (state.attempt_number - 1) * random.uniform(1, 1.2)
-        return backoff if asked is None else asked
+    @abstractmethod
+    def _answer(self, kwargs: Mapping[str, Any]) -> Answer: ...
 
-    return {
-        "stop": stop_after_attempt(attempts),
-        "wait": seconds,
-        "retry": retry_if_exception(is_worth_it),
-        "reraise": True,
-    }
+    def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        opened = super()._stream
+
+        def attempt() -> Generator[ChatGenerationChunk]:
+            answer = self._answer(kwargs)
+            with answer.checked():
+                for chunk in opened(messages, *args, **kwargs):
+                    yield from answer.read(chunk)
+
+        def begin() -> tuple[list[ChatGenerationChunk], Generator[ChatGenerationChunk]]:
+            stream, held = attempt(), list[ChatGenerationChunk]()
+            for chunk in stream:
+                held.append(chunk)
+                if not _is_empty(chunk):
+                    break
+            return held, stream
+
+        held, stream = Retrying(**self._retry_policy())(begin)
+        with closing(stream):
+            yield from held
+            yield from stream
+
+    async def _astream(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        opened = super()._astream
+
+        async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
+            answer = self._answer(kwargs)
+            with answer.checked():
+                async for chunk in opened(messages, *args, **kwargs):
+                    for sent in answer.read(chunk):
+                        yield sent
+
+        async def begin() -> tuple[list[ChatGenerationChunk], AsyncGenerator[ChatGenerationChunk]]:
+            stream, held = attempt(), list[ChatGenerationChunk]()
+            async for chunk in stream:
+                held.append(chunk)
+                if not _is_empty(chunk):
+                    break
+            return held, stream
+
+        held, stream = await AsyncRetrying(**self._retry_policy())(begin)
+        async with aclosing(stream):
+            for chunk in held:
+                yield chunk
+            async for chunk in stream:
+                yield chunk
+
+    def _retry_policy(self) -> dict[str, Any]:
+        """Arguments for tenacity: ``Retry-After`` where the provider states it, else exponential backoff with jitter."""
+
+        def seconds(state: RetryCallState) -> float:
+            error = state.outcome.exception() if state.outcome else None
+            asked = classify(error).retry_after if error else None
+            backoff = self.retry_base_delay * 2 ** (state.attempt_number - 1) * random.uniform(1, 1.2)
+            return backoff if asked is None else asked
+
+        return {
+            "stop": stop_after_attempt(self.retry_max_attempts),
+            "wait": seconds,
+            "retry": retry_if_exception(_is_worth_it),
+            "reraise": True,
+        }
 
 
-def retry_stream(
-    open_stream: Callable[[], Generator[T]], policy: dict[str, Any], is_empty: Callable[[T], bool]
-) -> Iterator[T]:
-    """The items of a stream that is opened again on failure until its first item with content.
-
-    Empty leading items (a provider's "message starts") are held back, so they neither count nor appear twice.
-    """
-
-    def begin() -> tuple[list[T], Generator[T]]:
-        stream, held = open_stream(), list[T]()
-        for item in stream:
-            held.append(item)
-            if not is_empty(item):
-                break
-        return held, stream
-
-    held, stream = Retrying(**policy)(begin)
-    with closing(stream):
-        yield from held
-        yield from stream
+def _is_worth_it(error: BaseException) -> bool:
+    failure = classify(error)
+    return failure.retriable and (failure.retry_after or 0) <= MAX_RETRY_AFTER_SECONDS
 
 
-async def aretry_stream(
-    open_stream: Callable[[], AsyncGenerator[T]], policy: dict[str, Any], is_empty: Callable[[T], bool]
-) -> AsyncIterator[T]:
-    """Like :func:`retry_stream`."""
-
-    async def begin() -> tuple[list[T], AsyncGenerator[T]]:
-        stream, held = open_stream(), list[T]()
-        async for item in stream:
-            held.append(item)
-            if not is_empty(item):
-                break
-        return held, stream
-
-    held, stream = await AsyncRetrying(**policy)(begin)
-    async with aclosing(stream):
-        for item in held:
-            yield item
-        async for item in stream:
-            yield item
+def _is_empty(chunk: ChatGenerationChunk) -> bool:
+    message = chunk.message
+    assert isinstance(message, AIMessageChunk)
+    said = message.content or message.tool_call_chunks or message.additional_kwargs
+    return not (said or message.chunk_position or message.response_metadata.get("stop_reason"))
 
 
 class CircuitBreaker:

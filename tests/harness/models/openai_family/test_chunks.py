@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deerflow.models.openai_chunks import aread_chunks, read_chunks
-from deerflow.models.sse import Event, EventDecoder
+from deerflow.models.openai_chunks import Event, EventDecoder, aread_chunks, read_chunks
 from deerflow.turns import Turns
 
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}

@@ -5,6 +5,7 @@ import { build } from "esbuild";
 
 const PAGES = {
   use_stream: { entryPoints: ["use_stream.jsx"] },
+  react: { entryPoints: ["react.jsx"] },
 };
 
 const [out] = process.argv.slice(2);

@@ -26,13 +26,13 @@ export function Chat({ children, interrupt, isLoading, error, send, respond, sto
   const submit = (event) => {
     event.preventDefault();
     setText("");
-    if (interrupt) respond(text);
+    if (interrupt?.value) respond(text); // without a value: the run was stopped between two steps
     else send(text);
   };
   return (
     <form onSubmit={submit}>
       <ol>{children}</ol>
-      {interrupt && <p role="alert">{JSON.stringify(interrupt.value)}</p>}
+      {interrupt?.value && <p role="alert">{JSON.stringify(interrupt.value)}</p>}
       {error && <p role="alert">{String(error?.message ?? error)}</p>}
       <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} />
       <button>Send</button>

@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 SPECS = sorted(path.name for path in HERE.glob("*.spec.mjs"))
 CONFIG = """
 title: {enabled: false}
+tools: [{name: send_mail, group: mail, use: "approval:send_mail"}]
 """
 
 
@@ -51,11 +52,11 @@ def environment(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     threading.Thread(target=pages.serve_forever, daemon=True).start()
     origin = f"http://127.0.0.1:{pages.server_port}"
     root = tmp_path_factory.mktemp("gateway")
-    cors = {"GATEWAY_CORS_ORIGINS": origin}
+    variables = {"GATEWAY_CORS_ORIGINS": origin, "PYTHONPATH": str(HERE)}
     try:
         with (
             ScriptedOpenAI() as model,
-            gateway_process(root, auth=True, model_url=model.base_url, config=CONFIG, environment=cors) as gateway,
+            gateway_process(root, auth=True, model_url=model.base_url, config=CONFIG, environment=variables) as gateway,
         ):
             yield {
                 "PAGES_URL": origin,

@@ -8,10 +8,12 @@ function Page() {
   const [threadId, onThreadId] = useThreadId();
   const chat = useStream({ apiUrl, apiKey, assistantId, threadId, onThreadId, reconnectOnMount: true, fetchStateHistory: true });
   const { messages, interrupt, isLoading, error } = chat;
+  // On an older branch the hook goes on there, but shows the newest one afterwards, unless it is told the checkpoint.
+  const shown = chat.branch ? chat.history.at(-1)?.checkpoint : undefined;
   return (
     <Chat
       {...{ interrupt, isLoading, error }}
-      send={(text) => chat.submit(human(text), { streamMode: ["updates"] })}
+      send={(text) => chat.submit(human(text), { streamMode: ["updates"], checkpoint: shown })}
       respond={(resume) => chat.submit(undefined, { command: { resume } })}
       stop={() => chat.stop()}
     >

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.terminal import clean, one_line
+from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from deerflow.config import AppConfig
-    from deerflow_app.cli.options import Settings
+
+app = typer.Typer(help="Look at the configuration and keep it current.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def print_models(config: AppConfig, console: Console, *, as_json: bool) -> None:
-    """The models that can answer; the first one does unless another is chosen."""
+def models(settings: Settings, as_json: AsJson = False) -> None:
+    """List the models that can answer."""
+    from rich.table import Table
+    from rich.text import Text
+
     from deerflow.models import model_info
+    from deerflow_app.cli.terminal import clean, make_console
 
-    models = model_info(config)
+    found = model_info(_current(settings))
     if as_json:
-        console.file.write(
-            json.dumps({"models": [asdict(model) for model in models]}, ensure_ascii=False, indent=2) + "\n"
-        )
-        return
+        return print_json({"models": [asdict(model) for model in found]})
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="faint")
     for column in ("", "NAME", "MODEL", "CAN", "FROM"):
         table.add_column(column)
-    for model in models:
+    for model in found:
         abilities = (("think", model.supports_thinking), ("see images", model.supports_vision))
         table.add_row(
             Text("▸" if model.is_default else " ", style="accent"),
@@ -46,75 +45,74 @@ def print_models(config: AppConfig, console: Console, *, as_json: bool) -> None:
                 style="bad" if model.problem else "faint",
             ),
         )
-    console.print(table)
+    make_console().print(table)
 
 
-def print_config(config: AppConfig, console: Console, *, as_json: bool) -> None:
-    """The configuration in force, defaults included, secrets masked."""
-    from deerflow.config import mask_secrets
-
-    values = mask_secrets(config.model_dump(mode="json"))
-    if as_json:
-        console.file.write(json.dumps(values, ensure_ascii=False, indent=2) + "\n")
-        return
+@command(app)
+def show(settings: Settings, as_json: AsJson = False) -> None:
+    """Show the configuration in force, defaults included, secrets masked."""
     from io import StringIO
 
     from ruamel.yaml import YAML
 
-    yaml, text = YAML(), StringIO()
+    from deerflow.config import mask_secrets
+    from deerflow_app.cli.terminal import make_console
+
+    config = _current(settings)
+    values = mask_secrets(config.model_dump(mode="json"))
+    if as_json:
+        return print_json(values)
+    yaml, text, console = YAML(), StringIO(), make_console()
     yaml.width = 10_000
     yaml.dump(values, text)
-    console.print(
-        f"# {config.origin.config_file or 'no config file: defaults and what was found by itself'}",
-        style="faint",
-        soft_wrap=True,
-    )
+    file = config.origin.config_file or "no config file: defaults and what was found by itself"
+    console.print(f"# {file}", style="faint", soft_wrap=True)
     console.print(text.getvalue().rstrip(), soft_wrap=True)
 
 
-def write_example(target: Path) -> None:
-    """Write the commented example as a new config file.
+@command(app)
+def path(settings: Settings) -> None:
+    """Print the path of the config file in use; exit code 1 when there is none."""
+    file = _file(settings)
+    if file is None:
+        typer.echo("No config file. `deerflow config init` writes one.", err=True)
+        raise typer.Exit(1)
+    typer.echo(file)
 
-    Raises:
-        Failure: there is a file already.
-    """
+
+@command(app)
+def init(
+    settings: Settings, path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("config.yaml")
+) -> None:
+    """Write a commented config.yaml to begin with. Nothing is overwritten."""
     from deerflow.config import example_file
 
     text = example_file().read_text(encoding="utf-8")
     try:
-        with target.open("x", encoding="utf-8") as file:
+        with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise usage_failure(
-            f"{target} exists already.", "Edit it, or run `deerflow config upgrade` to add what is new."
-        ) from None
+        remedy = "Edit it, or run `deerflow config upgrade` to add what is new."
+        raise usage_failure(f"{path} exists already.", remedy) from None
+    typer.echo(f"Wrote {path}. Name your model in it, then run: deerflow doctor")
 
 
-def config_file(settings: Settings) -> Path | None:
-    """The config file in use, whether it can be read or not. Raises FileNotFoundError when a named one is missing."""
-    from deerflow.config import ConfigSource
-
-    return ConfigSource(settings.config).find()
-
-
-def upgrade(file: Path | None, console: Console, *, dry_run: bool) -> None:
-    """Bring the file to the current version and tell what changed.
-
-    Raises:
-        ConfigError: the file is not usable YAML.
-        Failure: there is no file.
-    """
+@command(app)
+def upgrade(
+    settings: Settings, dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
+) -> None:
+    """Bring config.yaml to the current version; values and comments stay, the old file is kept as config.yaml.bak."""
     from deerflow.config import upgrade_config
+    from deerflow_app.cli.terminal import clean, make_console
 
+    file, console = _file(settings), make_console()
     if file is None:
         raise usage_failure("There is no config file to upgrade.", "`deerflow config init` writes one.")
     if dry_run:
-        _show_upgrade(file, console)
-        return
+        return _show_upgrade(file, console)
     report = upgrade_config(file)
     if not report.changed:
-        console.print(f"{file} is up to date (version {report.old_version}).", soft_wrap=True)
-        return
+        return console.print(f"{file} is up to date (version {report.old_version}).", soft_wrap=True)
     console.print(f"{file} is now of version {report.new_version}; the old one is {report.backup}.", soft_wrap=True)
     for line in (*report.migrated, *(f"added {key}" for key in report.added)):
         console.print(f"  {clean(line)}", soft_wrap=True)
@@ -122,7 +120,11 @@ def upgrade(file: Path | None, console: Console, *, dry_run: bool) -> None:
 
 def _show_upgrade(file: Path, console: Console) -> None:
     """The upgrade of a copy, as a diff."""
+    import difflib
+    import tempfile
+
     from deerflow.config import upgrade_config
+    from deerflow_app.cli.terminal import clean
 
     before = file.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
@@ -139,24 +141,22 @@ def _show_upgrade(file: Path, console: Console) -> None:
         console.print(clean(line), style=styles.get(line[:1]), soft_wrap=True)
 
 
-def set_up(config: AppConfig, console: Console, *, quiet: bool) -> None:
-    """Build the sandbox's Python packages unless they are there.
-
-    Args:
-        quiet: say nothing when there is nothing to do.
-
-    Raises:
-        Failure: they cannot be built; it says what is missing.
-    """
+def setup(
+    settings: Settings,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing when there is nothing to do.")] = False,
+) -> None:
+    """Prepare the sandbox's Python packages, once; without this the first start does it."""
     from deerflow.config import Paths
-    from deerflow.sandbox.tool_image import ToolImage, ToolImageError
+    from deerflow.harness import tool_image
+    from deerflow.sandbox.tool_image import ToolImageError
+    from deerflow_app.cli.terminal import clean, make_console, one_line
 
-    settings = config.sandbox.tool_image
-    if not settings.enabled:
+    config, console = _current(settings), make_console(stderr=True)
+    if not config.sandbox.tool_image.enabled:
         if not quiet:
             console.print("The sandbox's Python packages are switched off: sandbox.tool_image.enabled is false.")
         return
-    image = ToolImage(Paths().tools_dir, Path(settings.requirements) if settings.requirements else None)
+    image = tool_image(config, Paths())
     if (status := image.status()).ready:
         if not quiet:
             console.print(f"The sandbox's Python packages are ready: {status.path}", soft_wrap=True)
@@ -171,3 +171,16 @@ def set_up(config: AppConfig, console: Console, *, quiet: bool) -> None:
         raise Failure(
             clean(str(error)), remedy="DeerFlow works without them, but the agent has no Python libraries."
         ) from error
+
+
+def _file(settings: Settings) -> Path | None:
+    """The config file in use, whether it can be read or not. Raises FileNotFoundError when a named one is missing."""
+    from deerflow.config import ConfigSource
+
+    return ConfigSource(settings.config).find()
+
+
+def _current(settings: Settings) -> AppConfig:
+    from deerflow.config import ConfigSource
+
+    return ConfigSource(settings.config).current()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import platform
 import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -26,7 +26,7 @@ from deerflow_app.cli.chat.transcript import NETWORK, sandbox_label
 from deerflow_app.cli.client import is_demo
 from deerflow_app.cli.failures import database_failure, explain
 from deerflow_app.cli.opening import open_here
-from deerflow_app.cli.options import Settings
+from deerflow_app.cli.options import Settings, print_json
 from deerflow_app.cli.terminal import clean
 
 if TYPE_CHECKING:
@@ -35,16 +35,22 @@ if TYPE_CHECKING:
     from deerflow.models import ModelInfo
 
 Status = Literal["ok", "warn", "bad"]
+"""``warn`` leaves the product usable, ``bad`` does not."""
+Finding = tuple[Any, ...]
+"""A line of an area: what a Check holds behind it."""
 
 CONNECT_A_MODEL = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or another provider's key, or run `deerflow config init` and name your model in config.yaml."
+CHECK_ADDRESS = "Check the network, a proxy, or the model's base_url."
 
 LOW_DISK = 2 << 30
 """Bytes below which a run with large files is likely to end in the middle."""
+TIMEOUT = 3.0
+"""Seconds. A doctor who lets one wait for half a minute is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the report. ``warn`` leaves the product usable, ``bad`` does not."""
+    """One line of the report."""
 
     area: str
     name: str
@@ -53,182 +59,55 @@ class Check:
     fix: str = ""
 
 
-def check_machine() -> Iterator[Check]:
-    yield Check("System", "Python", "ok", f"{platform.python_version()} ({sys.executable})")
-    yield Check("System", "Platform", "ok", platform.platform())
+def machine() -> Iterator[Finding]:
+    yield "Python", "ok", f"{platform.python_version()} ({sys.executable})"
+    yield "Platform", "ok", platform.platform()
     if rg := shutil.which("rg"):
-        yield Check("System", "ripgrep", "ok", rg)
+        yield "ripgrep", "ok", rg
     else:
-        yield Check(
-            "System",
-            "ripgrep",
-            "warn",
-            "not found: searching files is slower",
-            "Install ripgrep with your package manager.",
-        )
+        yield "ripgrep", "warn", "not found: searching files is slower", "Install ripgrep with your package manager."
 
 
-def check_config(client: DeerFlowClient) -> Iterator[Check]:
+def configuration(client: DeerFlowClient) -> Iterator[Finding]:
     config = client.harness.config
-    origin, file = config.origin, config.origin.config_file
     if problem := client.config_source.problem:
-        fix = "Until this is mended, the last good configuration is used."
-        yield Check("Configuration", "config.yaml", "bad", problem, fix)
-    elif file is None:
-        yield Check("Configuration", "config.yaml", "ok", "none: models are found by themselves, the rest is default")
+        yield "config.yaml", "bad", problem, "Until this is mended, the last good configuration is used."
+    elif (file := config.origin.config_file) is None:
+        yield "config.yaml", "ok", "none: models are found by themselves, the rest is default"
     else:
-        yield Check("Configuration", "config.yaml", "ok", f"{file} (version {config.config_version})")
-    for warning in origin.warnings:
-        yield Check("Configuration", "note", "warn", warning)
+        yield "config.yaml", "ok", f"{file} (version {config.config_version})"
+    for warning in config.origin.warnings:
+        yield "note", "warn", warning
 
 
-def check_models(config: AppConfig) -> list[Check]:
+def models(client: DeerFlowClient) -> Sequence[Finding]:
     from deerflow.models import model_info
 
+    config = client.harness.config
     if not config.models:
-        return [Check("Models", "none", "bad", "No model is configured.", CONNECT_A_MODEL)]
+        return [("none", "bad", "No model is configured.", CONNECT_A_MODEL)]
     with ThreadPoolExecutor(max_workers=8) as pool:
-        return list(pool.map(lambda model: check_model(config, model), model_info(config)))
+        return list(pool.map(lambda model: _model(config, model), model_info(config)))
 
 
-def check_model(config: AppConfig, model: ModelInfo) -> Check:
+def _model(config: AppConfig, model: ModelInfo) -> Finding:
     """Whether the provider's package is there, a key is set, and the endpoint answers."""
-    if model.problem:
-        return Check("Models", model.name, "bad", model.problem)
-    label = f"{model.name} ({model.model})" if model.model != model.name else model.name
-    if is_demo(model):
-        return Check(
-            "Models",
-            label,
-            "warn",
-            "the scripted demo, not a real model",
-            CONNECT_A_MODEL,
-        )
     from deerflow.config import mask_secrets
     from deerflow.models import create_chat_model
 
+    if model.problem:
+        return model.name, "bad", model.problem
+    label = f"{model.name} ({model.model})" if model.model != model.name else model.name
+    if is_demo(model):
+        return label, "warn", "the scripted demo, not a real model", CONNECT_A_MODEL
     try:
-        chat_model = create_chat_model(model.name, app_config=config)
+        endpoint = endpoint_of(create_chat_model(model.name, app_config=config))
     except Exception as error:
-        return Check("Models", label, "bad", str(error))
-    endpoint = endpoint_of(chat_model)
+        return label, "bad", str(error)
     if endpoint is None:
-        return Check("Models", label, "ok", "ready (its endpoint is not one that can be asked)")
+        return label, "ok", "ready (its endpoint is not one that can be asked)"
     answer = reach(endpoint)
-    return Check("Models", label, answer.status, f"{mask_secrets(endpoint.url)}: {answer.found}", answer.fix)
-
-
-def check_sandbox(client: DeerFlowClient) -> Iterator[Check]:
-    config = client.harness.config.sandbox
-    report = client.harness.sandbox_provider.probe()
-    if report.ok and report.isolation is not None:
-        weak = report.isolation.level == "none" or report.isolation.warnings
-        yield Check(
-            "Sandbox",
-            report.provider,
-            "warn" if weak else "ok",
-            sandbox_label(report),
-            " ".join(report.isolation.warnings),
-        )
-        enforced = ", ".join(sorted(report.isolation.limits)) or "none"
-        limits = config.limits
-        text = f"{limits.processes} processes, {limits.memory_mb} MB memory, {limits.disk_mb} MB disk; enforced: {enforced}"
-        yield Check("Sandbox", "limits", "ok" if report.isolation.limits else "warn", text)
-        yield Check("Sandbox", "network", "ok", NETWORK.get(report.isolation.network, report.isolation.network))
-    for problem in report.problems:
-        fatal = not report.ok
-        yield Check("Sandbox", problem.code, "bad" if fatal else "warn", problem.sentence, problem.fix)
-    if not report.ok and not report.problems:
-        yield Check("Sandbox", report.provider, "bad", "cannot run commands here")
-
-
-def check_tool_image(client: DeerFlowClient) -> Iterator[Check]:
-    if not client.harness.config.sandbox.tool_image.enabled:
-        yield Check(
-            "Sandbox",
-            "Python packages",
-            "warn",
-            "switched off",
-            "Set sandbox.tool_image.enabled to true in config.yaml.",
-        )
-        return
-    status = client.harness.tool_image.status()
-    if status.ready:
-        yield Check("Sandbox", "Python packages", "ok", str(status.path))
-    elif status.missing:
-        yield Check(
-            "Sandbox",
-            "Python packages",
-            "warn",
-            status.reason,
-            "The agent works without pandas, matplotlib and the like until then.",
-        )
-    else:
-        yield Check(
-            "Sandbox",
-            "Python packages",
-            "warn",
-            "not built yet",
-            "They are built at the first start; it takes about a minute.",
-        )
-
-
-def check_database(client: DeerFlowClient) -> Iterator[Check]:
-    """Whether the threads can be read."""
-    config = client.harness.config
-    if config.database.backend != "sqlite":
-        return
-    directory = config.database.sqlite_directory(client.harness.paths.data_dir, config.origin.project_root)
-    file = directory / "deerflow.db"
-    if not file.exists():
-        return
-    try:
-        with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise sqlite3.DatabaseError(f"malformed: {found}")
-    except sqlite3.Error as error:
-        yield Check("Storage", "database", "bad", f"{file}: {error}", database_failure(error).remedy)
-    else:
-        yield Check("Storage", "database", "ok", str(file))
-
-
-def check_storage(client: DeerFlowClient) -> Iterator[Check]:
-    base = client.harness.paths.base_dir
-    existing = next(path for path in (base, *base.parents) if path.exists())
-    try:
-        with tempfile.TemporaryFile(dir=existing):
-            yield Check("Storage", "data", "ok", str(base))
-    except OSError as error:
-        yield Check(
-            "Storage",
-            "data",
-            "bad",
-            f"{existing}: {error.strerror}",
-            "Set DEER_FLOW_HOME to a folder that you may write.",
-        )
-        return
-    free = shutil.disk_usage(existing).free
-    if free < LOW_DISK:
-        yield Check(
-            "Storage", "disk", "warn", f"{human_size(free)} free", "Make room: runs stop when the disk is nearly full."
-        )
-    else:
-        yield Check("Storage", "disk", "ok", f"{human_size(free)} free")
-    if base.exists() and base.stat().st_mode & 0o002 and os.name == "posix":
-        yield Check(
-            "Storage",
-            "permissions",
-            "warn",
-            f"{base} can be written by every user of this machine",
-            f"Run: chmod o-w {base}",
-        )
-
-
-TIMEOUT = 3.0
-"""Seconds. A doctor who lets one wait for half a minute is not asked again."""
-
-_CHECK_ADDRESS = "Check the network, a proxy, or the model's base_url."
+    return label, answer.status, f"{mask_secrets(endpoint.url)}: {answer.found}", answer.fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +118,8 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    status: Literal["ok", "warn", "bad"]
+class Answer(NamedTuple):
+    status: Status
     found: str
     fix: str = ""
 
@@ -249,14 +127,12 @@ class Answer:
 def endpoint_of(model: Any) -> Endpoint | None:
     """Where this chat model sends its requests; None for providers that cannot be asked this way."""
     if (client := getattr(model, "root_client", None)) is not None:
-        return Endpoint(_listing(str(client.base_url)), {"Authorization": f"Bearer {client.api_key}"})
+        url = str(client.base_url).rstrip("/")
+        return Endpoint(f"{url}/models", {"Authorization": f"Bearer {client.api_key}"})
     if (url := getattr(model, "anthropic_api_url", None)) is not None:
         key = getattr(model, "anthropic_api_key", None)
-        secret = key.get_secret_value() if key is not None else ""
-        return Endpoint(
-            _listing(str(url).rstrip("/").removesuffix("/v1") + "/v1"),
-            {"x-api-key": secret, "anthropic-version": "2023-06-01"},
-        )
+        headers = {"x-api-key": key.get_secret_value() if key else "", "anthropic-version": "2023-06-01"}
+        return Endpoint(str(url).rstrip("/").removesuffix("/v1") + "/v1/models", headers)
     return None
 
 
@@ -271,20 +147,91 @@ def reach(endpoint: Endpoint, *, timeout: float = TIMEOUT) -> Answer:
     try:
         status = httpx.get(endpoint.url, headers=dict(endpoint.headers), timeout=timeout).status_code
     except httpx.TimeoutException:
-        return Answer("bad", f"no answer within {timeout:g} s", _CHECK_ADDRESS)
+        return Answer("bad", f"no answer within {timeout:g} s", CHECK_ADDRESS)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return Answer("bad", f"cannot be reached: {str(error) or type(error).__name__}", _CHECK_ADDRESS)
+        return Answer("bad", f"cannot be reached: {str(error) or type(error).__name__}", CHECK_ADDRESS)
     if status in (401, 403):
-        return Answer(
-            "bad", f"refuses the key (HTTP {status})", "Set the right key in the environment or in config.yaml."
-        )
+        fix = "Set the right key in the environment or in config.yaml."
+        return Answer("bad", f"refuses the key (HTTP {status})", fix)
     if status >= 500:
         return Answer("warn", f"answers with HTTP {status}", "The provider has a problem: try again later.")
     return Answer("ok", "reachable" if status == 200 else f"reachable (no listing of models: HTTP {status})")
 
 
-def _listing(base: str) -> str:
-    return base.rstrip("/") + "/models"
+def sandbox(client: DeerFlowClient) -> Iterator[Finding]:
+    report = client.harness.sandbox_provider.probe()
+    if report.ok and (isolation := report.isolation) is not None:
+        weak = isolation.level == "none" or isolation.warnings
+        yield report.provider, "warn" if weak else "ok", sandbox_label(report), " ".join(isolation.warnings)
+        limits, enforced = client.harness.config.sandbox.limits, ", ".join(sorted(isolation.limits)) or "none"
+        text = f"{limits.processes} processes, {limits.memory_mb} MB memory, {limits.disk_mb} MB disk; enforced: {enforced}"
+        yield "limits", "ok" if isolation.limits else "warn", text
+        yield "network", "ok", NETWORK.get(isolation.network, isolation.network)
+    for problem in report.problems:
+        yield problem.code, "warn" if report.ok else "bad", problem.sentence, problem.fix
+    if not report.ok and not report.problems:
+        yield report.provider, "bad", "cannot run commands here"
+
+
+def tool_image(client: DeerFlowClient) -> Iterator[Finding]:
+    name = "Python packages"
+    if not client.harness.config.sandbox.tool_image.enabled:
+        yield name, "warn", "switched off", "Set sandbox.tool_image.enabled to true in config.yaml."
+        return
+    status = client.harness.tool_image.status()
+    if status.ready:
+        yield name, "ok", str(status.path)
+    elif status.missing:
+        yield name, "warn", status.reason, "The agent works without pandas, matplotlib and the like until then."
+    else:
+        yield name, "warn", "not built yet", "They are built at the first start; it takes about a minute."
+
+
+def storage(client: DeerFlowClient) -> Iterator[Finding]:
+    base = client.harness.paths.base_dir
+    existing = next(path for path in (base, *base.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            yield "data", "ok", str(base)
+    except OSError as error:
+        yield "data", "bad", f"{existing}: {error.strerror}", "Set DEER_FLOW_HOME to a folder that you may write."
+        return
+    free = shutil.disk_usage(existing).free
+    if free < LOW_DISK:
+        yield "disk", "warn", f"{human_size(free)} free", "Make room: runs stop when the disk is nearly full."
+    else:
+        yield "disk", "ok", f"{human_size(free)} free"
+    if base.exists() and base.stat().st_mode & 0o002 and os.name == "posix":
+        yield "permissions", "warn", f"{base} can be written by every user of this machine", f"Run: chmod o-w {base}"
+
+
+def database(client: DeerFlowClient) -> Iterator[Finding]:
+    """Whether the threads can be read."""
+    config = client.harness.config
+    if config.database.backend != "sqlite":
+        return
+    file = Path(config.database.location(client.harness.paths.data_dir, config.origin.project_root))
+    if not file.exists():
+        return
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(f"malformed: {found}")
+    except sqlite3.Error as error:
+        yield "database", "bad", f"{file}: {error}", database_failure(error).remedy
+    else:
+        yield "database", "ok", str(file)
+
+
+AREAS: Sequence[tuple[str, Callable[[DeerFlowClient], Iterable[Finding]]]] = (
+    ("Configuration", configuration),
+    ("Models", models),
+    ("Sandbox", sandbox),
+    ("Sandbox", tool_image),
+    ("Storage", storage),
+    ("Storage", database),
+)
 
 
 NAME_WIDTH = 16
@@ -295,7 +242,7 @@ _GLYPHS = {"ok": ("✓", "ok"), "warn": ("!", "warn"), "bad": ("✗", "bad")}
 
 def diagnose(settings: Settings) -> list[Check]:
     """All checks. What cannot be checked because the configuration is broken is left out; the break is told."""
-    checks = list(check_machine())
+    checks = [Check("System", *finding) for finding in machine()]
     try:
         client = open_here(settings)
     except Exception as error:
@@ -304,13 +251,9 @@ def diagnose(settings: Settings) -> list[Check]:
         failure = explain(error)
         return [*checks, Check("Configuration", "config.yaml", "bad", failure.message, failure.remedy)]
     try:
-        checks += check_config(client)
-        checks += check_models(client.harness.config)
-        for probe in (check_sandbox, check_tool_image, check_storage, check_database):
-            checks += probe(client)
+        return [*checks, *(Check(area, *finding) for area, look in AREAS for finding in look(client))]
     finally:
         asyncio.run(client.aclose())
-    return checks
 
 
 def exit_code(checks: Sequence[Check]) -> int:
@@ -348,9 +291,6 @@ def report(checks: Sequence[Check]) -> RenderableType:
 def print_report(checks: Sequence[Check], console: Console, *, as_json: bool) -> None:
     """The report on ``console``, or as one JSON object."""
     if as_json:
-        items = [{"area": c.area, "name": c.name, "status": c.status, "found": c.found, "fix": c.fix} for c in checks]
-        console.file.write(
-            json.dumps({"ok": exit_code(checks) == 0, "checks": items}, ensure_ascii=False, indent=2) + "\n"
-        )
+        print_json({"ok": exit_code(checks) == 0, "checks": [asdict(check) for check in checks]})
     else:
         console.print(report(checks))

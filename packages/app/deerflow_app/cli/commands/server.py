@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.options import ConfigFile, Debug, settings_of
+from deerflow_app.cli.options import Settings
 
 if TYPE_CHECKING:
     from deerflow.config import AppConfig, ConfigSource, Paths
@@ -28,7 +28,7 @@ API_PORT = 8001
 
 
 def serve(
-    context: typer.Context,
+    settings: Settings,
     host: Annotated[
         str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.  [default: 127.0.0.1]")
     ] = None,
@@ -43,8 +43,6 @@ def serve(
     execute: Annotated[
         bool, typer.Option("--execute/--no-execute", help="Execute runs here, or leave them to `deerflow worker`.")
     ] = True,
-    config: ConfigFile = None,
-    debug: Debug = False,
 ) -> None:
     """Serve DeerFlow over HTTP: the page for the browser and the API for programs, on one port."""
     from deerflow.storage.database import Database
@@ -52,11 +50,11 @@ def serve(
     from deerflow_app.gateway.server import serve as serve_http
     from deerflow_app.gateway.settings import GatewaySettings, SettingsError
 
-    source, paths = _opened(context, config, debug)
+    source, paths = _opened(settings)
     paths.ensure_base_dir()
     environ = {**source.current().origin.environ, **({} if auth else {"DEER_FLOW_AUTH_DISABLED": "true"})}
     try:
-        settings = GatewaySettings.from_environ(
+        gateway = GatewaySettings.from_environ(
             environ, paths.base_dir, host=host, port=_port(port, ui, environ), serve_ui=ui
         )
     except SettingsError as error:
@@ -75,7 +73,7 @@ def serve(
         try:
             code = serve_http(
                 database,
-                settings,
+                gateway,
                 make_runtime,
                 config_file=config_now.origin.config_file,
                 on_start=lambda url: _began(url, ui),
@@ -88,14 +86,12 @@ def serve(
 
 
 def worker(
-    context: typer.Context,
-    config: ConfigFile = None,
-    debug: Debug = False,
+    settings: Settings,
 ) -> None:
     """Execute runs that gateways with the same PostgreSQL take in. Stops at SIGTERM and hands over what is not finished."""
     from deerflow.runtime import Runtime
 
-    source, paths = _opened(context, config, debug)
+    source, paths = _opened(settings)
     paths.ensure_base_dir()
     runtime = Runtime(source, paths)
     if not runtime.database.is_postgres:
@@ -104,7 +100,7 @@ def worker(
 
 
 def prune(
-    context: typer.Context,
+    settings: Settings,
     threads_days: Annotated[
         float | None, typer.Option("--threads-days", min=0, help="Delete threads that nobody used for so long.")
     ] = None,
@@ -115,8 +111,6 @@ def prune(
         float | None, typer.Option("--checkpoints-days", min=0, help="Drop the way back in threads unused for so long.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
-    config: ConfigFile = None,
-    debug: Debug = False,
 ) -> None:
     """Remove what is not kept any longer (see `retention` in config.yaml) and give the space back."""
     from dataclasses import replace
@@ -124,7 +118,7 @@ def prune(
 
     from deerflow.runtime import Runtime, retention_policy
 
-    source, paths = _opened(context, config, debug)
+    source, paths = _opened(settings)
     given = {"threads": threads_days, "events": events_days, "checkpoints": checkpoints_days}
     changes = {name: timedelta(days=days) for name, days in given.items() if days is not None}
     policy = replace(retention_policy(source.current()), **changes)
@@ -135,13 +129,11 @@ def prune(
 
 
 def backup(
-    context: typer.Context,
+    settings: Settings,
     target: Annotated[Path, typer.Argument(help="The archive to write: NAME.tar.zst or NAME.tar.gz.")],
     verify: Annotated[
         bool, typer.Option("--verify", help="Check an archive instead: is all of it as it was written?")
     ] = False,
-    config: ConfigFile = None,
-    debug: Debug = False,
 ) -> None:
     """Copy everything (database, files, configuration) into one archive; may be done while DeerFlow runs."""
     from deerflow.storage.backup import backup as write_backup
@@ -151,7 +143,7 @@ def backup(
         manifest = read_backup(target)
         typer.echo(f"{target} is whole: a backup of {manifest.created_at}, with a {manifest.database} database.")
         return
-    source, paths = _opened(context, config, debug)
+    source, paths = _opened(settings)
     file = source.current().origin.config_file
     written = write_backup(_location(source, paths), paths, target, config_files=[file] if file else [])
     typer.echo(f"Wrote {target}, which only you can read: it holds the secrets of your configuration, too.")
@@ -161,28 +153,25 @@ def backup(
 
 
 def restore(
-    context: typer.Context,
+    settings: Settings,
     archive: Annotated[Path, typer.Argument(help="What `deerflow backup` wrote.")],
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the runs that were at work when it was written.")
     ] = False,
-    config: ConfigFile = None,
-    debug: Debug = False,
 ) -> None:
     """Make everything what it was when the archive was written. Stop DeerFlow first; nothing is thrown away."""
     from deerflow.storage.backup import restore as read_backup
 
-    source, paths = _opened(context, config, debug)
+    source, paths = _opened(settings)
     with _alone(paths.ensure_base_dir()):
         aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd(), resume=resume)
     typer.echo(f"Restored. What was there before is in {aside}")
 
 
-def _opened(context: typer.Context, config: Path | None, debug: bool) -> tuple[ConfigSource, Paths]:
+def _opened(settings: Settings) -> tuple[ConfigSource, Paths]:
     from deerflow.config import ConfigSource, Paths
     from deerflow_app.cli.opening import log_to_stderr
 
-    settings = settings_of(context, config, debug)
     source = ConfigSource(settings.config)
     log_to_stderr("debug" if settings.debug else source.current().log_level)
     return source, Paths()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from deerflow_app.cli.commands.users import find_user, with_database
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.options import AsJson, ConfigFile, settings_of
+from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
     from deerflow.accounts.tokens import ApiToken, Scope
@@ -25,9 +24,9 @@ User = Annotated[
 ]
 
 
-@app.command("create")
+@command(app, "create")
 def create_token(
-    context: typer.Context,
+    settings: Settings,
     name: Annotated[str, typer.Argument(help="What it is for.")],
     scope: Annotated[
         list[str] | None,
@@ -37,7 +36,6 @@ def create_token(
         int | None, typer.Option("--days", min=1, max=3650, help="Valid that long; default: for ever.")
     ] = None,
     user: User = None,
-    config: ConfigFile = None,
 ) -> None:
     """Make a token and print it; it is not shown again."""
     scopes = _scopes(scope or ["read", "write"])
@@ -51,15 +49,14 @@ def create_token(
         lifetime = timedelta(days=days) if days else None
         return (await TokenRepository(database).create(owner, name, scopes, lifetime=lifetime))[1]
 
-    typer.echo(with_database(settings_of(context, config), work))
+    typer.echo(with_database(settings, work))
 
 
-@app.command("list")
+@command(app, "list")
 def list_tokens(
-    context: typer.Context,
+    settings: Settings,
     user: User = None,
     as_json: AsJson = False,
-    config: ConfigFile = None,
 ) -> None:
     """List the tokens of a user, the newest first."""
 
@@ -68,9 +65,9 @@ def list_tokens(
 
         return await TokenRepository(database).list(await _owner(database, user))
 
-    tokens = with_database(settings_of(context, config), work)
+    tokens = with_database(settings, work)
     if as_json:
-        typer.echo(json.dumps({"tokens": [asdict(token) for token in tokens]}, default=str, indent=2))
+        print_json({"tokens": [asdict(token) for token in tokens]})
         return
     for token in tokens:
         until = f"until {token.expires_at:%Y-%m-%d}" if token.expires_at else "for ever"
@@ -78,12 +75,11 @@ def list_tokens(
         typer.echo(f"{token.id}\t{token.hint}…\t{token.name}\t{','.join(token.scopes)}\t{until}\t{used}")
 
 
-@app.command("revoke")
+@command(app, "revoke")
 def revoke_token(
-    context: typer.Context,
+    settings: Settings,
     token_id: Annotated[str, typer.Argument(metavar="ID", help="As `deerflow token list` shows it.")],
     user: User = None,
-    config: ConfigFile = None,
 ) -> None:
     """Make a token worthless. A running gateway notices within five seconds."""
 
@@ -92,7 +88,7 @@ def revoke_token(
 
         await TokenRepository(database).revoke(await _owner(database, user), token_id)
 
-    with_database(settings_of(context, config), work)
+    with_database(settings, work)
     typer.echo("Revoked.")
 
 

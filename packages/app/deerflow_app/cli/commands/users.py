@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.options import AsJson, ConfigFile, Settings, settings_of
+from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
     from deerflow.accounts.users import Role, User, UserRepository
@@ -26,24 +25,23 @@ Email = Annotated[str, typer.Argument(help="The e-mail address of the account.")
 CREDENTIALS_FILE = "admin_initial_credentials.txt"
 
 
-@app.command("list")
+@command(app, "list")
 def list_users(
-    context: typer.Context,
+    settings: Settings,
     as_json: AsJson = False,
-    config: ConfigFile = None,
 ) -> None:
     """List the accounts, the oldest first."""
 
     async def work(database: Database) -> list[User]:
         return await users_of(database).list(limit=1_000_000)
 
-    users = with_database(settings_of(context, config), work)
+    users = with_database(settings, work)
     if as_json:
         shown = [
             {"id": user.id, "email": user.email, "system_role": user.role, "needs_setup": user.needs_setup}
             for user in users
         ]
-        typer.echo(json.dumps({"users": shown}, ensure_ascii=False, indent=2))
+        print_json({"users": shown})
         return
     for user in users:
         typer.echo(f"{user.email}\t{user.role}\t{user.id}")
@@ -51,13 +49,12 @@ def list_users(
         typer.echo("No accounts yet. Make the first with `deerflow user add EMAIL`.", err=True)
 
 
-@app.command("add")
+@command(app, "add")
 def add_user(
-    context: typer.Context,
+    settings: Settings,
     email: Email,
     role: Annotated[str, typer.Option("--role", metavar="admin|user", help="The first account is admin.")] = "user",
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
-    config: ConfigFile = None,
 ) -> None:
     """Make an account. Its password is random and printed, unless given on stdin."""
     given = typer.get_text_stream("stdin").readline().rstrip("\r\n") if password_stdin else None
@@ -74,17 +71,16 @@ def add_user(
             return await users.create_first_admin(address, hashed), password
         return await users.create(address, hashed, _role(role), needs_setup=given is None), password
 
-    user, password = with_database(settings_of(context, config), work)
+    user, password = with_database(settings, work)
     typer.echo(f"Made the account {user.email} ({user.role}).", err=True)
     if given is None:
         typer.echo(password)
 
 
-@app.command("reset-password")
+@command(app, "reset-password")
 def reset_password(
-    context: typer.Context,
+    settings: Settings,
     email: Annotated[str | None, typer.Argument(help="Default: the oldest administrator.")] = None,
-    config: ConfigFile = None,
 ) -> None:
     """Set a random password, to be changed when signing in. All sessions of the account end."""
 
@@ -97,30 +93,29 @@ def reset_password(
         hashed = await Passwords().hash(password)
         return await users_of(database).set_password(user, hashed, needs_setup=True), password
 
-    user, password = with_database(settings_of(context, config), work)
+    user, password = with_database(settings, work)
     path = _write_credentials(user.email, password)
     typer.echo(f"The new password of {user.email} is in {path}. Delete that file when you have signed in.")
 
 
-@app.command("role")
+@command(app, "role")
 def change_role(
-    context: typer.Context,
+    settings: Settings,
     email: Email,
     role: Annotated[str, typer.Argument(metavar="admin|user")],
-    config: ConfigFile = None,
 ) -> None:
     """Make someone an administrator, or no longer one."""
 
     async def work(database: Database) -> User:
         return await users_of(database).set_role((await find_user(database, email)).id, _role(role))
 
-    user = with_database(settings_of(context, config), work)
+    user = with_database(settings, work)
     typer.echo(f"{user.email} is {user.role} now.")
 
 
-@app.command("delete")
+@command(app, "delete")
 def delete_user(
-    context: typer.Context,
+    settings: Settings,
     email: Email,
     with_data: Annotated[
         bool | None,
@@ -129,12 +124,11 @@ def delete_user(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; keep the data unless told otherwise.")] = False,
-    config: ConfigFile = None,
 ) -> None:
     """Delete an account, its sessions, API tokens and crons. Asks what is to become of its threads and files."""
     from deerflow.config import Paths
 
-    settings, paths = settings_of(context, config), Paths()
+    paths = Paths()
     user, owned = with_database(settings, lambda database: account_and_belongings(database, paths, email))
     if with_data is None:
         with_data = not yes and owned.threads > 0 and typer.confirm(f"Delete its {owned.threads} threads, too?")

@@ -187,7 +187,7 @@ async def test_long_files_are_cut_with_a_hint(tools: Tools):
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "/mnt/user-data/../../etc/passwd", f"{W}/../../../etc/passwd", "relative.txt", ""]
+    "path", ["/etc/passwd", "/mnt/user-data/../../etc/passwd", f"{W}/../../../etc/passwd", "../../relative.txt", ""]
 )
 async def test_paths_outside_are_refused(tools: Tools, path: str):
     for name, more in (
@@ -266,7 +266,7 @@ async def test_parallel_changes_of_one_file_all_survive(tools: Tools):
 async def test_glob_numbers_what_it_finds_and_says_when_there_is_more(tools: Tools):
     await tools("bash", command="mkdir -p src/a/b && touch src/x.py src/a/y.py src/a/b/z.py src/n.txt")
     assert await tools("glob", path=W, pattern="src/**/*.py") == (
-        f"Found 3 paths under {W}\n1. {W}/src/a/b/z.py\n2. {W}/src/a/y.py\n3. {W}/src/x.py"
+        f"Found 3 paths under {W} (relative to {W})\n1. src/a/b/z.py\n2. src/a/y.py\n3. src/x.py"
     )
     assert "showing first 1" in await tools("glob", path=W, pattern="*.py", max_results=1)
     assert await tools("glob", path=W, pattern="*.rs") == f"No files matched under {W}"
@@ -276,10 +276,20 @@ async def test_grep_shows_path_line_and_text(tools: Tools):
     await tools("bash", command="mkdir -p g && printf 'one\\nTwo words\\n' > g/a.txt && printf 'two\\n' > g/b.md")
     assert (
         await tools("grep", path=f"{W}/g", pattern="two", glob="*.txt")
-        == f"Found 1 matches under {W}/g\n{W}/g/a.txt:2: Two words"
+        == f"Found 1 matches under {W}/g (relative to {W})\ng/a.txt:2: Two words"
     )
     assert "a.txt" not in await tools("grep", path=f"{W}/g", pattern="two", case_sensitive=True)
     assert await tools("grep", path=f"{W}/g", pattern="(", literal=True) == f"No matches found under {W}/g"
+
+
+async def test_what_a_search_found_can_be_named_to_every_tool_as_it_stands(tools: Tools):
+    await tools("bash", command=f"mkdir -p g ../outputs && echo two > g/a.txt && echo two > {OUT}/b.txt && cd /tmp")
+    assert "\n1. g/a.txt" in await tools("glob", path="g", pattern="*.txt")
+    assert await tools("read_file", path="g/a.txt") == "two\n"
+    assert await tools("str_replace", path="./g/a.txt", old_str="two", new_str="three") == "OK"
+    assert "g/a.txt:1: three" in await tools("grep", path=f"{W}/g/a.txt", pattern="three")
+    assert await tools("grep", path="../outputs", pattern="two") == f"Found 1 matches under {OUT}\n{OUT}/b.txt:1: two"
+    assert (await tools("ls", path=".")).splitlines() == [f"{W}/g/", f"{W}/g/a.txt"]
 
 
 async def test_a_bad_pattern_is_a_message(tools: Tools):

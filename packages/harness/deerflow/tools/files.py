@@ -10,10 +10,11 @@ import re
 from typing import Annotated
 
 from langchain_core.tools import BaseTool
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from deerflow.sandbox.files.errors import shown_path
 from deerflow.sandbox.interface import (
+    WORKSPACE,
     Entry,
     Sandbox,
     SandboxError,
@@ -22,9 +23,9 @@ from deerflow.sandbox.interface import (
 )
 from deerflow.sandbox.truncate import cut_tail
 from deerflow.tools.decorator import Runtime, async_tool
-from deerflow.tools.shell import Description, settings
+from deerflow.tools.shell import Description, absolute, settings
 
-Path = Annotated[str, Field(description="Absolute path")]
+Path = Annotated[str, AfterValidator(absolute), Field(description=f"Absolute, or relative to {WORKSPACE}")]
 
 GLOB_MAX = 1000
 GREP_MAX = 500
@@ -174,16 +175,15 @@ async def glob_tool(
         return f"Error: {error}"
     if not paths:
         return f"No files matched under {path}"
-    head = f"Found {len(paths)} paths under {path}" + (f" (showing first {len(paths)}, there are more)" if cut else "")
-    lines = [f"{number}. {shown_path(found)}" for number, found in enumerate(paths, 1)]
+    lines = [f"{number}. {_short(found)}" for number, found in enumerate(paths, 1)]
     trailer = ["Results truncated: narrow the path or the pattern."] if cut else []
-    return "\n".join([head, *lines, *trailer])
+    return "\n".join([_found(len(paths), "paths", path, cut), *lines, *trailer])
 
 
 @async_tool("grep")
 async def grep_tool(
     pattern: Annotated[str, Field(description="Regular expression")],
-    path: Annotated[str, Field(description="Absolute path of a directory or file")],
+    path: Path,
     runtime: Runtime,
     glob: Annotated[str | None, Field(description="Only files whose name matches, e.g. *.py")] = None,
     literal: Annotated[bool, Field(description="Pattern is plain text")] = False,
@@ -206,16 +206,27 @@ async def grep_tool(
     if not matches:
         return f"No matches found under {path}"
     skipped = sum(not match.line_number for match in matches)
-    found = len(matches) - skipped
-    head = f"Found {found} matches under {path}" + (f" (showing first {found}, there are more)" if cut else "")
+    head = _found(len(matches) - skipped, "matches", path, cut)
     lines = [
-        f"{shown_path(match.path)}:{match.line_number}: {match.line}"
+        f"{_short(match.path)}:{match.line_number}: {match.line}"
         if match.line_number
-        else f"{shown_path(match.path)}: {match.line}"
+        else f"{_short(match.path)}: {match.line}"
         for match in matches
     ]
     trailer = ["Results truncated: narrow the path, the glob or the pattern."] if cut else []
     return "\n".join([head, *lines, *trailer])
+
+
+def _found(count: int, what: str, root: str, cut: bool) -> str:
+    """The head of a search's result; it says what its paths are relative to."""
+    about = [f"relative to {WORKSPACE}"] if f"{root}/".startswith(f"{WORKSPACE}/") else []
+    about += [f"showing first {count}, there are more"] if cut else []
+    return f"Found {count} {what} under {root}" + (f" ({'; '.join(about)})" if about else "")
+
+
+def _short(path: str) -> str:
+    """A path as the file tools take it, too: relative to the workspace if it lies there."""
+    return shown_path(path.removeprefix(f"{WORKSPACE}/"))
 
 
 _BYTES = re.compile("[\ud800-\udfff]")

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, Sandbox, SandboxError
 from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.shell import absolute
 
 ROOTS = (WORKSPACE, UPLOADS, OUTPUTS)
 COPIES = f"{WORKSPACE}/.viewed-images"
@@ -23,7 +24,7 @@ COPIES = f"{WORKSPACE}/.viewed-images"
 
 @async_tool("view_image")
 async def view_image_tool(
-    image_path: Annotated[str, Field(description="Absolute path of a .jpg, .png or .webp file in /mnt/user-data")],
+    image_path: Annotated[str, Field(description="Path of a .jpg, .png or .webp file in /mnt/user-data")],
     runtime: Runtime,
 ) -> Command[Any]:
     """Look at an image file. It is shown to you after this call."""
@@ -62,7 +63,7 @@ async def _shown(sandbox: Sandbox, image_path: str) -> dict[str, str]:
 
 
 def _checked_path(image_path: str) -> str:
-    path = posixpath.normpath(image_path)
+    path = posixpath.normpath(absolute(image_path))
     if not any(path.startswith(root + "/") for root in ROOTS):
         raise ValueError(f"Only images in {', '.join(ROOTS)} can be viewed, not {image_path}.")
     if posixpath.splitext(path)[1].lower() not in MIME_TYPES:

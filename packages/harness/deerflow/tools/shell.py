@@ -5,6 +5,7 @@ Failures come back as ``Error: ...`` text that says what to do; the model reads 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Annotated
 
@@ -38,6 +39,11 @@ def result_path(call_id: str | None) -> str:
 def cut_short(name: str | None, call_id: str | None) -> str:
     """What else to say about a call that was stopped."""
     return f" What it had printed is in {result_path(call_id)}, if it had." if name == "bash" else ""
+
+
+def absolute(path: str) -> str:
+    """A path as a model names it: relative ones begin in the workspace, as in the shell."""
+    return posixpath.normpath(posixpath.join(WORKSPACE, path)) if path and not path.startswith("/") else path
 
 
 def settings(runtime: Runtime) -> AppConfig:

@@ -6,7 +6,7 @@ import { Button } from "@/ui/button";
 import { CopyButton } from "@/ui/copy-button";
 import { parseAnsi, withoutAnsi } from "@/lib/ansi";
 import { useChat } from "../chat-context";
-import { nameOf, shortPath, threadPathOf } from "@/lib/files";
+import { nameOf, ROOT, shortPath, threadPathOf } from "@/lib/files";
 import { hostOf, isWeb } from "@/lib/web";
 import type { Hit } from "./results";
 
@@ -98,11 +98,11 @@ function cutLines(text: string, all: boolean): [string, number] {
     : [lines.slice(0, SHOWN_LINES).join("\n"), lines.length];
 }
 
-/** The path of a file; files of the thread can be opened. */
+/** The path of a file, relative ones begin in the workspace; files of the thread can be opened. */
 export function PathButton({ path, children }: { path: string; children?: ReactNode }) {
   const t = useT("chat.tool");
   const { actions } = useChat();
-  const own = threadPathOf(path);
+  const own = threadPathOf(path.startsWith("/") ? path : `${ROOT}workspace/${path.replace(/^(\.\/)+/, "")}`);
   const text = children ?? shortPath(path);
   if (!own || own.endsWith("/")) return <span className="font-mono text-[12.5px] break-all">{text}</span>;
   return (

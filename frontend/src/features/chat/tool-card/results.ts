@@ -20,13 +20,13 @@ export function parseList(name: string, result: string): { entries: Match[]; not
 }
 
 function grepLine(line: string): Match | null {
-  const found = /^(\/.+?):(\d+): ?(.*)$/.exec(line);
+  const found = /^(.+?):(\d+): ?(.*)$/.exec(line);
   return found ? { path: found[1]!, line: Number(found[2]), text: found[3]! } : null;
 }
 
 function pathLine(line: string): Match | null {
-  const found = /^(?:\d+\. )?(\/.*)$/.exec(line);
-  return found ? { path: found[1]!, line: null, text: "" } : null;
+  const found = /^\d+\. (.+)$|^(\/.*)$/.exec(line);
+  return found ? { path: (found[1] ?? found[2])!, line: null, text: "" } : null;
 }
 
 export interface Hit {

@@ -67,7 +67,7 @@ describe("ToolCard", () => {
   it("lists matches and opens their files", () => {
     const open = vi.fn();
     const result =
-      "Found 1 matches under /mnt/user-data/workspace\n/mnt/user-data/workspace/a.py:3: import os";
+      "Found 1 matches under /mnt/user-data/workspace (relative to /mnt/user-data/workspace)\nsrc/a.py:3: import os";
     renderChat(
       <ToolCard call={callWith({ name: "grep", args: { pattern: "import" }, result })} />,
       sessionWith(),
@@ -75,8 +75,8 @@ describe("ToolCard", () => {
     );
     expect(row().textContent).toContain("1 match");
     fireEvent.click(row());
-    fireEvent.click(screen.getByRole("button", { name: "a.py" }));
-    expect(open).toHaveBeenCalledWith("/mnt/user-data/workspace/a.py");
+    fireEvent.click(screen.getByRole("button", { name: "src/a.py" }));
+    expect(open).toHaveBeenCalledWith("/mnt/user-data/workspace/src/a.py");
   });
 
   it("links what a search found, and loads none of its pictures", () => {

@@ -1,8 +1,6 @@
 import { expect, test } from "@playwright/test";
+import { LONG, query } from "./parts.mjs";
 import { call, client, say, script, slowly } from "./support.mjs";
-
-const LONG = Array.from({ length: 100 }, (_, index) => `word${index}`).join(" ");
-const query = new URLSearchParams({ apiUrl: process.env.DEERFLOW_URL, apiKey: process.env.DEERFLOW_TOKEN });
 
 /** One page: its messages, and what can be pressed. */
 class Chat {

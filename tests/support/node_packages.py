@@ -28,10 +28,10 @@ def installed(suite: Path, *other: str) -> Path:
             with tempfile.TemporaryDirectory(dir=CACHE) as making:
                 for name in ("package.json", "package-lock.json"):
                     shutil.copy(suite / name, making)
-                npm = ["npm", *(["install", "--legacy-peer-deps", *other] if other else ["ci"])]
+                npm = ["npm", *(["install", *other] if other else ["ci"]), "--legacy-peer-deps"]
                 npm += ["--no-audit", "--no-fund", "--ignore-scripts"]
                 made = subprocess.run(npm, cwd=making, capture_output=True, text=True, timeout=600)
                 assert made.returncode == 0, f"npm failed:\n{made.stdout}\n{made.stderr}"
-                shutil.rmtree(folder, ignore_errors=True)
-                shutil.copytree(making, folder, symlinks=True)
+                folder.mkdir(exist_ok=True)
+                Path(making, "node_modules").rename(folder / "node_modules")
     return folder

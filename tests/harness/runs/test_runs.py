@@ -444,6 +444,18 @@ async def test_a_graph_stops_where_it_is_asked_to_and_goes_on(runtime: Runtime, 
     assert run.status is RunStatus.SUCCESS and run.last_ai_message == "done"
 
 
+async def test_a_command_may_come_with_an_empty_input(runtime: Runtime, endpoint: ScriptedOpenAI):
+    endpoint.script(ToolCalls(bash("echo hi")))
+    where = await thread(runtime)
+    await ended(runtime, await runtime.runs.start(ME, say("go", interrupt_before=["tools"]), thread_id=where))
+    resolved = RunRequest.model_validate({"input": {}, "command": {"goto": "__end__"}})
+    run = await ended(runtime, await runtime.runs.start(ME, resolved, thread_id=where))
+    assert run.status is RunStatus.SUCCESS
+    assert (await runtime.threads.states.get(ME, where))["next"] == []
+    with pytest.raises(ValueError, match="not both"):
+        RunRequest.model_validate({"input": {"messages": []}, "command": {"goto": "__end__"}})
+
+
 async def test_going_on_with_nothing_is_an_error_that_says_so(runtime: Runtime):
     run = await ended(runtime, await runtime.runs.start(ME, RunRequest(), thread_id=await thread(runtime)))
     assert run.status is RunStatus.ERROR and "send a message" in (run.error or "")

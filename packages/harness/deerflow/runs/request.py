@@ -131,8 +131,10 @@ class RunRequest(BaseModel):
 
     @model_validator(mode="after")
     def _one_input(self) -> RunRequest:
-        if self.command is not None and self.input is not None:
-            raise ValueError("Give either input or command, not both.")
+        if self.command is not None:
+            if self.input:
+                raise ValueError("Give either input or command, not both.")
+            self.input = None  # chat interfaces send an empty one along
         return self
 
     @property

@@ -12,6 +12,7 @@ from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext, Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
+from deerflow.models.context_window import ContextWindows
 from deerflow.models.resilience import CircuitBreakers
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.policy import thread_policy
@@ -48,6 +49,7 @@ class Harness:
     tool_image: ToolImage
     models: ModelCache
     breakers: CircuitBreakers
+    windows: ContextWindows = field(default_factory=ContextWindows)
     checkpointer: BaseCheckpointSaver[str] | None = None
     skills_dir: Path | None = None
     _ready: OrderedDict[str, RunContext] = field(default_factory=OrderedDict, repr=False)

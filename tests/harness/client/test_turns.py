@@ -279,7 +279,7 @@ async def test_a_turn_whose_process_died_is_resumed_and_repeats_nothing(
     client: DeerFlowClient, endpoint: ScriptedOpenAI
 ):
     endpoint.script(
-        ToolCalls(_bash("echo x >> count")), ToolCalls(_bash("echo begun; echo y >> count; sleep 30")), Text("finished")
+        ToolCalls(_bash("echo x >> count")), ToolCalls(_bash("echo y >> count; echo begun; sleep 30")), Text("finished")
     )
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", DIES_IN_THE_SECOND_CALL)
     assert await process.wait() == 9

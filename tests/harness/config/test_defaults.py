@@ -72,7 +72,7 @@ ROOT = {
     "title.max_words": 6,
     "title.max_chars": 60,
     "title.model_name": None,
-    "summarization.enabled": False,
+    "summarization.enabled": True,
     "summarization.model_name": None,
     "summarization.trigger": None,
     "summarization.keep.type": "messages",

@@ -24,7 +24,7 @@ BLOCKS = [
     if kind == "yaml" or page == "configuration.md"
 ]
 NO_EFFECT_YET = {
-    "tool_search", "uploads", "subagents", "acp_agents", "skill_evolution", "agents_api", "summarization", "memory",
+    "tool_search", "uploads", "subagents", "acp_agents", "skill_evolution", "agents_api", "memory",
     "run_events", "guardrails", "channels", "extensions", "checkpointer",
 }  # fmt: skip
 EXAMPLES_ONLY = {

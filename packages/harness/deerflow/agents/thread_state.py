@@ -12,6 +12,8 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from typing_extensions import TypedDict
 
+from deerflow.agents.summaries import Summary
+
 SNAPSHOT_FREQUENCY = 50
 """Updates between two full snapshots of ``messages``: the measured optimum of bytes written against replay time."""
 
@@ -63,6 +65,11 @@ def merge_artifacts(existing: list[str] | None, new: list[str] | None) -> list[s
     return list(dict.fromkeys([*(existing or ()), *(new or ())]))
 
 
+def merge_summaries(existing: list[Summary] | None, new: list[Summary] | None) -> list[Summary]:
+    """Append; none is ever lost, so that a former state of the thread is seen as it was."""
+    return [*(existing or ()), *(new or ())]
+
+
 def merge_viewed_images(
     existing: dict[str, ViewedImageData] | None, new: dict[str, ViewedImageData] | None
 ) -> dict[str, ViewedImageData]:
@@ -82,4 +89,5 @@ class ThreadState(AgentState[Any]):
     artifacts: NotRequired[Annotated[list[str], merge_artifacts]]
     todos: NotRequired[list[dict[str, Any]] | None]
     uploaded_files: NotRequired[list[dict[str, Any]] | None]
+    summaries: NotRequired[Annotated[list[Summary], merge_summaries]]
     viewed_images: NotRequired[Annotated[dict[str, ViewedImageData], merge_viewed_images]]

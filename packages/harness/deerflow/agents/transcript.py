@@ -9,27 +9,44 @@ what is only true now goes to the ``tail``, behind everything that stays.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 REMINDER_NAMES = frozenset(
-    {"loop_warning", "todo_reminder", "todo_completion_reminder", "empty_answer_reminder", "running_processes"}
+    {
+        "loop_warning",
+        "todo_reminder",
+        "todo_completion_reminder",
+        "empty_answer_reminder",
+        "running_processes",
+        "summary_request",
+    }
 )
 """Names of human messages that stand at the end of one request only."""
 
-INJECTED_NAMES = REMINDER_NAMES | {"summary", "viewed_images"}
+SUMMARY, IMAGES = "summary", "viewed_images"
+
+INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES}
 """Names of human messages that no person wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The messages of a request: ``messages`` keep their bytes over turns, ``tail`` holds for this call only."""
+    """The messages of a request: ``messages`` keep their bytes over turns, ``tail`` holds for this call only.
+
+    Args:
+        state: the thread's, to read other parts of it than messages.
+    """
 
     messages: tuple[AnyMessage, ...]
     tail: tuple[HumanMessage, ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def with_messages(self, messages: Iterable[AnyMessage]) -> Transcript:
         return replace(self, messages=tuple(messages))
@@ -42,15 +59,15 @@ class Transcript:
         return [*self.messages, *self.tail]
 
 
-class MessageMemo:
+class MessageMemo(Generic[T, R]):
     """Remembers what a pure function made of each message, so that a compile step costs only what is new."""
 
-    def __init__(self, render: Callable[..., AnyMessage], size: int = 4096) -> None:
+    def __init__(self, render: Callable[..., R], size: int = 4096) -> None:
         self._render = render
         self._size = size
-        self._rendered: OrderedDict[int, tuple[AnyMessage, AnyMessage]] = OrderedDict()
+        self._rendered: OrderedDict[int, tuple[T, R]] = OrderedDict()
 
-    def __call__(self, message: AnyMessage, *facts: str) -> AnyMessage:
+    def __call__(self, message: T, *facts: str) -> R:
         """``facts`` are the same for all messages of a thread."""
         known = self._rendered.get(id(message))
         if known is not None and known[0] is message:

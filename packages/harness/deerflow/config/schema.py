@@ -348,7 +348,7 @@ class ContextSize(Section):
 class SummarizationConfig(Section):
     """When older messages are summarised in the request to the model. The transcript itself is never cut."""
 
-    enabled: bool = False
+    enabled: bool = True
     model_name: str | None = None
     trigger: tuple[ContextSize, ...] | None = None
     """Any of them triggers. In the file one mapping or a list."""

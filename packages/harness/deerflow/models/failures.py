@@ -58,8 +58,8 @@ _TOO_LONG = (
 _AGAIN = "{model} is temporarily unavailable{again}, or choose another model."
 _TABLE: Mapping[ErrorKind, _Row] = {
     ErrorKind.CONTEXT_LENGTH: _Row(
-        "The conversation is too long for {model}. To go on, choose a model with a larger context window, go back to an earlier "
-        "message and continue from there, or start a new thread.",
+        "The conversation is too long for {model}. To go on, summarize it with /compact, choose a model with a larger context "
+        "window, go back to an earlier message and continue from there, or start a new thread.",
         statuses=(413,),
         codes=("context_length_exceeded", "string_above_max_length", "request_too_large"),
         refusal=_TOO_LONG,

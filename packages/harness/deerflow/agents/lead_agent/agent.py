@@ -23,6 +23,7 @@ from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionM
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
 from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
 from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
+from deerflow.agents.middlewares.summarization_middleware import SummarizationMiddleware
 from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
@@ -147,6 +148,11 @@ def _fallbacks(harness: Harness, entry: ModelConfig, options: RunOptions) -> lis
     return [_model(harness, harness.config.get_model(name), options) for name in entry.fallbacks]
 
 
+def _summarizer(harness: Harness) -> BaseChatModel | None:
+    name = harness.config.summarization.model_name
+    return harness.models.get(harness.config, name, False, provider_retries=False) if name else None
+
+
 def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> dict[str, AnyMiddleware]:
     config = harness.config
     fallbacks = _fallbacks(harness, entry, options) if entry is not None else []
@@ -161,6 +167,12 @@ def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> 
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),
+        "summarization": SummarizationMiddleware(
+            config.summarization,
+            harness.windows,
+            model=_summarizer(harness),
+            skills_path=config.skills.container_path,
+        ),
         "loop_detection": LoopDetectionMiddleware(),
         "clarification": ClarificationMiddleware(),
     }

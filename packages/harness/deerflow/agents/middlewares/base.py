@@ -79,7 +79,7 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
     def compiled(self, request: ModelRequest[RunContext]) -> ModelRequest[RunContext]:
         """``request`` with its messages run through every ``compile``."""
         context = request.runtime.context if request.runtime is not None else None
-        before = Transcript(tuple(request.messages))
+        before = Transcript(tuple(request.messages), state=request.state)
         after = reduce(lambda transcript, step: step(transcript, context), self._compilers, before)
         return request if after is before else request.override(messages=after.request())
 

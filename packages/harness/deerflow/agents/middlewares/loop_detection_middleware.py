@@ -18,6 +18,7 @@ from deerflow.agents.middlewares.model_result import (
     ModelResult,
     continued,
     ends_turn,
+    is_summary_request,
     last_ai,
     messages_of,
     pending_calls,
@@ -82,6 +83,8 @@ class LoopDetectionMiddleware(Middleware):
         return transcript.with_reminder(warning, name="loop_warning") if warning else transcript
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+        if is_summary_request(request):
+            return await handler(request)
         result = await handler(request)
         pending = pending_calls(result)
         if not pending or ends_turn(result):

@@ -26,6 +26,8 @@ LOOP_STOP = "loop_stop"
 LIMIT_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 FILTER_REASONS = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "blocklist"})
 
+SUMMARIZER_TAG = "middleware:summarize"
+
 _SILENT_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 
 
@@ -126,6 +128,11 @@ def is_error(message: BaseMessage) -> bool:
 def reminder(name: str, text: str) -> HumanMessage:
     """A note to the model that is true for one request only."""
     return HumanMessage(content=text, name=name)
+
+
+def is_summary_request(request: ModelRequest[RunContext]) -> bool:
+    """Whether the model is asked for a summary: what it says then is no step of the turn."""
+    return SUMMARIZER_TAG in (request.model.tags or ())
 
 
 def continued(request: ModelRequest[RunContext], *messages: BaseMessage) -> ModelRequest[RunContext]:

@@ -22,6 +22,7 @@ from deerflow.agents.middlewares.model_result import (
     ends_turn,
     is_empty,
     is_error,
+    is_summary_request,
     last_ai,
     messages_of,
     reminder,
@@ -94,6 +95,8 @@ class TodoMiddleware(Middleware):
         return transcript.with_messages(separated)
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+        if is_summary_request(request):
+            return await handler(request)
         todos: list[dict[str, Any]] = request.state.get("todos") or []
         if self._went_out_of_sight(request, todos):
             text = f"Your todo list at this moment:\n{_shown(todos)}\nKeep it up to date with write_todos."

@@ -12,12 +12,11 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler
 from deerflow.agents.middlewares.model_result import ModelResult
-from deerflow.agents.transcript import Transcript
+from deerflow.agents.transcript import IMAGES, Transcript
 from deerflow.context import RunContext
 from deerflow.models.reminders import is_reminder
 from deerflow.sandbox.interface import SandboxError
 
-NAME = "viewed_images"
 HEADER = "Here are the images you've viewed:"
 REFERENCE = "sandbox:"
 """Scheme of addresses that stand for bytes until the request goes out."""
@@ -100,7 +99,7 @@ def _with_images(messages: Sequence[AnyMessage], first_sent: int) -> list[AnyMes
 
 
 def _shown(blocks: list[str | dict[Any, Any]]) -> HumanMessage:
-    return HumanMessage(content=[{"type": "text", "text": HEADER}, *blocks], name=NAME)
+    return HumanMessage(content=[{"type": "text", "text": HEADER}, *blocks], name=IMAGES)
 
 
 def _blocks(image: Mapping[str, Any], *, sent: bool) -> list[dict[str, Any]]:
@@ -120,7 +119,7 @@ def _blocks(image: Mapping[str, Any], *, sent: bool) -> list[dict[str, Any]]:
 
 
 def _references(message: AnyMessage) -> list[str]:
-    if not isinstance(message, HumanMessage) or message.name != NAME or not isinstance(message.content, list):
+    if not isinstance(message, HumanMessage) or message.name != IMAGES or not isinstance(message.content, list):
         return []
     return [url for block in message.content if (url := _url(block)).startswith(REFERENCE)]
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -104,6 +107,52 @@ async def test_marks_in_text_without_spaces(database: Database) -> None:
     [hit] = await MessageSearch(database).search(ALICE, "中文报告")
 
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["中文报告", "中文"]
+
+
+@pytest.mark.parametrize("fill", ["word ", "party ", "中", "… ", "ßé "])
+async def test_a_word_is_marked_wherever_in_a_long_text_it_stands(database: Database, fill: str) -> None:
+    for letters in (0, 500, 639, 640, 641, 800, 1300, 12_000):
+        said = (fill * 20_000)[:letters] + " art of Ärt, " + fill * 300
+        await _say(database, AIMessage(said, id="m1"))
+
+        [hit] = await MessageSearch(database).search(ALICE, "art")
+
+        assert [hit.snippet[start:end] for start, end in hit.marks] == ["art", "Ärt"], letters
+
+
+async def test_a_word_and_longer_ones_come_in_one_order_however_many_there_are(database: Database) -> None:
+    said = [f"report{number % kinds}" for kinds in (3, 100) for number in range(2 * kinds)]
+    search = MessageSearch(database)
+    for number, text in enumerate(["repor", "report", *said, "report", "reporu"]):
+        await _say(database, HumanMessage(text, id=f"m{number:03}"))
+        found = [hit.message_id for hit in await search.search(ALICE, "report", limit=500)] if number % 20 == 7 else []
+        assert found == sorted(found, reverse=True) and len(found) in (0, number)
+    assert len(await search.search(ALICE, "report", limit=500)) == len(said) + 2
+    assert len(await search.search(ALICE, "r", limit=500)) == len(said) + 4
+    assert [hit.message_id for hit in await search.search(ALICE, "reporu")] == [f"m{len(said) + 3:03}"]
+
+
+async def test_a_person_searches_once_at_a_time_and_waits_for_nobody_else(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await database.migrate()
+    asked, goes_on = 0, asyncio.Event()
+
+    async def browse(job: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        await goes_on.wait()
+        return [], 0.0
+
+    monkeypatch.setattr(database, "browse", browse)
+    search = MessageSearch(database)
+    searches = [asyncio.create_task(search.search(person, "word")) for person in (ALICE, ALICE, ALICE, BOB)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert asked == 2
+    goes_on.set()
+    await asyncio.gather(*searches)
+    assert asked == 4
 
 
 async def test_titles_are_found_and_follow_a_rename(database: Database) -> None:

@@ -7,12 +7,16 @@ but its words reaches the database, so no query is malformed.
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
+from weakref import WeakValueDictionary
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from sqlalchemy import (
@@ -57,7 +61,13 @@ MAX_TEXT = 20_000
 MAX_QUERY_WORDS = 16
 _MAX_WORD = 64
 _SNIPPET = 160
+_PART = 4 * _SNIPPET
+_MAX_SPELLINGS = 64
 _TITLE = ""
+
+SHARE = 0.1
+"""Of a processor, what all searches together take of a process that also has runs."""
+_LONGEST_PAUSE = 0.2
 
 _MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0e31-\u0e4e"
 _PAIRED = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u1100-\u11ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"
@@ -79,14 +89,26 @@ class Hit:
 
 
 class MessageSearch:
+    """Searches of all people, one at a time for each, with a pause after each that is as long as it was work."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._of_person: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._next = 0.0
 
     async def search(self, principal: Principal, query: str, *, limit: int = 20, offset: int = 0) -> list[Hit]:
         """What holds all words of ``query``, the newest first; a word also finds longer ones that begin with it."""
-        return await self._database.browse(
-            lambda connection: search(connection, principal.user_id, query, limit, offset)
-        )
+
+        def measured(connection: Connection) -> tuple[list[Hit], float]:
+            began = time.thread_time()
+            return search(connection, principal.user_id, query, limit, offset), time.thread_time() - began
+
+        loop = asyncio.get_running_loop()
+        async with self._of_person.setdefault(principal.user_id, asyncio.Lock()):
+            await asyncio.sleep(max(0.0, self._next - loop.time()))
+            found, worked = await self._database.browse(measured)
+            self._next = max(self._next, loop.time()) + min(worked / SHARE, _LONGEST_PAUSE)
+            return found
 
 
 # jobs -------------------------------------------------------------------------------------------------------------------
@@ -118,7 +140,7 @@ def search(connection: Connection, user_id: str, query: str, limit: int, offset:
         return []
     is_sqlite = connection.dialect.name == "sqlite"
     if is_sqlite:
-        words = (f'"{word}"{" *" if begins else ""}' for word, begins in wanted)
+        words = (_spellings(connection, word) if begins else f'"{word}"' for word, begins in wanted)
         matching = " AND ".join((f'"{_owner(user_id)}"', *words))
     else:
         matching = " & ".join(f"'{word}'{':*' if begins else ''}" for word, begins in wanted)
@@ -137,6 +159,28 @@ _FIND_POSTGRES = f"""
 {_HIT} message_search m {_TITLE_OF}
 WHERE m.words @@ CAST(? AS tsquery) AND m.user_id = ? ORDER BY m.id DESC LIMIT ? OFFSET ?
 """
+
+
+def _spellings(connection: Connection, word: str) -> str:
+    """What finds ``word`` and longer ones in SQLite's index, which has lists of the newest for words, and for beginnings of
+    two and three letters. For others it would read all that is found before it gives the newest."""
+    if len(word) in (2, 3):
+        return f'"{word}" *'
+    terms = f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{_TERMS} USING fts5vocab(main, message_search_index, instance)"
+    sql.execute(connection, terms)
+    known: list[str] = []
+    after = word
+    while found := sql.execute(connection, f"SELECT term FROM {_TERMS} WHERE term >= ? LIMIT 1", after).fetchone():
+        if not found[0].startswith(word):
+            break
+        if len(known) == _MAX_SPELLINGS:
+            return f'"{word}" *'
+        known.append(found[0])
+        after = f"{found[0]}\1"
+    return "(" + " OR ".join(f'"{term}"' for term in known or [word]) + ")"
+
+
+_TERMS = "message_search_terms"
 
 
 def _put(connection: Connection, thread_id: str, user_id: str, message_id: str, type_: str, said: str) -> None:
@@ -221,7 +265,7 @@ def _query_words(query: str) -> Iterator[tuple[str, bool]]:
 def _hit(row: tuple[str, str, str, str | None, str], wanted: Sequence[tuple[str, bool]]) -> Hit:
     thread_id, message_id, type_, title, said = row
     said = " ".join(said.split())
-    places = _places(said, wanted)
+    places = _first_places(said, wanted)
     first = places[0][0] if places else 0
     start = max(0, first - _SNIPPET // 4)
     if start and (space := said.rfind(" ", start - 20, first)) > 0:
@@ -240,11 +284,26 @@ def _hit(row: tuple[str, str, str, str | None, str], wanted: Sequence[tuple[str,
     )
 
 
+def _first_places(said: str, wanted: Sequence[tuple[str, bool]]) -> list[tuple[int, int]]:
+    """Where the words stand in the first part of a text that has one: only there it is looked at letter by letter."""
+    for at in range(0, len(said), _PART):
+        start = max(0, at - _SNIPPET)
+        start = max(start, said.find(" ", start, at))
+        part = said[start : at + _PART + 2 * _SNIPPET]
+        folded = _folded(part)
+        if any(word in folded for word, _ in wanted):
+            places = [(start + a, start + b) for a, b in _places(part, wanted)]
+            if places and places[0][0] < at + _PART:
+                return places
+    return []
+
+
 def _places(said: str, wanted: Sequence[tuple[str, bool]]) -> list[tuple[int, int]]:
     """Where the words stand in a text, in order, those that touch or overlap joined."""
-    fold = {character: _folded(character) for character in set(said)}
-    folded = "".join(map(fold.__getitem__, said))
-    origin = [at for at, character in enumerate(said) for _ in fold[character]]
+    folded, origin = said.lower(), list(range(len(said)))
+    if not said.isascii():
+        letters = [_folded_character(character) for character in said]
+        folded, origin = "".join(letters), [at for at, letter in enumerate(letters) for _ in letter]
     places: set[tuple[int, int]] = set()
     for run in _WORD.finditer(folded):
         paired = _IS_PAIRED.match(run.group())
@@ -255,6 +314,11 @@ def _places(said: str, wanted: Sequence[tuple[str, bool]]) -> list[tuple[int, in
                 places.add((origin[start], origin[start + len(word) - 1] + 1))
                 at = run.group().find(word, at + 1) if paired else -1
     return _joined(sorted(places))
+
+
+@lru_cache(4096)
+def _folded_character(character: str) -> str:
+    return _folded(character)
 
 
 def _joined(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -258,18 +258,17 @@ class Hits(BaseModel):
     has_more: bool
 
 
-@router.get("/api/search/messages", summary="Find what was said")
+@router.get("/api/search/messages", summary="Find what was said", response_model=Hits)
 async def search_messages(
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
     q: Annotated[str, Query(max_length=1000, description="Words; all must be there, the last letters may be missing.")],
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     offset: Annotated[int, Query(ge=0, le=100_000)] = 0,
-) -> Hits:
+) -> Response:
     """In messages and titles of one's own threads, the newest first."""
     found = await runtime.threads.messages.search(principal, q, limit=limit + 1, offset=offset)
-    hits = [Hit.model_validate(hit, from_attributes=True) for hit in found[:limit]]
-    return Hits(data=hits, has_more=len(found) > limit)
+    return await json_answer({"data": found[:limit], "has_more": len(found) > limit})
 
 
 def _duration(ttl: Ttl | float | None) -> timedelta | None:

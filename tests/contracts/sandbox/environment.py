@@ -60,6 +60,7 @@ class Need(Enum):
     OWN_NETWORK = "the sandbox has no network"
     SESSION = "the sandbox is one of our sessions"
     PROCESS_LIMIT = "the number of processes is limited"
+    PROCESS_WATCH = "the number of processes is watched from the host"
     DATA_LIMIT = "the memory of a process is limited"
     FILE_LIMIT = "the size of a file is limited"
 
@@ -80,6 +81,8 @@ class Need(Enum):
                 return namespaces or isolation.level == "landlock"
             case Need.PROCESS_LIMIT:
                 return "nproc" in isolation.limits
+            case Need.PROCESS_WATCH:
+                return "process-watch" in isolation.limits
             case Need.DATA_LIMIT:
                 return "data" in isolation.limits
             case Need.FILE_LIMIT:

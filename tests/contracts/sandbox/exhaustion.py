@@ -70,6 +70,25 @@ async def after_fork_bomb(environment: Environment) -> None:
     assert (await environment.sh("echo usable", sandbox=sandbox)).output == "usable\n"
 
 
+@checks(
+    "30.2", "a fork bomb that the host must watch for ends, and other sandboxes of the user go on", Need.PROCESS_WATCH
+)
+async def watched_fork_bomb(environment: Environment) -> None:
+    marker, other = environment.new_name(), environment.new_name()
+    await environment.sandbox.start_process(f"exec -a {other} sleep 300")
+    await appeared(other)
+    # Bounded by itself, should nobody stop it: 600 detached processes and as many children.
+    bomb = "for _ in range(600):\n if os.fork() == 0:\n  os.setsid()\n  os.fork() and os._exit(0)\n  break\n"
+    sandbox = await environment.other("watched")
+    result = await environment.sh(
+        f"python3 -c 'import os, time\n{bomb}time.sleep(50)' {marker}", sandbox=sandbox, timeout=60
+    )
+    assert result.killed_for == "processes", result
+    assert await survivors(marker) == []
+    assert len(await appeared(other)) == 1
+    assert (await environment.sh("echo usable", sandbox=sandbox)).output == "usable\n"
+
+
 @checks("31", "a process that wants too much memory gets an error", Need.DATA_LIMIT)
 async def memory_hog(environment: Environment) -> None:
     code = f"try: bytearray({TIGHT.memory_mb + 512} << 20); print('granted')\nexcept MemoryError: print('refused')"

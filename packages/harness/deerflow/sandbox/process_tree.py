@@ -23,10 +23,13 @@ def process_tree(pid: int, most: int | None = None) -> list[int]:
     return found
 
 
-def kill_tree(pid: int, uid: int | None = None) -> None:
-    """Kill everything below ``pid``, and with a ``uid`` of the sandbox's own whatever else runs under it. Blocks."""
+def kill_tree(pid: int, uid: int | None = None, spared: int = 1) -> None:
+    """Kill everything below ``pid``, and with a ``uid`` of the sandbox's own whatever else runs under it. Blocks.
+
+    The first ``spared`` processes of the tree, parents first, live on.
+    """
     for _ in range(KILL_ROUNDS):
-        victims = set(process_tree(pid)[1:])
+        victims = set(process_tree(pid)[spared:])
         if uid is not None:
             victims |= _processes_of(uid) - {pid}
         if not victims:

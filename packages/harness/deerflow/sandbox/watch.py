@@ -63,7 +63,7 @@ class Watch:
     async def _check_processes(self, most: int) -> None:
         if len(await asyncio.to_thread(process_tree, self._session.pid, most)) > most:
             self._session.blame("processes")
-            await asyncio.to_thread(kill_tree, self._session.pid)
+            await asyncio.to_thread(kill_tree, self._session.pid, spared=self._session.idle_processes)
 
     async def _check_memory(self) -> None:
         if await asyncio.to_thread(

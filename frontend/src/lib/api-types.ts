@@ -195,20 +195,6 @@ export interface components {
         };
         /** AssistantSearch */
         AssistantSearch: {
-            /** Graph Id */
-            graph_id?: string | null;
-            /**
-             * Name
-             * @description A part of the name, in any case.
-             */
-            name?: string | null;
-            /**
-             * Metadata
-             * @description What the metadata must contain.
-             */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
             /**
              * Limit
              * @default 10
@@ -223,6 +209,20 @@ export interface components {
             sort_by?: ("assistant_id" | "graph_id" | "name" | "created_at" | "updated_at") | null;
             /** Sort Order */
             sort_order?: ("asc" | "desc") | null;
+            /** Graph Id */
+            graph_id?: string | null;
+            /**
+             * Name
+             * @description A part of the name, in any case.
+             */
+            name?: string | null;
+            /**
+             * Metadata
+             * @description What the metadata must contain.
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
             /**
              * Select
              * @description Only these fields.
@@ -709,16 +709,6 @@ export interface components {
         };
         /** CronSearch */
         CronSearch: {
-            /** Assistant Id */
-            assistant_id?: string | null;
-            /** Thread Id */
-            thread_id?: string | null;
-            /** Metadata */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
-            /** Enabled */
-            enabled?: boolean | null;
             /**
              * Limit
              * @default 10
@@ -733,6 +723,16 @@ export interface components {
             sort_by?: ("cron_id" | "assistant_id" | "thread_id" | "created_at" | "updated_at" | "next_run_date" | "end_time") | null;
             /** Sort Order */
             sort_order?: ("asc" | "desc") | null;
+            /** Assistant Id */
+            assistant_id?: string | null;
+            /** Thread Id */
+            thread_id?: string | null;
+            /** Metadata */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /** Enabled */
+            enabled?: boolean | null;
             /**
              * Select
              * @description Only these fields.
@@ -1851,6 +1851,16 @@ export interface components {
         /** SearchItems */
         SearchItems: {
             /**
+             * Limit
+             * @default 10
+             */
+            limit: number;
+            /**
+             * Offset
+             * @default 0
+             */
+            offset: number;
+            /**
              * Namespace Prefix
              * @default []
              */
@@ -1869,16 +1879,6 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
-             * Limit
-             * @default 10
-             */
-            limit: number;
-            /**
-             * Offset
-             * @default 0
-             */
-            offset: number;
-            /**
              * Query
              * @description Without effect: there is no vector index. What was written last comes first.
              */
@@ -1889,15 +1889,6 @@ export interface components {
         /** SearchNamespaces */
         SearchNamespaces: {
             /**
-             * Prefix
-             * @description `*` stands for any label.
-             */
-            prefix?: string[] | null;
-            /** Suffix */
-            suffix?: string[] | null;
-            /** Max Depth */
-            max_depth?: number | null;
-            /**
              * Limit
              * @default 100
              */
@@ -1907,6 +1898,15 @@ export interface components {
              * @default 0
              */
             offset: number;
+            /**
+             * Prefix
+             * @description `*` stands for any label.
+             */
+            prefix?: string[] | null;
+            /** Suffix */
+            suffix?: string[] | null;
+            /** Max Depth */
+            max_depth?: number | null;
         };
         /**
          * SendRequest
@@ -2271,6 +2271,20 @@ export interface components {
         /** ThreadSearch */
         ThreadSearch: {
             /**
+             * Limit
+             * @default 100
+             */
+            limit: number;
+            /**
+             * Offset
+             * @default 0
+             */
+            offset: number;
+            /** Sort By */
+            sort_by?: ("thread_id" | "status" | "created_at" | "updated_at" | "state_updated_at") | null;
+            /** Sort Order */
+            sort_order?: ("asc" | "desc") | null;
+            /**
              * Metadata
              * @description What the metadata must contain.
              */
@@ -2295,20 +2309,6 @@ export interface components {
             extract?: {
                 [key: string]: unknown;
             } | null;
-            /**
-             * Limit
-             * @default 100
-             */
-            limit: number;
-            /**
-             * Offset
-             * @default 0
-             */
-            offset: number;
-            /** Sort By */
-            sort_by?: ("thread_id" | "status" | "created_at" | "updated_at" | "state_updated_at") | null;
-            /** Sort Order */
-            sort_order?: ("asc" | "desc") | null;
             /**
              * Select
              * @description Only these fields. With `values.title` instead of `values` lists are quick.
@@ -2540,10 +2540,6 @@ export interface components {
         };
         /** VersionSearch */
         VersionSearch: {
-            /** Metadata */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
             /**
              * Limit
              * @default 10
@@ -2554,6 +2550,10 @@ export interface components {
              * @default 0
              */
             offset: number;
+            /** Metadata */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
         };
         /** Deleted */
         deerflow_app__gateway__routes__feedback__Deleted: {

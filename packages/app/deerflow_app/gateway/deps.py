@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
@@ -51,32 +52,18 @@ async def current_admin(principal: CurrentPrincipal) -> Principal:
 CurrentAdmin = Annotated[Principal, Depends(current_admin)]
 
 
-async def current_database(connection: HTTPConnection) -> Database:
-    return connection.app.state.database
+def _of_app(name: str) -> Callable[[HTTPConnection], Awaitable[Any]]:
+    async def current(connection: HTTPConnection) -> Any:
+        return getattr(connection.app.state, name)
+
+    return current
 
 
-CurrentDatabase = Annotated[Database, Depends(current_database)]
-
-
-async def current_runtime(connection: HTTPConnection) -> Runtime:
-    return connection.app.state.runtime
-
-
+current_runtime, current_settings = _of_app("runtime"), _of_app("settings")
 CurrentRuntime = Annotated[Runtime, Depends(current_runtime)]
-
-
-async def current_accounts(connection: HTTPConnection) -> Accounts:
-    return connection.app.state.accounts
-
-
-CurrentAccounts = Annotated[Accounts, Depends(current_accounts)]
-
-
-async def current_settings(connection: HTTPConnection) -> GatewaySettings:
-    return connection.app.state.settings
-
-
 CurrentSettings = Annotated[GatewaySettings, Depends(current_settings)]
+CurrentDatabase = Annotated[Database, Depends(_of_app("database"))]
+CurrentAccounts = Annotated[Accounts, Depends(_of_app("accounts"))]
 
 
 def _listed(given: Any) -> Any:

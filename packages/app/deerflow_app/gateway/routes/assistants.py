@@ -11,7 +11,16 @@ from deerflow.features.assistant_rows import Assistant as AssistantRow
 from deerflow.features.assistant_rows import AssistantQuery
 from deerflow.features.assistants import AssistantChanges, AssistantRequest
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, Moment, tell_pages
+from deerflow_app.gateway.http.answers import (
+    HEADERS,
+    SELECTABLE,
+    Moment,
+    Page,
+    RequestBody,
+    SortedPage,
+    page_answer,
+    selected,
+)
 
 router = APIRouter(tags=["assistants"])
 
@@ -48,9 +57,7 @@ class FoundAssistant(Assistant):
     model_config = SELECTABLE
 
 
-class AssistantFilter(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class AssistantFilter(RequestBody):
     graph_id: str | None = None
     name: str | None = Field(default=None, description="A part of the name, in any case.")
     metadata: dict[str, Any] | None = Field(default=None, description="What the metadata must contain.")
@@ -59,25 +66,16 @@ class AssistantFilter(BaseModel):
         return AssistantQuery(self.graph_id, self.name, self.metadata)
 
 
-class AssistantSearch(AssistantFilter):
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
+class AssistantSearch(AssistantFilter, SortedPage):
     sort_by: Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"] | None = None
-    sort_order: Literal["asc", "desc"] | None = None
     select: list[AssistantField] | None = Field(default=None, description="Only these fields.")
 
 
-class VersionSearch(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class VersionSearch(Page):
     metadata: dict[str, Any] | None = None
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
 
 
-class LatestVersion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class LatestVersion(RequestBody):
     version: int = Field(ge=1)
 
 
@@ -112,22 +110,15 @@ async def create_assistant(body: AssistantRequest, principal: CurrentPrincipal, 
     description="The built-in ones come first, whatever the order of the others.",
     response_model=list[FoundAssistant],
     responses=HEADERS,
-    response_model_exclude_unset=True,
 )
 async def search_assistants(
-    principal: CurrentPrincipal, runtime: CurrentRuntime, response: Response, body: AssistantSearch | None = None
-) -> Any:
+    principal: CurrentPrincipal, runtime: CurrentRuntime, body: AssistantSearch | None = None
+) -> Response:
     body = body or AssistantSearch()
-    found, total = await runtime.assistants.search(
-        principal,
-        body.query(),
-        limit=body.limit,
-        offset=body.offset,
-        sort_by=body.sort_by or "created_at",
-        descending=body.sort_order != "asc",
+    found, total = await runtime.assistants.search(principal, body.query(), **body.arguments("created_at"))
+    return await page_answer(
+        [selected(_assistant(one).model_dump(mode="json"), body.select) for one in found], body, total
     )
-    tell_pages(response, total=total, offset=body.offset, shown=len(found))
-    return [_selected(one, body.select) for one in found]
 
 
 @router.post("/api/assistants/count", summary="Count assistants")
@@ -206,9 +197,3 @@ async def set_latest_version(
 
 def _assistant(row: AssistantRow) -> Assistant:
     return Assistant.model_validate(row)
-
-
-def _selected(row: AssistantRow, select: list[AssistantField] | None) -> Assistant:
-    if select is None:
-        return _assistant(row)
-    return FoundAssistant.model_construct(set(select), **{name: getattr(row, name) for name in select})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from deerflow.accounts.users import Role, User
 from deerflow.errors import ForbiddenError
@@ -13,6 +13,7 @@ from deerflow_app.gateway.auth.accounts import SignedIn
 from deerflow_app.gateway.auth.cookies import Cookies
 from deerflow_app.gateway.auth.throttle import client_of
 from deerflow_app.gateway.deps import CurrentAccounts, CurrentCredential, CurrentSettings
+from deerflow_app.gateway.http.answers import RequestBody
 
 router = APIRouter(tags=["auth"])
 _EMAIL = Field(max_length=320, examples=["ada@example.com"])
@@ -25,9 +26,7 @@ class SignIn(BaseModel):
     password: SecretStr = Field(max_length=4096)
 
 
-class NewAccount(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewAccount(RequestBody):
     email: str = _EMAIL
     password: SecretStr = Field(description="At least 8 characters, and none of the common ones.", max_length=4096)
 
@@ -38,9 +37,7 @@ class FirstAccount(NewAccount):
     )
 
 
-class PasswordChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PasswordChange(RequestBody):
     current_password: SecretStr = Field(max_length=4096)
     new_password: SecretStr = Field(max_length=4096)
     new_email: str | None = Field(default=None, max_length=320)

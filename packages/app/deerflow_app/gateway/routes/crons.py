@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from deerflow.runs.crons import CronChanges, CronRequest, cron_json
 from deerflow.tasks.cron_rows import CronQuery
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, tell_pages
+from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, RequestBody, SortedPage, page_answer, selected
 
 router = APIRouter(tags=["crons"])
 
@@ -53,22 +53,17 @@ class FoundCron(Cron):
     model_config = SELECTABLE
 
 
-class CronFilter(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class CronFilter(RequestBody):
     assistant_id: str | None = None
     thread_id: str | None = None
     metadata: dict[str, Any] | None = None
 
 
-class CronSearch(CronFilter):
+class CronSearch(CronFilter, SortedPage):
     enabled: bool | None = None
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
     sort_by: (
         Literal["cron_id", "assistant_id", "thread_id", "created_at", "updated_at", "next_run_date", "end_time"] | None
     ) = None
-    sort_order: Literal["asc", "desc"] | None = None
     select: list[CronField] | None = Field(default=None, description="Only these fields.")
 
 
@@ -88,26 +83,15 @@ async def create_cron(body: CronRequest, principal: CurrentPrincipal, runtime: C
     "/api/runs/crons/search",
     summary="Find crons",
     response_model=list[FoundCron],
-    response_model_exclude_unset=True,
     responses=HEADERS,
 )
 async def search_crons(
-    principal: CurrentPrincipal, runtime: CurrentRuntime, response: Response, body: CronSearch | None = None
-) -> Any:
+    principal: CurrentPrincipal, runtime: CurrentRuntime, body: CronSearch | None = None
+) -> Response:
     body = body or CronSearch()
-    found, total = await runtime.crons.search(
-        principal,
-        CronQuery(body.assistant_id, body.thread_id, body.enabled, body.metadata),
-        limit=body.limit,
-        offset=body.offset,
-        sort_by=body.sort_by or "created_at",
-        descending=body.sort_order != "asc",
-    )
-    tell_pages(response, total=total, offset=body.offset, shown=len(found))
-    rows = [cron_json(cron) for cron in found]
-    if body.select is None:
-        return rows
-    return [FoundCron.model_construct(set(body.select), **{name: row[name] for name in body.select}) for row in rows]
+    query = CronQuery(body.assistant_id, body.thread_id, body.enabled, body.metadata)
+    found, total = await runtime.crons.search(principal, query, **body.arguments("created_at"))
+    return await page_answer([selected(cron_json(cron), body.select) for cron in found], body, total)
 
 
 @router.post("/api/runs/crons/count", summary="Count crons")

@@ -8,16 +8,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import Moment
+from deerflow_app.gateway.http.answers import Moment, RequestBody
 
 router = APIRouter(tags=["feedback"])
 
 RUN = "/api/threads/{thread_id}/runs/{run_id}/feedback"
 
 
-class Rating(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Rating(RequestBody):
     rating: Literal[1, -1]
     comment: str | None = Field(default=None, max_length=10_000)
     message_id: str | None = Field(default=None, max_length=128, description="The message that it is about.")

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from deerflow.files.content import media_type
 from deerflow.files.previews import PreviewService
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, CurrentSettings
+from deerflow_app.gateway.http.answers import RequestBody
 from deerflow_app.gateway.http.files import FILE_PATH, file_response, raw_path_after, with_charset
 
 router = APIRouter(tags=["preview"])
@@ -53,9 +54,7 @@ _HEADERS = {
 }
 
 
-class PreviewRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PreviewRequest(RequestBody):
     path: str = Field(
         max_length=4096,
         description="A page, or a directory with an `index.html`.",

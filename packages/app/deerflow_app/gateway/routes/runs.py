@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Header, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from deerflow.errors import ForbiddenError, InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
@@ -15,6 +16,7 @@ from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import Run as RunRow
 from deerflow_app.gateway.auth.authenticator import Credential
 from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime, Listed
+from deerflow_app.gateway.http.answers import RequestBody, selected
 from deerflow_app.gateway.routes.run_answers import (
     Run,
     event_stream,
@@ -54,10 +56,8 @@ VALUES: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Cancellation(BaseModel):
+class Cancellation(RequestBody):
     """Which runs: the named ones, or all of a status."""
-
-    model_config = ConfigDict(extra="forbid")
 
     thread_id: str | None = None
     run_ids: list[str] | None = None
@@ -76,9 +76,7 @@ class BatchRun(RunRequest):
         return {name: given.get(name, given[key]) for name, key in renamed.items()}
 
 
-class Steering(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Steering(RequestBody):
     message: dict[str, Any] | str = Field(examples=[{"role": "user", "content": "In French, please."}])
 
 
@@ -127,14 +125,11 @@ async def list_runs(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     status: Literal["pending", "running", "success", "error", "interrupted", "timeout"] | None = None,
     select: Annotated[list[str] | None, Listed, Query(description="Only these fields.")] = None,
-) -> list[dict[str, Any]]:
+) -> list[Mapping[str, Any]]:
     found = await runtime.runs.list(principal, thread_id, limit=limit, offset=offset, status=status)
-    shown = [Run.of(run).model_dump(mode="json") for run in found]
-    if select is None:
-        return shown
-    if unknown := [name for name in select if name not in Run.model_fields]:
+    if unknown := [name for name in select or () if name not in Run.model_fields]:
         raise InvalidRequestError(f"select: runs have no field {unknown[0]!r}.")
-    return [{name: run[name] for name in select} for run in shown]
+    return [selected(Run.of(run).model_dump(mode="json"), select) for run in found]
 
 
 @router.get("/api/threads/{thread_id}/stream", summary="Follow a thread", response_class=Response, responses=STREAM)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import Moment
+from deerflow_app.gateway.http.answers import Moment, Page, RequestBody
 
 router = APIRouter(tags=["store"])
 
@@ -37,9 +37,7 @@ class Namespaces(BaseModel):
     namespaces: list[list[str]]
 
 
-class PutItem(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PutItem(RequestBody):
     namespace: Namespace
     key: str = Field(min_length=1)
     value: dict[str, Any]
@@ -49,38 +47,29 @@ class PutItem(BaseModel):
     )
 
 
-class DeleteItem(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class DeleteItem(RequestBody):
     namespace: Namespace
     key: str
 
 
-class SearchItems(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    namespace_prefix: list[str] = []
+class SearchItems(Page):
+    namespace_prefix: list[str] = Field(default=[])
     filter: dict[str, Any] | None = Field(
         default=None,
         description="What values must have: equal parts, or comparisons with $eq, $ne, $gt, $gte, $lt and $lte.",
         examples=[{"kind": "report", "stars": {"$gte": 3}}],
     )
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
     query: str | None = Field(
         default=None, description="Without effect: there is no vector index. What was written last comes first."
     )
     refresh_ttl: bool | None = None
 
 
-class SearchNamespaces(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SearchNamespaces(Page):
     prefix: list[str] | None = Field(default=None, description="`*` stands for any label.")
     suffix: list[str] | None = None
     max_depth: int | None = Field(default=None, ge=1)
     limit: int = Field(default=100, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
 
 
 @router.put("/api/store/items", status_code=204, summary="Store an item")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from deerflow.features.suggestions import Said
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import RequestBody
 
 router = APIRouter(tags=["suggestions"])
 
@@ -18,9 +19,7 @@ class SaidMessage(BaseModel):
     content: str
 
 
-class SuggestionRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SuggestionRequest(RequestBody):
     messages: Annotated[list[SaidMessage], Field(description="The newest last.")]
     n: int = Field(default=3, ge=1, le=5)
     model_name: str | None = Field(default=None, description="Default: the first model.")

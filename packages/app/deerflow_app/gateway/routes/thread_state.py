@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, Listed
-from deerflow_app.gateway.http.answers import SELECTABLE, json_answer
+from deerflow_app.gateway.http.answers import SELECTABLE, RequestBody, json_answer, selected
 from deerflow_app.gateway.routes.threads import ThreadId
 
 router = APIRouter(tags=["thread state"])
@@ -50,26 +49,20 @@ class ThreadState(BaseModel):
     parent_checkpoint_id: str | None
 
 
-class StateAt(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class StateAt(RequestBody):
     checkpoint: Checkpoint
     subgraphs: bool = False
     select: list[str] | None = None
 
 
-class StateUpdate(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class StateUpdate(RequestBody):
     values: dict[str, Any] | None = Field(default=None, description="Through the reducers. None: only fork.")
     as_node: str | None = Field(default=None, description="The node whose step this is to be.")
     checkpoint: Checkpoint | None = Field(default=None, description="Fork from here.")
     checkpoint_id: str | None = None
 
 
-class StatePatch(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class StatePatch(RequestBody):
     metadata: dict[str, Any]
     checkpoint: Checkpoint | None = None
 
@@ -80,9 +73,7 @@ class Updated(BaseModel):
     configurable: dict[str, Any]
 
 
-class HistoryRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class HistoryRequest(RequestBody):
     limit: int = Field(default=10, ge=1, le=1000)
     before: str | dict[str, Any] | None = Field(default=None, description="A checkpoint: only older ones.")
     metadata: dict[str, Any] | None = Field(default=None, description="Only checkpoints whose metadata has these.")
@@ -105,7 +96,7 @@ async def get_state(
     select: Select = None,
 ) -> Response:
     state = await runtime.threads.states.get(principal, thread_id, subgraphs=subgraphs)
-    return await json_answer(_select(state, select))
+    return await json_answer(selected(state, select or None))
 
 
 @router.get("/api/threads/{thread_id}/state/{checkpoint_id}", summary="A former state", response_model=ThreadState)
@@ -119,7 +110,7 @@ async def get_state_at(
 ) -> Response:
     where = {"checkpoint_id": checkpoint_id}
     state = await runtime.threads.states.get(principal, thread_id, checkpoint=where, subgraphs=subgraphs)
-    return await json_answer(_select(state, select))
+    return await json_answer(selected(state, select or None))
 
 
 @router.post(
@@ -131,7 +122,7 @@ async def get_state_at_checkpoint(
     state = await runtime.threads.states.get(
         principal, thread_id, checkpoint=_where(body.checkpoint), subgraphs=body.subgraphs
     )
-    return await json_answer(_select(state, body.select))
+    return await json_answer(selected(state, body.select or None))
 
 
 @router.post("/api/threads/{thread_id}/state", summary="Change the state")
@@ -170,7 +161,7 @@ async def post_history(
         checkpoint=_where(body.checkpoint),
         metadata=body.metadata,
     )
-    return await json_answer([_select(state, body.select) for state in states])
+    return await json_answer([selected(state, body.select or None) for state in states])
 
 
 @router.get("/api/threads/{thread_id}/history", summary="Former states", response_model=list[ThreadState])
@@ -201,14 +192,3 @@ def _checkpoint_id(before: str | dict[str, Any] | None) -> str | None:
 
 def _updated(checkpoint: dict[str, Any]) -> Updated:
     return Updated(checkpoint=checkpoint, checkpoint_id=checkpoint.get("checkpoint_id"), configurable=checkpoint)
-
-
-def _select(state: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
-    """Fields of a state; ``values.x`` leaves of the values only x."""
-    if not fields:
-        return state
-    chosen = {key: value for key, value in state.items() if key in fields}
-    inner = {name.removeprefix("values.") for name in fields if name.startswith("values.")}
-    if inner and "values" not in chosen:
-        chosen["values"] = {key: value for key, value in state["values"].items() if key in inner}
-    return chosen

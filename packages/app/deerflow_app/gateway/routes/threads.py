@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from langgraph.types import StateUpdate
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from deerflow.errors import InvalidRequestError
 from deerflow.features.assistants import assistants_meant
@@ -15,7 +15,15 @@ from deerflow.identity import ID_PATTERN
 from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
 from deerflow.storage.threads import ThreadFilter
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, json_answer, tell_pages
+from deerflow_app.gateway.http.answers import (
+    HEADERS,
+    SELECTABLE,
+    RequestBody,
+    SortedPage,
+    json_answer,
+    page_answer,
+    selected,
+)
 
 router = APIRouter(tags=["threads"])
 
@@ -61,10 +69,8 @@ class FoundThread(Thread):
     model_config = SELECTABLE
 
 
-class Ttl(BaseModel):
+class Ttl(RequestBody):
     """After how many minutes the thread is deleted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     ttl: float = Field(gt=0, le=MAX_MINUTES, description="Minutes.")
     strategy: Literal["delete", "keep_latest"] = Field(
@@ -75,23 +81,17 @@ class Ttl(BaseModel):
 Minutes = Annotated[float, Field(gt=0, le=MAX_MINUTES)]
 
 
-class Update(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Update(RequestBody):
     values: dict[str, Any] | None = None
     as_node: str | None = None
     command: None = Field(default=None, description="Not supported.")
 
 
-class Superstep(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Superstep(RequestBody):
     updates: list[Update] = Field(min_length=1)
 
 
-class ThreadRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ThreadRequest(RequestBody):
     thread_id: str | None = Field(default=None, pattern=ID, description="Default: a new one.")
     assistant_id: str | None = Field(default=None, max_length=128)
     metadata: dict[str, Any] | None = None
@@ -102,16 +102,12 @@ class ThreadRequest(BaseModel):
     supersteps: list[Superstep] | None = Field(default=None, max_length=1000, description="Steps to begin with.")
 
 
-class ThreadPatch(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ThreadPatch(RequestBody):
     metadata: dict[str, Any] | None = Field(default=None, description="Merged into the thread's, key by key.")
     ttl: Ttl | Minutes | None = None
 
 
-class ThreadConditions(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ThreadConditions(RequestBody):
     metadata: dict[str, Any] | None = Field(default=None, description="What the metadata must contain.")
     values: dict[str, Any] | None = Field(default=None, description="Only `title` can be searched for.")
     status: ThreadStatus | None = None
@@ -125,21 +121,17 @@ class ThreadConditions(BaseModel):
         return ThreadFilter(metadata, ids, self.status, title, assistants_meant(metadata))
 
 
-class ThreadSearch(ThreadConditions):
+class ThreadSearch(ThreadConditions, SortedPage):
     ids: list[str] | None = Field(default=None, max_length=1000)
     extract: dict[str, Any] | None = Field(default=None, description="Without effect.")
     limit: int = Field(default=100, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
-    sort_order: Literal["asc", "desc"] | None = None
     select: list[ThreadField] | None = Field(
         default=None, description="Only these fields. With `values.title` instead of `values` lists are quick."
     )
 
 
-class Prune(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Prune(RequestBody):
     thread_ids: list[str] = Field(max_length=1000)
     strategy: Literal["delete", "keep_latest"] = "delete"
 
@@ -171,25 +163,19 @@ async def create_thread(
     summary="Find threads",
     response_model=list[FoundThread],
     responses=HEADERS,
-    response_model_exclude_unset=True,
 )
 async def search_threads(
-    principal: CurrentPrincipal, runtime: CurrentRuntime, response: Response, body: ThreadSearch | None = None
-) -> Any:
+    principal: CurrentPrincipal, runtime: CurrentRuntime, body: ThreadSearch | None = None
+) -> Response:
     """The newest first, unless sorted otherwise. A `graph_id` or `assistant_id` in `metadata` finds the threads with such runs."""
     body = body or ThreadSearch()
     found, total = await runtime.threads.search(
         principal,
         body.filter(body.ids),
-        limit=body.limit,
-        offset=body.offset,
-        sort_by=body.sort_by or "updated_at",
-        descending=body.sort_order != "asc",
+        **body.arguments("updated_at"),
         with_state=body.select is None or not {"values", "interrupts"}.isdisjoint(body.select),
     )
-    answer = await json_answer([_select(thread, body.select) for thread in found])
-    tell_pages(answer, total=total, offset=body.offset, shown=len(found))
-    return answer
+    return await page_answer([selected(thread, body.select) for thread in found], body, total)
 
 
 @router.post("/api/threads/count", summary="Count threads")
@@ -275,13 +261,3 @@ def _duration(ttl: Ttl | float | None) -> timedelta | None:
     if isinstance(ttl, Ttl):
         return timedelta(minutes=ttl.ttl) if ttl.strategy == "delete" else None
     return None if ttl is None else timedelta(minutes=ttl)
-
-
-def _select(thread: dict[str, Any], fields: list[ThreadField] | None) -> dict[str, Any]:
-    if fields is None:
-        return thread
-    names = {field.partition(".")[0] for field in fields}
-    shown = {key: value for key, value in thread.items() if key in names}
-    if "values" in names and "values" not in fields:
-        shown["values"] = {key: value for key, value in thread["values"].items() if key == "title"}
-    return shown

@@ -6,20 +6,18 @@ from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from deerflow.accounts.tokens import ApiToken, Scope, TokenRepository
 from deerflow.errors import ForbiddenError
 from deerflow.identity import Principal
 from deerflow_app.gateway.deps import CurrentCredential, CurrentDatabase
-from deerflow_app.gateway.http.answers import Moment
+from deerflow_app.gateway.http.answers import Moment, RequestBody
 
 router = APIRouter(tags=["tokens"])
 
 
-class NewToken(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewToken(RequestBody):
     name: str = Field(min_length=1, max_length=128, examples=["nightly report"])
     scopes: list[Scope] = Field(default=["read", "write"], min_length=1)
     expires_in_days: int | None = Field(default=None, ge=1, le=3650, description="null: never.")

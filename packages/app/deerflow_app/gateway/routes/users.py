@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from deerflow.accounts.users import Role, User
 from deerflow.errors import NotFoundError
 from deerflow_app.gateway.deps import CurrentAccounts, CurrentAdmin
-from deerflow_app.gateway.http.answers import Moment
+from deerflow_app.gateway.http.answers import Moment, RequestBody
 
 router = APIRouter(tags=["users"])
 
@@ -27,9 +27,7 @@ class Users(BaseModel):
     users: list[UserRecord]
 
 
-class NewUser(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewUser(RequestBody):
     email: str = Field(max_length=320, examples=["grace@example.com"])
     password: SecretStr | None = Field(default=None, max_length=4096, description="null: a random one is made.")
     system_role: Role = "user"
@@ -39,9 +37,7 @@ class CreatedUser(UserRecord):
     password: str | None = Field(description="The random password, shown only now.")
 
 
-class RoleChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class RoleChange(RequestBody):
     system_role: Role
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATI
 from deerflow.features.ask import without_thoughts
 from deerflow.models.demo import _Turn
 from deerflow.models.demo_analysis import parse_number
-from deerflow.models.failures import classify
+from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
 from deerflow.models.mindie_provider import FENCED
 from deerflow.models.openai_xml_calls import NUMBER, TAG
 from deerflow.models.patched_minimax import THINK
@@ -109,6 +110,36 @@ def test_advice_about_a_command_takes_linear_time(piece: str):
     with linear():
         for text in (_full(piece, 9_900), piece + _full(" ", 9_900), f"<<- 'A{_full(piece, 9_900)}"):
             shell_advice.judge(text)
+
+
+def steps(work: Callable[[], object]) -> int:
+    """How many lines of Python ``work`` runs: a measure that no other load disturbs."""
+    count = 0
+
+    def trace(*_: object) -> object:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("piece", COMMANDS)
+def test_four_times_the_command_takes_at_most_four_times_the_steps(piece: str):
+    short, long = (steps(lambda size=size: shell_advice.judge(_full(piece, size))) for size in (2_400, 9_600))
+    assert long <= 4.2 * short + 100
+
+
+def test_of_an_error_of_any_length_only_the_beginning_is_looked_at():
+    far = classify(RuntimeError(_full("x ", READ_LIMIT) + "insufficient quota"))
+    near = classify(RuntimeError(_full("x ", READ_LIMIT - 20) + "insufficient quota"))
+    assert (far.kind, near.kind) == (ErrorKind.GENERIC, ErrorKind.QUOTA)
 
 
 def test_a_here_document_without_an_end_hides_nothing():

@@ -13,6 +13,8 @@ from typing import Any
 from langchain_core.exceptions import ModelError
 
 DETAIL_LIMIT = 500
+READ_LIMIT = 16_000
+"""Characters of an error that are looked at: a provider may send a page of any length."""
 
 
 class ErrorKind(StrEnum):
@@ -161,7 +163,7 @@ def classify(error: BaseException) -> Failure:
 
     An exception to the first: 429 with the code of an exhausted quota, and 400 with a code or words that say more.
     """
-    status, text = status_of(error), str(error)
+    status, text = status_of(error), str(error)[:READ_LIMIT]
     codes = _codes_of(error)
     coded = next((kind for kind, row in _TABLE.items() if codes & set(row.codes)), None)
     if status is None:
@@ -250,7 +252,8 @@ def _detail_of(error: BaseException) -> str:
     if (silence := _silence(error)) is not None:
         return f"it sent nothing for {silence:g} seconds (models[].timeout in config.yaml)."
     body = _body_of(error)
-    text = " ".join(str(body.get("message") or body.get("detail") or error).split()) or type(error).__name__
+    text = str(body.get("message") or body.get("detail") or error)[:READ_LIMIT]
+    text = " ".join(text.split()) or type(error).__name__
     return _SECRETS.sub("[key]", text)[:DETAIL_LIMIT]
 
 

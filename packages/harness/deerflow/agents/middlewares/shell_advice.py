@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
@@ -199,12 +200,13 @@ def _without_strings(text: str, strings: list[str]) -> str:
             next((found[name] for name in ("single", "escaped") if found[name] is not None), None),
         )
         if found["word"]:
-            after = [end for end in ends.get(found["word"], ()) if end[0] >= position][:1]
-            if not after:
+            known = ends.get(found["word"], [])
+            if (after := bisect_left(known, (position, 0))) == len(known):
                 kept.append("<<")
                 position = found.start() + 2
                 continue
-            held, position = text[position : after[0][0]], after[0][1]
+            end, past = known[after]
+            held, position = text[position:end], past
         elif found["comment"] is not None or found[0] == "\\\n":
             kept.append(" ")
             continue

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Page } from "@playwright/test";
+import { longThread } from "./chat";
 import { expect, test } from "./fixtures";
 
 const OUT = resolve(import.meta.dirname, "../out");
@@ -155,25 +156,4 @@ test("a thread of 500 messages opens and scrolls", async ({ page, gateway }) => 
 async function say(page: Page, text: string) {
   await page.getByRole("textbox", { name: /message/i }).fill(text);
   await page.keyboard.press("Enter");
-}
-
-async function longThread(page: Page, url: string, count: number): Promise<string> {
-  const csrf = (await page.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
-  const headers = { "X-CSRF-Token": csrf, Origin: url };
-  const made = await page.request.post(`${url}/api/threads`, { data: { metadata: {} }, headers });
-  const { thread_id: id } = (await made.json()) as { thread_id: string };
-  const messages = Array.from({ length: count / 2 }, (_, i) => [
-    { type: "human", id: `h${i}`, content: `question ${i}`, additional_kwargs: { run_id: `r${i}` } },
-    {
-      type: "ai",
-      id: `a${i}`,
-      content: `**answer ${i}**\n\n- one\n- two\n\n\`\`\`python\nprint(${i})\n\`\`\`\n`,
-    },
-  ]).flat();
-  const told = await page.request.post(`${url}/api/threads/${id}/state`, {
-    data: { values: { messages }, as_node: "model" },
-    headers,
-  });
-  expect(told.status()).toBe(200);
-  return id;
 }

@@ -48,3 +48,25 @@ export class Chat {
     return expect(this.log.getByText(text).last()).toBeVisible();
   }
 }
+
+/** A conversation of `count` messages; each answer has its number. */
+export async function longThread(page: Page, url: string, count: number): Promise<string> {
+  const csrf = (await page.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
+  const headers = { "X-CSRF-Token": csrf, Origin: url };
+  const made = await page.request.post(`${url}/api/threads`, { data: { metadata: {} }, headers });
+  const { thread_id: id } = (await made.json()) as { thread_id: string };
+  const messages = Array.from({ length: count / 2 }, (_, i) => [
+    { type: "human", id: `h${i}`, content: `question ${i}`, additional_kwargs: { run_id: `r${i}` } },
+    {
+      type: "ai",
+      id: `a${i}`,
+      content: `**answer ${i}**\n\n- one\n- two\n\n\`\`\`python\nprint(${i})\n\`\`\`\n`,
+    },
+  ]).flat();
+  const told = await page.request.post(`${url}/api/threads/${id}/state`, {
+    data: { values: { messages }, as_node: "model" },
+    headers,
+  });
+  expect(told.status()).toBe(200);
+  return id;
+}

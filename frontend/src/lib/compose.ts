@@ -30,6 +30,18 @@ export function onFill(handler: (text: string | null) => void): () => void {
   return () => window.removeEventListener(FILL, listen);
 }
 
+const FIND = "deerflow:find";
+
+/** Opens the search in the conversation. */
+export function findInChat() {
+  window.dispatchEvent(new CustomEvent(FIND));
+}
+
+export function onFind(handler: () => void): () => void {
+  window.addEventListener(FIND, handler);
+  return () => window.removeEventListener(FIND, handler);
+}
+
 /** Start and end of the first part in brackets, or the end of the text. */
 export function placeholderIn(text: string): [number, number] {
   const found = /\[[^\]\n]+\]/.exec(text);

@@ -4,6 +4,7 @@ import { useEffect, useEffectEvent } from "react";
 /** All shortcuts of the product, for the help dialog and the palette; the texts are in i18n `common.shortcut`. */
 export const SHORTCUTS = {
   palette: "mod+k",
+  find: "mod+f",
   newChat: "mod+shift+o",
   toggleSidebar: "mod+b",
   settings: "mod+,",
@@ -46,6 +47,8 @@ export interface ShortcutOptions {
   enabled?: boolean;
   /** Also while something is typed; always so for combinations with ⌘ or Ctrl. */
   inInputs?: boolean;
+  /** Elsewhere the browser does what it does. */
+  when?: (target: EventTarget | null) => boolean;
 }
 
 /** Calls `handler` for the keys, unless something nearer (a dialog, a menu) has taken them already. */
@@ -54,13 +57,14 @@ export function useShortcut(
   handler: (event: KeyboardEvent) => void,
   options: ShortcutOptions = {},
 ) {
-  const { enabled = true, inInputs = combo.includes("mod+") } = options;
+  const { enabled = true, inInputs = combo.includes("mod+"), when = () => true } = options;
   const handle = useEffectEvent(handler);
+  const applies = useEffectEvent(when);
   useEffect(() => {
     if (!enabled) return;
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || !matches(combo, event)) return;
-      if (!inInputs && isTyping(event.target)) return;
+      if ((!inInputs && isTyping(event.target)) || !applies(event.target)) return;
       event.preventDefault();
       handle(event);
     };

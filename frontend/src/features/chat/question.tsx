@@ -9,6 +9,7 @@ import { CopyButton } from "@/ui/copy-button";
 import { IconButton } from "@/ui/icon-button";
 import { BranchSwitch } from "./branch-switch";
 import { useChat } from "./chat-context";
+import { useHolds } from "./find";
 import { isPicture, pictureUrl } from "@/lib/files";
 import { QuestionEditor } from "./question-editor";
 import type { FileRef, Sending, Turn } from "./turns";
@@ -83,7 +84,9 @@ function SendingMark({ sending }: { sending: Exclude<Sending, false> }) {
 
 function Bubble({ text, sending }: { text: string; sending: boolean }) {
   const t = useT("chat.question");
-  const [all, setAll] = useState(false);
+  const [opened, setAll] = useState(false);
+  const holds = useHolds([text]);
+  const all = opened || holds;
   const isLong = text.length > LONG || text.split("\n").length > 20;
   return (
     <div

@@ -6,6 +6,7 @@ import { cn } from "@/lib/cn";
 import { formatDuration } from "@/lib/format";
 import { usePartTimes, type PartTime } from "./clock";
 import { Markdown } from "@/features/markdown";
+import { useHolds } from "./find";
 import { countFailed, countWork, segmentsOf, splitRunning } from "./steps-summary";
 import { Thinking } from "./thinking";
 import { ToolCard } from "./tool-card";
@@ -51,7 +52,9 @@ function Running({ parts, times }: { parts: Part[]; times: Times }) {
 /** Steps in one line, which opens. */
 function Folded({ parts, times, duration }: { parts: Part[]; times: Times; duration: number | null }) {
   const t = useT("chat.steps");
-  const [open, setOpen] = useState(false);
+  const [opened, setOpen] = useState(false);
+  const holds = useHolds(parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])));
+  const open = opened || holds;
   const id = useId();
   const summary = useSummary(parts, duration);
   const failed = countFailed(parts);

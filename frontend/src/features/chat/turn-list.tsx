@@ -1,21 +1,34 @@
 "use client";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown } from "lucide-react";
-import { Suspense, useEffect, useRef, useState, type ReactNode, type RefObject, type UIEvent } from "react";
+import {
+  Suspense,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  type ReactNode,
+  type RefObject,
+  type UIEvent,
+} from "react";
 import { afterPage } from "@/lib/after-page";
 import { toast } from "@/ui/toast";
 import { useRunSettings } from "@/lib/run-settings";
 import { useT } from "@/i18n";
+import { onFind } from "@/lib/compose";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { Button } from "@/ui/button";
 import { copyText } from "@/ui/copy-button";
 import { Announcer } from "./announcer";
 import { ChatProvider } from "./chat-context";
+import { FindContext, patternOf, placesOf } from "./find";
 import { LoadingTurns, ThreadFailed, ThreadMissing } from "./list-states";
 import { preloadMarkdown } from "@/features/markdown";
 import { useSession, type Session } from "./session";
 import { TurnView, Working } from "./turn";
+import type { Turn } from "./turns";
 
+const FindBar = afterPage(() => import("./find-bar"));
 const InterruptCards = afterPage(() => import("./interrupt"));
 
 interface TurnListProps {
@@ -76,7 +89,7 @@ function Rows({ session }: { session: Session }) {
   const startedAt = turns.at(-1)?.startedAt ?? null;
   return (
     <>
-      <VirtualRows rows={rows} pieces={pieces} sent={asked?.sending ? asked.id : null} />
+      <VirtualRows rows={rows} turns={turns} pieces={pieces} sent={asked?.sending ? asked.id : null} />
       {running && <Working {...{ startedAt, connection, retrying, silence }} />}
     </>
   );
@@ -90,13 +103,14 @@ const Decisions = () => (
 
 interface VirtualRowsProps {
   rows: Row[];
+  turns: readonly Turn[];
   /** How many messages and steps there are, to tell how many came while one looked elsewhere. */
   pieces: number;
   /** The message that the person has just sent: it is brought into sight. */
   sent: string | null;
 }
 
-function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
+function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
   const t = useT("chat");
   const box = useRef<HTMLDivElement>(null);
   const [left, setLeft] = useState<number | null>(null);
@@ -134,8 +148,28 @@ function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
     const away = rest > 120; // the virtualizer hears of it later than this
     if (away !== (left !== null)) setLeft(away ? pieces : null);
   };
+  const [query, setQuery] = useState<string | null>(null);
+  const wanted = useMemo(() => patternOf(query ?? ""), [query]);
+  const places = useMemo(() => (wanted ? placesOf(turns, wanted) : []), [turns, wanted]);
+  const find = () => setQuery((before) => before ?? "");
+  useEffect(() => onFind(find), []);
+  useShortcut(SHORTCUTS.find, find, {
+    // The browser finds by itself what is all in the page. A second time, it is asked for the browser's own.
+    enabled: virtualizer.getVirtualItems().length < rows.length,
+    when: isInChat,
+  });
   return (
     <div className="relative min-h-0 flex-1">
+      {query !== null && (
+        <Suspense>
+          <FindBar
+            {...{ query, wanted, places, box }}
+            onQuery={setQuery}
+            show={(turn) => virtualizer.scrollToIndex(turn, { align: "center" })}
+            onClose={() => setQuery(null)}
+          />
+        </Suspense>
+      )}
       <div
         ref={box}
         role="log"
@@ -166,7 +200,7 @@ function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
               className="absolute top-0 left-0 w-full px-4 last:pb-4 sm:px-6"
               style={{ transform: `translateY(${row.start}px)` }}
             >
-              {rows[row.index]?.content}
+              <FindContext value={wanted}>{rows[row.index]?.content}</FindContext>
             </div>
           ))}
         </div>
@@ -181,6 +215,10 @@ function VirtualRows({ rows, pieces, sent }: VirtualRowsProps) {
     </div>
   );
 }
+
+const isInChat = (target: EventTarget | null) =>
+  target === document.body ||
+  (target instanceof Element && target.closest("#conversation") !== null && !target.matches("[data-find]"));
 
 interface JumpProps {
   count: number;

@@ -9,6 +9,7 @@ import {
   Moon,
   PanelLeft,
   Settings,
+  Search,
   SquarePen,
   Sun,
   SunMoon,
@@ -20,6 +21,7 @@ import { toast } from "@/ui/toast";
 import { useAccount } from "@/features/auth";
 import { threadLink, useSidebar } from "@/features/threads";
 import { downloadThread } from "@/lib/export";
+import { findInChat } from "@/lib/compose";
 import { startChat } from "@/lib/start-chat";
 import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
 import { openThread, SETTINGS, settingsPath, threadPath, usePanel, useThreadId } from "@/lib/route";
@@ -68,6 +70,13 @@ export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; 
           icon: FolderOpen,
           combo: SHORTCUTS.files,
           run: () => panel.set(""),
+        },
+        {
+          id: "find",
+          label: t("find"),
+          icon: Search,
+          combo: SHORTCUTS.find,
+          run: () => requestAnimationFrame(findInChat), // when the palette has given the focus back
         },
         {
           id: "export",

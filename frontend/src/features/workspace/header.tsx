@@ -1,7 +1,8 @@
 "use client";
-import { Files, Menu } from "lucide-react";
+import { Files, Menu, Search } from "lucide-react";
 import { ContextGauge, useCost, useSession } from "@/features/chat";
 import { useT } from "@/i18n";
+import { findInChat } from "@/lib/compose";
 import { formatTokens } from "@/lib/format";
 import { usePanel } from "@/lib/route";
 import { SHORTCUTS } from "@/lib/shortcuts";
@@ -24,6 +25,15 @@ export function Header({ onMenu }: { onMenu: () => void }) {
       </h1>
       <Cost />
       <ContextGauge />
+      {isThere && (
+        <IconButton
+          label={t("shortcut.find")}
+          className="hidden pointer-coarse:inline-flex"
+          onClick={findInChat}
+        >
+          <Search />
+        </IconButton>
+      )}
       {isThere && (
         <IconButton
           label={files.length > 0 ? t("filesCount", { n: files.length }) : t("files")}

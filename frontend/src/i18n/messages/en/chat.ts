@@ -9,6 +9,14 @@ export const chat = {
   missingText: "It was deleted, or the address is not quite right.",
   failed: "The conversation could not be loaded",
   newChat: "New chat",
+  find: {
+    label: "Find in this chat",
+    at: "{index} of {count}",
+    nothing: "Nothing found",
+    previous: "Previous",
+    next: "Next",
+    close: "Close the search",
+  },
   latest: "Go to the latest message",
   latestNew: "{n, plural, one {# new} other {# new}}",
   said: {

@@ -32,6 +32,7 @@ export const common = {
   tokens: "{count} tokens",
   shortcut: {
     palette: "Search and commands",
+    find: "Find in this chat",
     newChat: "New chat",
     toggleSidebar: "Show or hide the sidebar",
     settings: "Settings",

@@ -12,6 +12,7 @@ export const palette = {
   newChat: "New chat",
   toggleSidebar: "Show or hide the sidebar",
   files: "Show the files of this chat",
+  find: "Find in this chat",
   export: "Download this chat",
   exportZip: "Download this chat with its files",
   copyLink: "Copy the link to this chat",

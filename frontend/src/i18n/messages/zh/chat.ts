@@ -10,6 +10,14 @@ export const chat: typeof en.chat = {
   missingText: "它可能已被删除，或者链接有误。",
   failed: "对话加载失败",
   newChat: "新对话",
+  find: {
+    label: "在此对话中查找",
+    at: "{index} / {count}",
+    nothing: "没有找到",
+    previous: "上一个",
+    next: "下一个",
+    close: "关闭查找",
+  },
   latest: "回到最新消息",
   latestNew: "{n} 条新内容",
   said: {

@@ -34,6 +34,7 @@ export const common: typeof en.common = {
   tokens: "{count} 个 token",
   shortcut: {
     palette: "搜索与命令",
+    find: "在此对话中查找",
     newChat: "新对话",
     toggleSidebar: "显示或隐藏侧边栏",
     settings: "设置",

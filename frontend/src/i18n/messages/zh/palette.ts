@@ -14,6 +14,7 @@ export const palette: typeof en.palette = {
   newChat: "新对话",
   toggleSidebar: "显示或隐藏侧边栏",
   files: "查看本对话的文件",
+  find: "在此对话中查找",
   export: "下载本对话",
   exportZip: "下载本对话及其文件",
   copyLink: "复制本对话的链接",

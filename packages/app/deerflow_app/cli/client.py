@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from deerflow_app.cli.failures import usage_failure
 
 if TYPE_CHECKING:
+    from deerflow.client import DeerFlowClient
     from deerflow.config import Paths
-    from deerflow.events.streams.client_events import StreamEvent
     from deerflow.harness import Harness
+    from deerflow_app.remote.client import RemoteClient
+
+    Client = DeerFlowClient | RemoteClient
+    """Threads, turns and files: of this process, or of a server."""
 
 
 class Model(Protocol):
@@ -28,29 +31,6 @@ class Model(Protocol):
     def description(self) -> str | None: ...
     @property
     def discovered_from(self) -> str | None: ...
-
-
-class Client(Protocol):
-    """Threads, turns and files: ``DeerFlowClient`` in this process, ``RemoteClient`` for a server."""
-
-    def astream(
-        self,
-        message: str,
-        *,
-        thread_id: str | None = None,
-        files: Sequence[str | Path] = (),
-        model_name: str | None = None,
-    ) -> AsyncGenerator[StreamEvent, None]: ...
-
-    def aresume(self, thread_id: str, *, model_name: str | None = None) -> AsyncGenerator[StreamEvent, None]: ...
-
-    async def athread_state(self, thread_id: str) -> dict[str, Any]: ...
-
-    async def alist_threads(self, limit: int = 10) -> dict[str, Any]: ...
-
-    def aread_artifact(self, thread_id: str, path: str) -> AsyncGenerator[bytes, None]: ...
-
-    async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

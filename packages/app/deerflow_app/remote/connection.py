@@ -49,28 +49,14 @@ class Connection:
 
     async def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """The answer's JSON. Raises UnreachableError, RefusedError."""
-        async with self.open("GET", path, params=params) as answer:
-            await answer.aread()
-            return answer.json()
+        return await self._json("GET", path, params=params)
 
-    async def post(
-        self,
-        path: str,
-        *,
-        json: Any = None,
-        params: Mapping[str, Any] | None = None,
-        content: Callable[[], AsyncIterator[bytes]] | None = None,
-        headers: Mapping[str, str] | None = None,
-        silence: float = SILENCE_SECONDS,
-    ) -> Any:
-        """The answer's JSON. Raises UnreachableError, RefusedError.
+    async def post(self, path: str, **options: Any) -> Any:
+        """The answer's JSON; see :meth:`open` for the options. Raises UnreachableError, RefusedError."""
+        return await self._json("POST", path, **options)
 
-        Args:
-            content: makes the body; called once more if the server has moved.
-            silence: seconds until the answer has to begin.
-        """
-        options = {"json": json, "params": params, "content": content, "headers": headers, "silence": silence}
-        async with self.open("POST", path, **options) as answer:
+    async def _json(self, method: str, path: str, **options: Any) -> Any:
+        async with self.open(method, path, **options) as answer:
             await answer.aread()
             return answer.json()
 
@@ -87,6 +73,10 @@ class Connection:
         silence: float = SILENCE_SECONDS,
     ) -> AsyncGenerator[httpx.Response, None]:
         """An answer whose body is still to come.
+
+        Args:
+            content: makes the body; called once more if the server has moved.
+            silence: seconds until the answer has to begin.
 
         Raises:
             UnreachableError: nobody answers, or the connection broke, also while the body is read.

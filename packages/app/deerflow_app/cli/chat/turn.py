@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
@@ -58,8 +58,8 @@ class Outcome:
     stopped: bool = False
 
 
-class TurnView(Protocol):
-    """Shows a turn while it runs."""
+class TurnView:
+    """Shows a turn while it runs; what a view does not care for it leaves out."""
 
     def text(self, delta: str) -> None: ...
     def thinking(self, delta: str) -> None: ...

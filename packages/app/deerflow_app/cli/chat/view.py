@@ -14,7 +14,7 @@ from rich.text import Text
 from deerflow_app.cli.chat.cards import HIDDEN, card, command_note, is_unwell, newly_done, summary, todo_panel
 from deerflow_app.cli.chat.markdown import MarkdownStream, Prose, newest_part
 from deerflow_app.cli.chat.transcript import Transcript
-from deerflow_app.cli.chat.turn import ToolRun
+from deerflow_app.cli.chat.turn import ToolRun, TurnView
 from deerflow_app.cli.terminal import clean, one_line
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -24,7 +24,7 @@ REDRAW_EVERY = 1 / 12
 STOPPED = "Stopped before it was finished."
 
 
-class LiveView:
+class LiveView(TurnView):
     """A turn on a terminal. An async context manager: the moving part is there from entering to leaving."""
 
     def __init__(self, console: Console) -> None:
@@ -86,9 +86,6 @@ class LiveView:
 
     def tool_started(self, tool: ToolRun) -> None:
         self._running[tool.id] = tool
-
-    def tool_output(self, tool: ToolRun) -> None:
-        """Nothing to do: the next redraw reads the call's output."""
 
     def tool_finished(self, tool: ToolRun) -> None:
         self._running.pop(tool.id, None)
@@ -157,7 +154,7 @@ class Newest:
             yield Text("")
 
 
-class PlainView:
+class PlainView(TurnView):
     """Args:
     progress: gets one line per finished step, notice and plan item.
     answer: gets the model's text as it comes; None keeps it back (the caller prints the final answer).
@@ -175,20 +172,11 @@ class PlainView:
             self._answer.flush()
             self._in_line = not shown.endswith("\n")
 
-    def thinking(self, delta: str) -> None:
-        """Reasoning is not part of a script's output."""
-
     def message_ended(self) -> None:
         if self._answer is not None and self._in_line:
             self._answer.write("\n")
             self._answer.flush()
             self._in_line = False
-
-    def tool_started(self, tool: ToolRun) -> None:
-        """A step is told when it is done, with its result."""
-
-    def tool_output(self, tool: ToolRun) -> None:
-        """Only the result is told."""
 
     def tool_finished(self, tool: ToolRun) -> None:
         if tool.name == "ask_clarification" and self._answer is not None:

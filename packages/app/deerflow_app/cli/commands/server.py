@@ -117,6 +117,7 @@ def prune(
     from datetime import timedelta
 
     from deerflow.runtime import Runtime, retention_policy
+    from deerflow_app.cli.chat.files import human_size
 
     source, paths = _opened(settings)
     given = {"threads": threads_days, "events": events_days, "checkpoints": checkpoints_days}
@@ -124,7 +125,7 @@ def prune(
     policy = replace(retention_policy(source.current()), **changes)
     removed = asyncio.run(_prune(Runtime(source, paths, executes=False), policy, dry_run))
     for name, (count, size) in removed.items():
-        typer.echo(f"{name:<16}{count:>8}{_readable(size):>12}")
+        typer.echo(f"{name:<16}{count:>8}{human_size(size):>12}")
     typer.echo("Nothing was removed: this was a dry run." if dry_run else "Done.")
 
 
@@ -258,14 +259,6 @@ async def _prune(runtime: Runtime, policy: RetentionPolicy, dry_run: bool) -> di
 def _location(source: ConfigSource, paths: Paths) -> str:
     config = source.current()
     return str(config.database.location(paths.data_dir, config.origin.project_root))
-
-
-def _readable(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
 
 
 THRESHOLDS = (2_000, 10, 50)

@@ -82,7 +82,7 @@ class Cookies:
             return None
         return Device(str(payload["dev"]), str(payload["acc"]))
 
-    def set_device(self, response: Response, device: Device, *, secure: bool) -> None:
+    def set_device(self, request: HTTPConnection, response: Response, device: Device) -> None:
         """It stays when its owner signs out."""
         payload = {"dev": device.id, "acc": device.account, "exp": utc_now() + _DEVICE_LIFETIME}
         response.set_cookie(
@@ -92,10 +92,10 @@ class Cookies:
             path=_DEVICE_PATH,
             httponly=True,
             samesite="strict",
-            secure=secure,
+            secure=_is_secure(request),
         )
 
-    def set(self, response: Response, claims: Claims, *, secure: bool) -> None:
+    def set(self, request: HTTPConnection, response: Response, claims: Claims) -> None:
         """Both live as long as the session."""
         response.set_cookie(
             SESSION_COOKIE,
@@ -103,18 +103,22 @@ class Cookies:
             max_age=self.max_age,
             httponly=True,
             samesite="lax",
-            secure=secure,
+            secure=_is_secure(request),
         )
-        self.set_csrf(response, claims.session_id, secure=secure)
+        self.set_csrf(request, response, claims.session_id)
 
-    def set_csrf(self, response: Response, session_id: str, *, secure: bool) -> None:
+    def set_csrf(self, request: HTTPConnection, response: Response, session_id: str) -> None:
         response.set_cookie(
-            CSRF_COOKIE, self._csrf_token(session_id), max_age=self.max_age, samesite="strict", secure=secure
+            CSRF_COOKIE,
+            self._csrf_token(session_id),
+            max_age=self.max_age,
+            samesite="strict",
+            secure=_is_secure(request),
         )
 
-    def clear(self, response: Response, *, secure: bool) -> None:
-        response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="lax", secure=secure)
-        response.delete_cookie(CSRF_COOKIE, samesite="strict", secure=secure)
+    def clear(self, request: HTTPConnection, response: Response) -> None:
+        response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="lax", secure=_is_secure(request))
+        response.delete_cookie(CSRF_COOKIE, samesite="strict", secure=_is_secure(request))
 
     def check_csrf(self, connection: HTTPConnection, session_id: str) -> None:
         """The header must hold what only a page that can read the site's cookies knows. Raises ForbiddenError."""
@@ -130,3 +134,8 @@ class Cookies:
     def _csrf_token(self, session_id: str) -> str:
         """Of this session alone: a cookie planted by a neighbouring site does not fit."""
         return hmac.new(self._secret.encode(), b"csrf:" + session_id.encode(), hashlib.sha256).hexdigest()
+
+
+def _is_secure(request: HTTPConnection) -> bool:
+    """As judged with trusted proxies only."""
+    return request.url.scheme == "https"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 import brotli
@@ -73,8 +73,8 @@ ENCODERS: Mapping[str, Callable[[bool], Encoder]] = {"zstd": Zstd, "br": Brotli,
 """The best first."""
 
 
-def negotiate(accept_encoding: str) -> str | None:
-    """The coding to use for a client, by its ``Accept-Encoding`` (RFC 9110 §12.5.3), or None for none."""
+def negotiate(accept_encoding: str, codings: Collection[str] = ENCODERS) -> str | None:
+    """Which of ``codings`` to use for a client, by its ``Accept-Encoding`` (RFC 9110 §12.5.3), or None for none."""
     weights: dict[str, float] = {}
     for item in accept_encoding.lower().split(","):
         coding, _, parameter = (part.strip() for part in item.partition(";"))
@@ -83,9 +83,9 @@ def negotiate(accept_encoding: str) -> str | None:
             weights[{"x-gzip": "gzip"}.get(coding, coding)] = float(value) if name == "q" else 1.0
         except ValueError:
             weights[coding] = 0.0
-    offered = {coding: weights.get(coding, weights.get("*", 0.0)) for coding in ENCODERS}
-    best = max(offered, key=lambda coding: offered[coding])
-    return best if offered[best] > 0 and offered[best] >= weights.get("identity", 0.0) else None
+    offered = {coding: weights.get(coding, weights.get("*", 0.0)) for coding in codings}
+    best = max(offered, key=lambda coding: offered[coding], default="")
+    return best if offered.get(best, 0) > 0 and offered[best] >= weights.get("identity", 0.0) else None
 
 
 class CompressionMiddleware:

@@ -102,7 +102,7 @@ async def logout(
     credential = getattr(request.state, "credential", None)
     if credential and credential.session_id:
         await accounts.sign_out(credential.session_id, everywhere=everywhere)
-    _cookies(request).clear(response, secure=_is_secure(request))
+    _cookies(request).clear(request, response)
     return Message(message="Signed out.")
 
 
@@ -134,7 +134,7 @@ async def change_password(
 @router.get("/api/v1/auth/me", summary="Who is signed in")
 async def me(request: Request, response: Response, credential: CurrentCredential) -> Account:
     if credential.session_id and not _cookies(request).has_csrf(request, credential.session_id):
-        _cookies(request).set_csrf(response, credential.session_id, secure=_is_secure(request))
+        _cookies(request).set_csrf(request, response, credential.session_id)
     if credential.user is None:
         return Account(id=credential.principal.user_id, email=None, system_role=credential.principal.role)
     return account_of(credential.user)
@@ -156,14 +156,9 @@ def account_of(user: User) -> Account:
 
 
 def _set_cookies(request: Request, response: Response, signed_in: SignedIn) -> None:
-    _cookies(request).set(response, signed_in.claims, secure=_is_secure(request))
-    _cookies(request).set_device(response, signed_in.device, secure=_is_secure(request))
+    _cookies(request).set(request, response, signed_in.claims)
+    _cookies(request).set_device(request, response, signed_in.device)
 
 
 def _cookies(request: Request) -> Cookies:
     return request.app.state.cookies
-
-
-def _is_secure(request: Request) -> bool:
-    """As judged with trusted proxies only."""
-    return request.url.scheme == "https"

@@ -16,9 +16,14 @@ from deerflow_app.gateway.routes.threads import ThreadId
 
 router = APIRouter(tags=["messages"])
 
-Limit = Annotated[int, Query(ge=1, le=200)]
-BeforeSeq = Annotated[int | None, Query(ge=0, description="The last ones before this place.")]
-AfterSeq = Annotated[int | None, Query(ge=0, description="The first ones after this place.")]
+
+class Window(BaseModel):
+    limit: int = Field(default=50, ge=1, le=200)
+    before_seq: int | None = Field(default=None, ge=0, description="The last ones before this place.")
+    after_seq: int | None = Field(default=None, ge=0, description="The first ones after this place.")
+
+
+CurrentWindow = Annotated[Window, Query()]
 
 
 class Feedback(BaseModel):
@@ -87,14 +92,10 @@ async def thread_messages(
     thread_id: ThreadId,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    limit: Limit = 50,
-    before_seq: BeforeSeq = None,
-    after_seq: AfterSeq = None,
+    window: CurrentWindow,
 ) -> Response:
     """The last page, in order; its last entry is the newest message."""
-    found, _ = await runtime.threads.transcript.messages(
-        principal, thread_id, limit=limit, before_seq=before_seq, after_seq=after_seq
-    )
+    found, _ = await runtime.threads.transcript.messages(principal, thread_id, **window.model_dump())
     return await json_answer(found)
 
 
@@ -104,12 +105,10 @@ async def thread_run_messages(
     run_id: str,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    limit: Limit = 50,
-    before_seq: BeforeSeq = None,
-    after_seq: AfterSeq = None,
+    window: CurrentWindow,
 ) -> Response:
     found, more = await runtime.threads.transcript.run_messages(
-        principal, run_id, thread_id=thread_id, limit=limit, before_seq=before_seq, after_seq=after_seq
+        principal, run_id, thread_id=thread_id, **window.model_dump()
     )
     return await json_answer({"data": found, "has_more": more})
 
@@ -119,13 +118,9 @@ async def run_messages(
     run_id: str,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    limit: Limit = 50,
-    before_seq: BeforeSeq = None,
-    after_seq: AfterSeq = None,
+    window: CurrentWindow,
 ) -> Response:
-    found, more = await runtime.threads.transcript.run_messages(
-        principal, run_id, limit=limit, before_seq=before_seq, after_seq=after_seq
-    )
+    found, more = await runtime.threads.transcript.run_messages(principal, run_id, **window.model_dump())
     return await json_answer({"data": found, "has_more": more})
 
 

@@ -45,15 +45,21 @@ EXAMPLE = {
     "stream_mode": ["messages-tuple", "updates"],
 }
 Request = Annotated[RunRequest, Body(openapi_examples={"message": {"value": EXAMPLE}})]
-STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "Server-sent events up to the run's `end`."}
-}
-VALUES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {"application/json": {"example": {"messages": [], "title": "A haiku"}}},
-        "description": "The thread's values when the run has ended; `__error__` {error, message} if it failed.",
+
+
+def _raw(media_type: str, description: str, **content: Any) -> Any:
+    return {
+        "response_class": Response,
+        "responses": {200: {"content": {media_type: content}, "description": description}},
     }
-}
+
+
+STREAM = _raw("text/event-stream", "Server-sent events up to the run's `end`.")
+VALUES = _raw(
+    "application/json",
+    "The thread's values when the run has ended; `__error__` {error, message} if it failed.",
+    example={"messages": [], "title": "A haiku"},
+)
 
 
 class Cancellation(RequestBody):
@@ -95,8 +101,7 @@ async def create(
 @router.post(
     "/api/threads/{thread_id}/runs/stream",
     summary="Start a run and follow it",
-    response_class=Response,
-    responses=STREAM,
+    **STREAM,
 )
 async def stream(
     thread_id: ThreadId, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime
@@ -108,8 +113,7 @@ async def stream(
 @router.post(
     "/api/threads/{thread_id}/runs/wait",
     summary="Start a run and wait for its end",
-    response_class=Response,
-    responses=VALUES,
+    **VALUES,
 )
 async def wait(thread_id: ThreadId, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
     run = await runtime.runs.start(principal, request, thread_id=thread_id)
@@ -132,7 +136,7 @@ async def list_runs(
     return [selected(Run.of(run).model_dump(mode="json"), select) for run in found]
 
 
-@router.get("/api/threads/{thread_id}/stream", summary="Follow a thread", response_class=Response, responses=STREAM)
+@router.get("/api/threads/{thread_id}/stream", summary="Follow a thread", **STREAM)
 async def join_thread(
     thread_id: ThreadId,
     principal: CurrentPrincipal,
@@ -184,9 +188,7 @@ async def cancel(
     return {}
 
 
-@router.get(
-    "/api/threads/{thread_id}/runs/{run_id}/join", summary="Wait for a run", response_class=Response, responses=VALUES
-)
+@router.get("/api/threads/{thread_id}/runs/{run_id}/join", summary="Wait for a run", **VALUES)
 async def join(
     thread_id: ThreadId,
     run_id: RunId,
@@ -200,9 +202,7 @@ async def join(
     return final_values(runtime, principal, run, cancel_on_disconnect=cancel_on_disconnect)
 
 
-@router.get(
-    "/api/threads/{thread_id}/runs/{run_id}/stream", summary="Follow a run", response_class=Response, responses=STREAM
-)
+@router.get("/api/threads/{thread_id}/runs/{run_id}/stream", summary="Follow a run", **STREAM)
 async def join_stream(
     thread_id: ThreadId,
     run_id: RunId,
@@ -235,16 +235,13 @@ async def create_stateless(
 @router.post(
     "/api/runs/stream",
     summary="Start a run on a thread of its own and follow it",
-    response_class=Response,
-    responses=STREAM,
+    **STREAM,
 )
 async def stream_stateless(request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
     return _followed(runtime, principal, await _start_stateless(runtime, principal, request), request)
 
 
-@router.post(
-    "/api/runs/wait", summary="Start a run on a thread of its own and wait", response_class=Response, responses=VALUES
-)
+@router.post("/api/runs/wait", summary="Start a run on a thread of its own and wait", **VALUES)
 async def wait_stateless(request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
     run = await _start_stateless(runtime, principal, request)
     return final_values(runtime, principal, run, cancel_on_disconnect=request.on_disconnect == "cancel")
@@ -270,7 +267,7 @@ async def cancel_many(
     )
 
 
-@router.get("/api/runs/{run_id}/stream", summary="Follow a run", response_class=Response, responses=STREAM)
+@router.get("/api/runs/{run_id}/stream", summary="Follow a run", **STREAM)
 async def join_stateless(
     run_id: RunId,
     principal: CurrentPrincipal,

@@ -9,12 +9,12 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 
 from deerflow.errors import NotFoundError
 from deerflow.files.content import OpenFile, media_type
+from deerflow_app.gateway.http.compression import negotiate
 from deerflow_app.gateway.http.files import WEB_PATH, file_response, with_charset
 
 _GATEWAY = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ SHELLS = ("chats", "settings")
 """Pages that stand for every address below them: the browser reads the rest of the address itself."""
 
 _IMMUTABLE = "public, max-age=31536000, immutable"
-_ENCODINGS: tuple[tuple[Literal["br", "gzip"], str], ...] = (("br", ".br"), ("gzip", ".gz"))
+_PACKED = {"br": ".br", "gzip": ".gz"}
 _INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc[\s=])[^>]*>(.*?)</script\s*>", re.DOTALL | re.IGNORECASE)
 _POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{hashes}; style-src 'self' 'unsafe-inline'; "
@@ -64,12 +64,13 @@ class WebFiles:
         headers = {"cache-control": _IMMUTABLE if self._is_immutable(file) else "no-cache", "vary": "accept-encoding"}
         if file.suffix == ".html":
             headers["content-security-policy"] = self._policy(file)
-        served = file
-        for encoding, suffix in _ENCODINGS:
-            if _accepts(accept_encoding, encoding) and (packed := self._inside(self._relative(file) + suffix)):
-                served, headers["content-encoding"] = packed, encoding
-                break
-        return WebFile(_opened(served), file.name, status, headers)
+        packed = {coding: self._inside(self._relative(file) + suffix) for coding, suffix in _PACKED.items()}
+        coding = negotiate(accept_encoding, [coding for coding, found in packed.items() if found])
+        if coding is not None:
+            headers["content-encoding"] = coding
+        served = (packed[coding] if coding else None) or file
+        content = OpenFile(os.open(served, os.O_RDONLY | os.O_CLOEXEC), served.name)
+        return WebFile(content, file.name, status, headers)
 
     def _find(self, path: str) -> Path | None:
         """A real file, else its page, else the shell of what cannot be known when pages are built."""
@@ -111,18 +112,6 @@ class WebFiles:
             digests = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts)
             self._policies[key] = _POLICY.format(hashes="".join(f" 'sha256-{digest}'" for digest in digests))
         return self._policies[key]
-
-
-def _opened(file: Path) -> OpenFile:
-    return OpenFile(os.open(file, os.O_RDONLY | os.O_CLOEXEC), file.name)
-
-
-def _accepts(header: str, encoding: str) -> bool:
-    for item in header.lower().split(","):
-        name, _, parameters = item.strip().partition(";")
-        if name.strip() == encoding:
-            return re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", parameters) is None
-    return False
 
 
 def web_router(directory: Path) -> APIRouter:

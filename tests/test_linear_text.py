@@ -24,7 +24,7 @@ from deerflow.models.patched_minimax import THINK
 from deerflow.sandbox.egress.policy import normal_host
 from deerflow.sandbox.files.glob import GlobPattern
 from deerflow.storage.search import _WORD
-from deerflow.uploads.outline import extract_outline
+from deerflow.uploads import extract_outline
 from deerflow_app.cli.terminal import clean
 
 SIZE = 100_000

@@ -32,7 +32,7 @@ from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import Thread
 from deerflow.threads.checkpoint import compact, config_of, is_unfinished, read_state
 from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
-from deerflow.uploads.store import Upload
+from deerflow.uploads import Upload
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware

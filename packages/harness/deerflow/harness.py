@@ -15,8 +15,7 @@ from deerflow.models import ModelCache
 from deerflow.models.context_window import ContextWindows
 from deerflow.models.resilience import CircuitBreakers
 from deerflow.sandbox.interface import SandboxProvider
-from deerflow.sandbox.policy import thread_policy
-from deerflow.sandbox.registry import build_sandbox_provider
+from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.tool_image import ToolImage
 
 if TYPE_CHECKING:

@@ -229,7 +229,7 @@ async def test_a_full_disk_is_told_and_leaves_nothing(site: FilesApp, monkeypatc
             raise OSError(errno.ENOSPC, "No space left on device", str(site.paths.base_dir))
         return real(fd, data)
 
-    monkeypatch.setattr("deerflow.uploads.staging.os.write", full)
+    monkeypatch.setattr("deerflow.uploads.os.write", full)
     answer = await site.client.post(URL, files=[("files", ("a", b"first")), ("files", ("b", b"last"))])
     assert answer.status_code == 507 and answer.json()["code"] == "disk_full"
     assert str(site.paths.base_dir) not in answer.text and site.left_over() == []

@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import FACTS, human_message, render_facts
-from deerflow.uploads.store import Upload, list_uploads
+from deerflow.uploads import Upload, list_uploads
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 

@@ -27,7 +27,7 @@ from deerflow.agents.transcript import Transcript, unpaired_calls
 from deerflow.agents.turn import human_message
 from deerflow.models import demo
 from deerflow.models.demo import DemoChatModel
-from deerflow.uploads.store import Upload
+from deerflow.uploads import Upload
 
 MAX_CALLS = 8
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow.sandbox.environment import check_command, check_environment
 from deerflow.sandbox.interface import SandboxCommandError
+from deerflow.sandbox.isolated import check_command, check_environment
 
 
 @pytest.mark.parametrize(

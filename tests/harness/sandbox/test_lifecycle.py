@@ -30,10 +30,9 @@ from deerflow.sandbox.interface import (
     Policy,
     SandboxRuntimeError,
 )
-from deerflow.sandbox.isolation.interpreter import find_interpreter
-from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider
-from deerflow.sandbox.isolation.none import LocalSandboxProvider
+from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, find_interpreter
 from deerflow.sandbox.isolation.plan import LaunchRequest
+from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.process_tree import process_tree
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Session, Shell

@@ -12,8 +12,12 @@ import pytest
 
 from deerflow.sandbox.interface import Isolation
 from deerflow.sandbox.isolation import probe
-from deerflow.sandbox.isolation.interpreter import Interpreter
-from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, NamespaceLauncher, examine_namespaces
+from deerflow.sandbox.isolation.namespaces import (
+    BwrapSandboxProvider,
+    Interpreter,
+    NamespaceLauncher,
+    examine_namespaces,
+)
 from deerflow.sandbox.isolation.plan import LaunchRequest
 from deerflow.sandbox.isolation.probe import CAUSES, classify
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from deerflow.sandbox.interface import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, Mount, Policy
-from deerflow.sandbox.isolation.none import LocalSandbox
-from deerflow.sandbox.local import LocalSandboxProvider
+from deerflow.sandbox.local import LocalSandbox, LocalSandboxProvider
 
 
 def policy_over(root: Path, **changes: object) -> Policy:

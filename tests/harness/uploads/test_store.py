@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.uploads.outline import Outline, extract_outline
-from deerflow.uploads.store import PathTraversalError, delete_upload, list_uploads, normalize_filename, save_upload
+from deerflow.uploads import (
+    Outline,
+    PathTraversalError,
+    delete_upload,
+    extract_outline,
+    list_uploads,
+    normalize_filename,
+    save_upload,
+)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/..", "a\\b", "nul\0", "x" * 256])

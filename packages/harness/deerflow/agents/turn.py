@@ -15,8 +15,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from deerflow.security.text import inline
-from deerflow.uploads.outline import extract_outline
-from deerflow.uploads.store import Upload, list_uploads
+from deerflow.uploads import Upload, extract_outline, list_uploads
 
 FACTS = "facts"
 DURING_WORK = "during_work"

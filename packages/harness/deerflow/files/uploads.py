@@ -14,8 +14,7 @@ from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, R
 from deerflow.files.directories import file_requests
 from deerflow.identity import Principal, check_id
 from deerflow.storage.threads import ThreadRepository
-from deerflow.uploads.staging import Staging
-from deerflow.uploads.store import PathTraversalError, Upload, delete_upload, list_uploads, save_upload
+from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_upload
 
 _BLOCK = 1 << 20
 _MEGABYTE = 1 << 20

@@ -1,6 +1,6 @@
 """Where the agent's commands run and its files lie: the contract, and the providers that keep it.
 
-``interface`` is the contract, ``tests/contracts/sandbox`` checks it; ``isolating_provider`` is what the providers in
+``interface`` is the contract, ``tests/contracts/sandbox`` checks it; ``provider`` is what the providers in
 ``namespaces`` and ``landlock`` share, ``auto`` chooses among them.
 """
 

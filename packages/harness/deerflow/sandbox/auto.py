@@ -11,8 +11,8 @@ from pathlib import Path
 from deerflow.sandbox.interface import Policy, ProbeReport, Problem, Sandbox, SandboxProvider
 from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
-from deerflow.sandbox.isolation.none import LocalSandboxProvider
 from deerflow.sandbox.isolation.plan import Launcher
+from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.provider import IsolatingProvider
 
 UNSANDBOXED = (

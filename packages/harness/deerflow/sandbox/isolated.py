@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import re
 import secrets
 import threading
 import time
@@ -14,18 +15,19 @@ from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from deerflow.sandbox import protocol
-from deerflow.sandbox.environment import check_command, check_environment
 from deerflow.sandbox.files import SandboxFiles
-from deerflow.sandbox.files.search import grep_command, parse_grep
-from deerflow.sandbox.host_files import HostFilesSandbox
+from deerflow.sandbox.files.search import grep_command, grep_files, parse_grep
 from deerflow.sandbox.interface import (
     WORKSPACE,
+    Entry,
     ExecResult,
     GrepMatch,
     Isolation,
     OnOutput,
     Policy,
     Process,
+    Sandbox,
+    SandboxCommandError,
     SandboxError,
     SandboxNotFoundError,
     SandboxUnavailableError,
@@ -59,8 +61,11 @@ class SessionSource(Protocol):
         ...
 
 
-class IsolatedSandbox(HostFilesSandbox):
+class IsolatedSandbox(Sandbox):
     """One thread's sandbox. Its methods may be awaited from any event loop."""
+
+    searches_on_host = False
+    """Where commands are refused, or see the host's files as we do."""
 
     def __init__(
         self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource
@@ -125,6 +130,26 @@ class IsolatedSandbox(HostFilesSandbox):
 
     # files ----------------------------------------------------------------------------------------------------------
 
+    async def read(self, path: str, *, offset: int = 0, limit: int = 50 << 20) -> tuple[bytes, int]:
+        return await self._on_files(self._files.read, path, offset, limit)
+
+    async def write(self, path: str, data: bytes, *, append: bool = False) -> None:
+        await self._on_files(self._files.write, path, data, append)
+
+    async def stat(self, path: str) -> Entry | None:
+        return await self._on_files(self._files.stat, path)
+
+    async def list(self, path: str, *, depth: int = 2, cap: int = 1000) -> tuple[list[Entry], bool]:
+        return await self._on_files(self._files.list, path, depth, cap)
+
+    async def remove(self, path: str) -> None:
+        await self._on_files(self._files.remove, path)
+
+    async def glob(
+        self, root: str, pattern: str, *, include_dirs: bool = False, cap: int = 200
+    ) -> tuple[list[str], bool]:
+        return await self._on_files(self._files.glob, root, pattern, include_dirs=include_dirs, cap=cap)
+
     async def grep(
         self,
         root: str,
@@ -135,6 +160,9 @@ class IsolatedSandbox(HostFilesSandbox):
         case_sensitive: bool = False,
         cap: int = 100,
     ) -> tuple[list[GrepMatch], bool]:
+        if self.searches_on_host:
+            search = partial(grep_files, self._files, root, pattern)
+            return await self._on_files(search, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap)
         command = grep_command(root, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap)
         run = partial(self._exec_in_session, command, timeout=GREP_TIMEOUT, max_output=GREP_OUTPUT, stateless=True)
         result = await self._call(run)
@@ -387,6 +415,8 @@ class IsolatedSandbox(HostFilesSandbox):
 class UnavailableSandbox(IsolatedSandbox):
     """Files work, commands do not: nothing here can confine them."""
 
+    searches_on_host = True
+
     def __init__(
         self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource, why: str
     ) -> None:
@@ -399,5 +429,34 @@ class UnavailableSandbox(IsolatedSandbox):
     async def _exec_once(self, command: str, **kwargs: object) -> ExecResult:
         raise SandboxUnavailableError(self._why)
 
-    # Without a shell the search runs on the host.
-    grep = HostFilesSandbox.grep
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+FORBIDDEN = frozenset(
+    {"BASH_ENV", "ENV", "PROMPT_COMMAND", "PYTHONSTARTUP", "PATH", "SHELLOPTS", "BASHOPTS", "SBX_CWD"}
+)
+FORBIDDEN_PREFIXES = ("LD_", "BASH_FUNC_")
+LARGEST = 128 << 10
+"""Bytes of one NAME=value string that Linux takes (MAX_ARG_STRLEN)."""
+
+
+def check_command(command: str) -> None:
+    """Raises SandboxCommandError if bash could not be given ``command``."""
+    if "\0" in command:
+        raise SandboxCommandError("The command holds a NUL byte.")
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    """Raises SandboxCommandError if a variable has a bad name or value or would change how programs are started."""
+    for name, value in environment.items():
+        if not NAME.fullmatch(name):
+            raise SandboxCommandError(f"{name!r} is not a name for an environment variable.")
+        if name in FORBIDDEN or name.startswith(FORBIDDEN_PREFIXES):
+            raise SandboxCommandError(f"{name} may not be set for a command: it changes how programs are started.")
+        if "\0" in value:
+            raise SandboxCommandError(f"The value of {name} holds a NUL byte.")
+        try:
+            size = len(value.encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError:
+            raise SandboxCommandError(f"The value of {name} is not valid text.") from None
+        if len(name) + size + 2 > LARGEST:
+            raise SandboxCommandError(f"The value of {name} is longer than {LARGEST >> 10} KiB; use a file.")

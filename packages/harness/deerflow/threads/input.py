@@ -13,7 +13,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, convert_to_message
 from deerflow.agents.turn import FACTS, human_message
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
-from deerflow.uploads.store import Upload, list_uploads
+from deerflow.uploads import Upload, list_uploads
 
 OWN_KEYS = frozenset({FACTS, "run_id", "timestamp", "error", "loop_stop"})
 """Keys of ``additional_kwargs`` that only we may write."""

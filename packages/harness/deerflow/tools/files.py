@@ -21,9 +21,8 @@ from deerflow.sandbox.interface import (
     SandboxFileError,
     SandboxFileNotFoundError,
 )
-from deerflow.sandbox.truncate import cut_tail
 from deerflow.tools.decorator import Runtime, async_tool
-from deerflow.tools.shell import Description, absolute, settings
+from deerflow.tools.shell import Description, absolute, cut_tail, settings
 
 Path = Annotated[str, AfterValidator(absolute), Field(description=f"Absolute, or relative to {WORKSPACE}")]
 

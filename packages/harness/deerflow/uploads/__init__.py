@@ -1,0 +1,287 @@
+"""Files that a person gives to a thread."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import secrets
+import shutil
+import stat
+import time
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from threading import RLock
+from typing import BinaryIO
+
+from deerflow.sandbox.interface import UPLOADS
+
+MAX_NAME_BYTES = 255
+_UNSAFE = frozenset("<>\"'`")
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Control characters and those that turn the direction of text: a name is shown as it is stored."""
+
+
+class PathTraversalError(ValueError):
+    """A name or path leads out of the directory it must stay in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file in a thread's uploads directory."""
+
+    filename: str
+    size: int
+    modified: float
+
+    @property
+    def path(self) -> str:
+        return f"{UPLOADS}/{self.filename}"
+
+
+def normalize_filename(name: str) -> str:
+    """The last component of ``name``, with ``_`` for what could mislead where it is shown. Raises ValueError if nothing usable remains."""
+    base = name.rsplit("/", 1)[-1]
+    if base in ("", ".", "..") or "\\" in base or "\0" in base:
+        raise ValueError(f"Unusable file name: {name!r}")
+    if len(os.fsencode(base)) > MAX_NAME_BYTES:
+        raise ValueError(f"File name is longer than {MAX_NAME_BYTES} bytes: {base[:60]!r}...")
+    return "".join("_" if char in _UNSAFE or unicodedata.category(char) in _UNSEEN else char for char in base)
+
+
+def save_upload(source: BinaryIO, name: str, uploads_dir: Path) -> Upload:
+    """Copy ``source`` into ``uploads_dir`` under ``name`` or, if that is taken, ``stem_1.ext`` and so on.
+
+    Opens with O_EXCL and O_NOFOLLOW, so that a link planted by the sandbox is never written through.
+
+    Raises:
+        ValueError: the name is unusable.
+        OSError: the file cannot be written; nothing is left behind.
+    """
+    base = normalize_filename(name)
+    for candidate in free_names(base):
+        target = uploads_dir / candidate
+        try:
+            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            continue
+        with os.fdopen(handle, "wb") as file:
+            try:
+                shutil.copyfileobj(source, file, 1 << 20)
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
+            file.flush()
+            return _upload(candidate, os.fstat(file.fileno()))
+    raise OSError(errno.EEXIST, "too many files of this name", base)
+
+
+def list_uploads(uploads_dir: Path) -> list[Upload]:
+    """Regular files in ``uploads_dir``, by name. A directory that does not exist is empty and is not made."""
+    try:
+        entries = sorted(uploads_dir.iterdir())
+    except FileNotFoundError:
+        return []
+    found = ((entry.name, _info(entry)) for entry in entries)
+    return [_upload(name, info) for name, info in found if info and stat.S_ISREG(info.st_mode)]
+
+
+def delete_upload(uploads_dir: Path, name: str) -> None:
+    """Remove one file.
+
+    Raises:
+        PathTraversalError: the name leads elsewhere, or is a link.
+        FileNotFoundError: there is no such file.
+    """
+    target = uploads_dir / name
+    if name != target.name or name == ".." or target.is_symlink():
+        raise PathTraversalError(f"Not a file of this thread's uploads: {name!r}")
+    target.unlink()
+
+
+def free_names(name: str) -> Iterable[str]:
+    """``name``, then ``stem_1.ext`` and so on: which of them to try as long as they are taken."""
+    yield name
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
+    for number in range(1, 10_000):
+        tail = f"_{number}{suffix}"
+        room = MAX_NAME_BYTES - len(os.fsencode(tail))
+        yield os.fsencode(stem)[:room].decode("utf-8", "ignore") + tail
+
+
+def _info(path: Path) -> os.stat_result | None:
+    """Of the entry itself, never of what a link points to; None if the sandbox has removed it meanwhile."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _upload(name: str, info: os.stat_result) -> Upload:
+    return Upload(name, info.st_size, info.st_mtime)
+
+
+MAX_OUTLINE_ENTRIES = 50
+PREVIEW_LINES = 5
+MAX_BYTES, MAX_LINES = 1 << 20, 20_000
+"""How far a document is read."""
+MAX_LINE = 1000
+"""Bytes of a line that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Headings as (title, 1-based line); ``truncated`` when there are more; ``preview`` when there is none."""
+
+    entries: tuple[tuple[str, int], ...] = ()
+    truncated: bool = False
+    preview: tuple[str, ...] = ()
+
+
+def extract_outline(path: Path) -> Outline:
+    """Outline of the Markdown file at ``path``; empty if it cannot be read or is a link."""
+    try:
+        lines = list(_lines(path))
+    except OSError:
+        return Outline()
+    headings = list(islice(_headings(lines), MAX_OUTLINE_ENTRIES + 1))
+    if headings:
+        return Outline(tuple(headings[:MAX_OUTLINE_ENTRIES]), truncated=len(headings) > MAX_OUTLINE_ENTRIES)
+    return Outline(preview=tuple(islice((line.strip() for line in lines if line.strip()), PREVIEW_LINES)))
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The sandbox can put a link to a file of the host, or a pipe, in the place of an upload."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        head = io.BytesIO(file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"")
+    for line in islice(head, MAX_LINES):
+        yield line[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _headings(lines: list[str]) -> Iterator[tuple[str, int]]:
+    fenced = False
+    for number, line in enumerate(lines, 1):
+        text = line.lstrip(" ")
+        if len(line) - len(text) > 3:
+            continue
+        if text.startswith(("```", "~~~")):
+            fenced = not fenced
+            continue
+        title = text.lstrip("#")
+        opens = not fenced and 1 <= len(text) - len(title) <= 6 and title[:1].isspace()
+        if opens and (name := title.strip().rstrip("#").rstrip().replace("**", "").strip()):
+            yield name, number
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FORGOTTEN = 24 * 3600.0
+"""Seconds after which a staged file belongs to nobody: its process died."""
+
+
+class Staging:
+    """The files of one request. Every method blocks.
+
+    ``discard`` ends it, and may come while another thread still works for a request that was cancelled.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """``directory``: on the file system of the uploads and closed to the sandbox; made if need be. Raises OSError."""
+        directory.mkdir(mode=0o700, exist_ok=True)
+        self._directory = directory
+        self._staged: list[tuple[Path, str]] = []
+        self._fd = -1
+        self._ended = False
+        self._lock = RLock()
+        for entry in directory.iterdir():
+            with suppress(FileNotFoundError):  # published meanwhile, by another request
+                if entry.lstat().st_mtime < time.time() - _FORGOTTEN:
+                    entry.unlink(missing_ok=True)
+
+    def begin(self, name: str) -> None:
+        """The next file. Raises ValueError for an unusable name, and OSError."""
+        base = normalize_filename(name)
+        with self._lock:
+            self._close()
+            self._require_open()
+            path = self._directory / secrets.token_hex(16)
+            self._fd = os.open(path, _NEW, 0o644)
+            self._staged.append((path, base))
+
+    def write(self, data: bytes) -> None:
+        """Append to the file that was begun last. Raises OSError."""
+        with self._lock:
+            self._require_open()
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+
+    def publish(self, uploads_dir: Path) -> list[Upload]:
+        """Move all files into ``uploads_dir``, in their order, each under a free name, owned by who owns the directory.
+
+        Raises OSError; then none of them is there.
+        """
+        with self._lock:
+            self._close()
+            self._require_open()
+            parent = os.open(uploads_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            published: list[Upload] = []
+            try:
+                for path, name in self._staged:
+                    published.append(_move(path, name, parent))
+            except BaseException:
+                for upload in published:
+                    _remove(upload.filename, parent)
+                raise
+            finally:
+                os.close(parent)
+            return published
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        with self._lock:
+            self._ended = True
+            self._close()
+            for path, _ in self._staged:
+                path.unlink(missing_ok=True)
+            self._staged.clear()
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def _require_open(self) -> None:
+        if self._ended:
+            raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+
+
+def _move(path: Path, name: str, parent: int) -> Upload:
+    if os.geteuid() == 0:
+        owner = os.fstat(parent).st_uid
+        os.chown(path, owner, owner)
+    for candidate in free_names(name):
+        try:
+            # Takes the name; a link of that name is neither followed nor replaced.
+            os.close(os.open(candidate, _NEW, 0o644, dir_fd=parent))
+        except FileExistsError:
+            continue
+        try:
+            os.replace(path, candidate, dst_dir_fd=parent)
+        except BaseException:
+            _remove(candidate, parent)
+            raise
+        info = os.stat(candidate, dir_fd=parent, follow_symlinks=False)
+        return Upload(candidate, info.st_size, info.st_mtime)
+    raise OSError(errno.EEXIST, "too many files of this name", name)
+
+
+def _remove(name: str, parent: int) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except OSError:
+        # The sandbox was faster, or put a directory there: not ours any more.
+        return

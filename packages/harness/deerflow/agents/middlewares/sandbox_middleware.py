@@ -14,8 +14,7 @@ from deerflow.agents.middlewares.model_result import ModelResult, reminder
 from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext
 from deerflow.sandbox.interface import SandboxError, SandboxProvider, sandbox_id
-from deerflow.sandbox.policy import thread_policy
-from deerflow.sandbox.registry import build_sandbox_provider
+from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 
 
 async def _running(request: ModelRequest[RunContext]) -> str:

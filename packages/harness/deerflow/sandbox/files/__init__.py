@@ -1,13 +1,15 @@
 """Files of a sandbox, worked on from the host without ever leaving the sandbox's directories.
 
-The sandbox may plant links, FIFOs and endless trees, and change them while we look. See ``files_walk`` for how a path
-is found, ``files_tree`` for trees, ``files_owner`` for whose rights are used.
+The sandbox may plant links, FIFOs and endless trees, and change them while we look. See ``walk`` for how a path
+is found, ``tree`` for trees, ``FileOwner`` for whose rights are used.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import platform
 import secrets
 import stat
 from collections import deque
@@ -22,7 +24,6 @@ from deerflow.sandbox.files.errors import (
     shown_path,
 )
 from deerflow.sandbox.files.glob import QUIET_NAMES, GlobPattern
-from deerflow.sandbox.files.owner import FileOwner
 from deerflow.sandbox.files.tree import Search, entry_of, read_names, remove_tree
 from deerflow.sandbox.files.walk import Spot, Walker, clean
 from deerflow.sandbox.interface import Entry, Mount, SandboxFileNotFoundError, SandboxPermissionError
@@ -172,7 +173,7 @@ class SandboxFiles:
                 os.unlink(spot.name, dir_fd=spot.parent)
 
     def glob(self, root: str, pattern: str, *, include_dirs: bool = False, cap: int = 200) -> tuple[list[str], bool]:
-        """Paths below ``root`` that match (see ``files_glob``), sorted, and whether more were left out.
+        """Paths below ``root`` that match (see ``glob``), sorted, and whether more were left out.
 
         Raises:
             SandboxFileError: a bad pattern; or as ``list``.
@@ -278,3 +279,48 @@ def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
+
+
+_SETGROUPS = {"x86_64": 116, "aarch64": 159}
+"""System call numbers. glibc's own ``setgroups`` changes every thread of the process; the call itself only one."""
+
+
+class FileOwner:
+    """Lends a thread the file rights of a user: those, and no others.
+
+    Linux keeps a file-system uid per thread. While it is set, the kernel checks and creates files as that user and
+    root's override capabilities are gone, so even a mistake of ours cannot read root's files.
+    """
+
+    def __init__(self, user_id: int) -> None:
+        """Raises ValueError if this process may not act for ``user_id``."""
+        if os.geteuid() != 0 and user_id != os.geteuid():
+            raise ValueError(f"Only root can work on files as user {user_id}.")
+        self.user_id = user_id
+        self._switches = os.geteuid() == 0 and user_id != 0
+        self._groups = os.getgroups() if self._switches else []
+        self._libc = ctypes.CDLL(None, use_errno=True) if self._switches else None
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Work as the owner within the block. Never await inside: the id belongs to the thread."""
+        if self._libc is None:
+            yield
+            return
+        try:
+            self._set_groups([])
+            self._libc.setfsgid(self.user_id)
+            self._libc.setfsuid(self.user_id)
+            # These calls report nothing: asking again is the only way to learn whether they worked.
+            if (self._libc.setfsuid(-1), self._libc.setfsgid(-1)) != (self.user_id, self.user_id):
+                raise PermissionError(f"This process may not work on files as user {self.user_id}.")
+            yield
+        finally:
+            self._libc.setfsuid(os.geteuid())
+            self._libc.setfsgid(os.getegid())
+            self._set_groups(self._groups)
+
+    def _set_groups(self, groups: list[int]) -> None:
+        number = _SETGROUPS.get(platform.machine())
+        if self._libc is not None and self._groups and number is not None:
+            self._libc.syscall(number, len(groups), (ctypes.c_uint32 * len(groups))(*groups))

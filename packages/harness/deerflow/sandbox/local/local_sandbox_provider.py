@@ -1,5 +1,5 @@
 """The same class under the path that older configuration files name."""
 
-from deerflow.sandbox.isolation.none import LocalSandboxProvider
+from deerflow.sandbox.local import LocalSandboxProvider
 
 __all__ = ["LocalSandboxProvider"]

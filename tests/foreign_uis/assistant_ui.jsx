@@ -5,7 +5,7 @@ import { Client } from "@langchain/langgraph-sdk";
 import { apiKey, apiUrl, assistantId, show } from "./chat.jsx";
 
 const client = new Client({ apiUrl, apiKey });
-const asItem = ({ thread_id, metadata }) => ({ status: "regular", remoteId: thread_id, externalId: thread_id, title: metadata?.title });
+const asItem = ({ thread_id, values }) => ({ status: "regular", remoteId: thread_id, externalId: thread_id, title: values?.title });
 
 const threads = {
   list: async () => ({ threads: (await client.threads.search({ metadata: { graph_id: assistantId }, limit: 100 })).map(asItem) }),

@@ -3,14 +3,16 @@ import { Client } from "@langchain/langgraph-sdk";
 import { ChatInterface, ChatProvider, ClientProvider, saveConfig, ThreadList } from "deep-agents-ui";
 import { useQueryState } from "nuqs";
 import { NuqsAdapter } from "nuqs/adapters/react";
-import { useEffect, useRef, useState } from "react";
+import * as React from "react";
 import { apiKey, apiUrl, assistantId as graphId, show } from "./chat.jsx";
 
+globalThis.React = React; // the package takes it for given
+
 function Page() {
-  const [assistant, setAssistant] = useState(null);
+  const [assistant, setAssistant] = React.useState(null);
   const [, setThreadId] = useQueryState("threadId");
-  const reload = useRef();
-  useEffect(() => {
+  const reload = React.useRef();
+  React.useEffect(() => {
     const found = new Client({ apiUrl, apiKey }).assistants.search({ graphId, limit: 100 });
     void found.then((all) => setAssistant(all.find((each) => each.metadata?.created_by === "system") ?? null));
   }, []);
@@ -20,7 +22,9 @@ function Page() {
     <ClientProvider deploymentUrl={apiUrl} apiKey={apiKey}>
       <ThreadList onThreadSelect={setThreadId} onMutateReady={(mutate) => (reload.current = mutate)} />
       <ChatProvider activeAssistant={assistant} onHistoryRevalidate={() => reload.current?.()}>
-        <ChatInterface assistant={assistant} debugMode={location.hash === "#debug"} controls={null} skeleton={<p>Loading</p>} />
+        <section>
+          <ChatInterface assistant={assistant} debugMode={location.hash === "#debug"} controls={null} skeleton={<p>Loading</p>} />
+        </section>
       </ChatProvider>
     </ClientProvider>
   );

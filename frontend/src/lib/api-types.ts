@@ -313,6 +313,17 @@ export interface components {
             /** Strict Resume */
             strict_resume?: boolean | null;
         };
+        /** Body_runs_compact */
+        Body_runs_compact: {
+            /**
+             * Keep
+             * @description What to keep above all.
+             * @default
+             */
+            keep: string;
+            /** Model Name */
+            model_name?: string | null;
+        };
         /**
          * Cancellation
          * @description Which runs: the named ones, or all of a status.
@@ -441,6 +452,35 @@ export interface components {
             problem: string | null;
             /** Warnings */
             warnings: string[];
+        };
+        /**
+         * ContextTable
+         * @description What fills a model's window, in tokens, about as the provider counts them.
+         *
+         *     Args:
+         *         window: what the model reads and writes in one call; None: not known.
+         *         limit: what a request may hold.
+         *         used: system, tools, messages, summary and tool_results together.
+         */
+        ContextTable: {
+            /** Model */
+            model: string;
+            /** Window */
+            window: number | null;
+            /** Limit */
+            limit: number | null;
+            /** Used */
+            used: number;
+            /** System */
+            system: number;
+            /** Tools */
+            tools: number;
+            /** Messages */
+            messages: number;
+            /** Tool Results */
+            tool_results: number;
+            /** Summary */
+            summary: number;
         };
         /** CreatedToken */
         CreatedToken: {

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from deerflow.agents.features import RuntimeFeatures
+    from deerflow.agents.middlewares.summarization_middleware import ContextTable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -363,6 +364,11 @@ class DeerFlowClient:
         """The thread's messages, in the form of the ``values`` event."""
         return (await self.athread_state(thread_id))["values"]["messages"]
 
+    async def acontext(self, thread_id: str, *, model_name: str | None = None) -> ContextTable:
+        """What fills the model's window in this thread, in tokens. Raises NotFoundError: no such thread."""
+        options = self._turn_options(model_name=model_name)
+        return await self._runtime().context_table(self._principal, check_id(thread_id, "thread id"), options)
+
     async def acompact_thread(self, thread_id: str) -> bool:
         """Shrink a finished thread to its present state; False if a turn of it is unfinished or running."""
         threads = self._runtime().threads
@@ -484,6 +490,7 @@ class DeerFlowClient:
     get_thread = _blocking(aget_thread)
     thread_state = _blocking(athread_state)
     get_messages = _blocking(aget_messages)
+    context = _blocking(acontext)
     compact_thread = _blocking(acompact_thread)
     upload_files = _blocking(aupload_files)
     list_uploads = _blocking(alist_uploads)

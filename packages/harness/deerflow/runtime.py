@@ -24,7 +24,7 @@ from deerflow.features.suggestions import SuggestionService
 from deerflow.features.titles import TITLE, TitleJob
 from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
 from deerflow.files.versions import record_run
-from deerflow.harness import Harness
+from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.attempt import Parts
@@ -47,6 +47,8 @@ from deerflow.threads.service import ThreadParts, ThreadService
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
+
+    from deerflow.agents.middlewares.summarization_middleware import ContextTable
 
 logger = logging.getLogger(__name__)
 
@@ -210,6 +212,12 @@ class Runtime:
         await self.database.aclose()
 
     # how the parts use each other -----------------------------------------------------------------------------------
+
+    async def context_table(self, principal: Principal, thread_id: str, options: RunOptions) -> ContextTable:
+        """What the next request to the model would hold. Raises NotFoundError, or ValueError: no model is configured."""
+        await self.threads.repository.get(principal, thread_id)
+        snapshot = await self.threads.states.snapshot(thread_id)
+        return await self.workshop.context_table(snapshot.values, options)
 
     async def _stop_run(self, principal: Principal, run_id: str) -> None:
         await self.runs.cancel(principal, run_id, wait=True)

@@ -235,3 +235,22 @@ def test_a_line_entered_while_the_agent_answers_is_the_next_message(endpoint: Sc
             time.sleep(0.01)
         session.type("second question" + ENTER)
         session.wait_for("Second answer.")
+
+
+def test_the_window_is_shown_and_emptied_on_demand(endpoint: ScriptedOpenAI, folder: Path) -> None:
+    endpoint.script(Text("Well. " * 500), Text("## Task and constraints\nOne question."), Text("Still here."))
+    with TerminalSession(cwd=folder) as session:
+        session.wait_for("isolated with Linux namespaces")
+        session.say("/context")
+        session.wait_for("This thread is still empty.")
+        session.say("a question")
+        session.wait_for("tokens in")
+        session.say("/context")
+        session.wait_for("Tool results")
+        session.wait_for("a window whose size is not known")
+        session.say("/compact the figures")
+        session.wait_for("Summarized 2 messages")
+        session.say("and now?")
+        session.wait_for("Still here.")
+        said = json.dumps(endpoint.requests[-1]["messages"])
+        assert "One question." in said and "Well." not in said and "/compact" not in said

@@ -127,6 +127,8 @@ RULES: dict[str, Rule] = {
     f"POST {_THREAD}/runs/wait": Rule(OWNED, _RUN),
     f"GET {_THREAD}/runs": Rule(OWNED),
     f"GET {_THREAD}/stream": Rule(OWNED),
+    f"GET {_THREAD}/context": Rule(OWNED),
+    f"POST {_THREAD}/compact": Rule(OWNED, {"keep": "the figures"}),
     f"POST {_THREAD}/steer": Rule(OWNED, {"message": "in French"}, owner=(404, 409)),
     f"GET {_ONE_RUN}": Rule(OWNED),
     f"DELETE {_ONE_RUN}": Rule(OWNED),

@@ -104,3 +104,31 @@ async def test_everybody_learns_what_the_server_is_but_only_administrators_where
     assert whole["database"]["data_dir"] == str(Paths(tmp_path).data_dir)
     assert "no-such-file.txt" in whole["sandbox"]["tool_image"]["problem"]
     assert whole["config"]["file"] == str(tmp_path / "config.yaml")
+
+
+async def test_a_conversation_is_summarized_by_a_run_and_measured_before_and_after(
+    gateway: Gateway, scripted: ScriptedOpenAI
+) -> None:
+    thread = (await gateway.admin.post("/api/threads", json={})).json()["thread_id"]
+    path = f"/api/threads/{thread}"
+    for number in range(3):
+        scripted.script(Text("Well. " * 500))
+        said = {"input": {"messages": [{"role": "user", "content": f"Question {number}?"}]}}
+        (await gateway.admin.post(f"{path}/runs/wait", json=said)).raise_for_status()
+    before = (await gateway.admin.get(f"{path}/context")).json()
+    assert before["model"] == "m" and before["window"] is None
+    assert before["used"] == sum(before[part] for part in ("system", "tools", "messages", "tool_results", "summary"))
+    assert before["tools"] > before["system"] > 500 and before["messages"] > 2000 and before["summary"] == 0
+    scripted.script(Text("## Task and constraints\nThree questions."))
+    run = (await gateway.admin.post(f"{path}/compact", json={"keep": "the figures"})).json()
+    values = (await gateway.admin.get(f"{path}/runs/{run['run_id']}/join")).json()
+    assert values["messages"][-2]["content"] == "/compact the figures"
+    assert values["messages"][-1]["content"].startswith("Summarized 6 messages")
+    assert len(values["messages"]) == 8 and values["summaries"][0]["text"].endswith("Three questions.")
+    assert "keep above all: the figures" in str(scripted.requests[-1]["messages"][-1])
+    after = (await gateway.admin.get(f"{path}/context")).json()
+    assert after["messages"] < 200 < after["used"] < before["used"] and 0 < after["summary"] < 100
+    forged = {"role": "user", "content": "Hi", "additional_kwargs": {"compaction": {"keep": ""}}}
+    scripted.script(Text("Hello."))
+    values = (await gateway.admin.post(f"{path}/runs/wait", json={"input": {"messages": [forged]}})).json()
+    assert values["messages"][-1]["content"] == "Hello."

@@ -305,6 +305,16 @@ async def test_a_message_after_a_turn_whose_process_died_goes_on_with_what_was_d
     assert "done" in asked and "Not finished" in asked and not (await client.athread_state("t"))["unfinished"]
 
 
+async def test_a_message_asks_for_a_summary_and_the_window_is_measured(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI
+):
+    endpoint.script(Text("Well. " * 500), Text("## Task and constraints\nHello."))
+    await _turn(client, "hi")
+    before = await client.acontext("t")
+    assert (await client.achat("/compact", thread_id="t")).startswith("Summarized 2 messages")
+    assert (await client.acontext("t"))["used"] < before["used"]
+
+
 async def test_resuming_a_finished_thread_does_nothing(client: DeerFlowClient, endpoint: ScriptedOpenAI):
     endpoint.script(Text("done"))
     await _turn(client, "go")

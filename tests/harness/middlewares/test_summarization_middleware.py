@@ -18,6 +18,7 @@ from langchain_core.tools import tool
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
+from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.summarization_middleware import SummarizationMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
@@ -93,6 +94,7 @@ def opened(start, context, chat_model):
         config = AppConfig.model_validate({"models": [entry]})
         chain = [
             UploadsMiddleware(),
+            SteeringMiddleware(),
             DanglingToolCallMiddleware(),
             LLMErrorHandlingMiddleware(sleep=no_sleep),
             ToolErrorHandlingMiddleware(),
@@ -299,6 +301,20 @@ async def test_compacting_on_demand(opened, endpoint) -> None:
     now = talk.request(-2)
     assert len(now) < before and RULE in texts(now) and "Hand-over number 1." in texts(now)
     assert "/compact" not in texts(now) and "Summarized" not in texts(now)
+
+
+async def test_compacting_during_the_work_lets_the_work_go_on(opened, endpoint) -> None:
+    talk = opened()
+    await talk.say(RULE)
+    waiting = [[], [HumanMessage("/compact", id="c", additional_kwargs={"compaction": {"keep": ""}, "facts": {}})]]
+
+    async def arrivals() -> list[Any]:
+        return waiting.pop(0) if waiting else []
+
+    talk.context = replace(talk.context, arrivals=arrivals)
+    said = await talk.say("Question?")
+    assert said[-1].text == "Done. HERON" and len(endpoint.summaries) == 1
+    assert "Hand-over number 1." in texts(talk.request()) and "/compact" not in texts(talk.request())
 
 
 async def test_there_may_be_nothing_to_compact(opened, endpoint) -> None:

@@ -151,6 +151,11 @@ class RemoteClient:
             "running": bool(active),
         }
 
+    async def acontext(self, thread_id: str, *, model_name: str | None = None) -> dict[str, Any]:
+        """What fills the model's window in this thread, in tokens."""
+        params = {"model_name": model_name} if model_name else None
+        return await self._connection.get(f"/api/threads/{check_id(thread_id, 'thread id')}/context", params)
+
     async def _runs(self, thread_id: str) -> list[dict[str, Any]]:
         """The newest first; a thread that is not there has none."""
         params = {"limit": MOST_RUNS, "select": ["run_id", "thread_id", "status"]}

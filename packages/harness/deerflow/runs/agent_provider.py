@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from deerflow.config import ConfigSource
 from deerflow.context import RunContext
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
+from deerflow.models import ModelCache
 from deerflow.runs.agent_cache import AgentCache
 from deerflow.storage.checkpoints.base import Checkpointer, Fence
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from deerflow.agents.factory import Agent
     from deerflow.agents.features import RuntimeFeatures
-    from deerflow.models import ModelCache
+    from deerflow.agents.middlewares.summarization_middleware import ContextTable
     from deerflow.sandbox.interface import SandboxProvider
 
 logger = logging.getLogger(__name__)
@@ -85,6 +87,18 @@ class Workshop:
         context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
         self._has_packages = context.sandbox_policy.tools_dir is not None
         return await self._agent(harness, options, (run_id, fencing_token)), context
+
+    async def context_table(self, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
+        """What the next request would hold for a thread with these values. Raises ValueError: no model is configured."""
+        harness = await self.fresh()
+
+        def table() -> ContextTable:
+            from deerflow.agents.lead_agent.agent import lead_context
+
+            own = replace(harness, models=ModelCache())
+            return lead_context(own, options, values, features=self._features, extra_middleware=self._extra)
+
+        return await asyncio.to_thread(table)
 
     def forget_agents(self) -> None:
         """Build agents anew for the next run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,13 +11,18 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 
+from deerflow.agents.summaries import COMPACTION
 from deerflow.agents.turn import FACTS, human_message
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
 from deerflow.uploads import Upload, list_uploads
 
-OWN_KEYS = frozenset({FACTS, "run_id", "timestamp", "error", "loop_stop"})
+OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "timestamp", "error", "loop_stop"})
 """Keys of ``additional_kwargs`` that only we may write."""
+
+
+_COMPACT = re.compile(r"/compact((?:\s.*)?)", re.DOTALL)
+"""A message that asks for a summary of the conversation, with what to keep above all."""
 
 
 def messages_of(given: Any) -> list[AnyMessage]:
@@ -69,6 +75,8 @@ def _human(message: HumanMessage, run_id: str, now: datetime, uploads_dir: Path 
     files = _named_uploads(told.get("files"), uploads_dir)
     made = human_message(message.content, now=now, run_id=run_id, files=files, uploads_dir=uploads_dir)
     own = made.additional_kwargs
+    if asked := _COMPACT.fullmatch(message.text.strip()):
+        own[COMPACTION] = {"keep": asked[1].strip()}
     return message.model_copy(update={"name": message.name or made.name, "additional_kwargs": {**told, **own}})
 
 

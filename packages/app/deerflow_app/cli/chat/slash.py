@@ -16,6 +16,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from deerflow.errors import NotFoundError
 from deerflow.identity import check_id
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE
 from deerflow_app.cli.chat.files import check_files, human_size, thread_folders
@@ -23,6 +24,7 @@ from deerflow_app.cli.chat.session import Chat
 from deerflow_app.cli.chat.transcript import model_label
 from deerflow_app.cli.failures import explain, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
+from deerflow_app.remote.connection import RefusedError
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ async def enter(chat: Chat, line: str) -> bool:
         return True
     name, _, argument = text.partition(" ")
     try:
-        if not is_command(text):
+        if not is_command(text) or name == "/compact":
             await chat.send(text)
         elif name == "/exit":
             return False
@@ -135,6 +137,26 @@ async def _attach(chat: Chat, argument: str) -> None:
     chat.transcript.block(Text(f"  {names} goes with your next message.", style="faint"))
 
 
+async def _context(chat: Chat, _argument: str) -> None:
+    try:
+        table = await chat.backend.client.acontext(chat.thread_id, model_name=chat.model_name)
+    except (NotFoundError, RefusedError):
+        raise usage_failure("This thread is still empty.", "Send a message first.") from None
+    shown = Table(box=None, show_header=False, padding=(0, 1))
+    whole = table["limit"] or table["used"] or 1
+    for name, key in _PARTS:
+        if table[key] or key != "summary":
+            shown.add_row(
+                f" {name}", Text(f"{table[key]:,}", justify="right"), Text(f"{table[key] / whole:.0%}", style="faint")
+            )
+    if table["limit"]:
+        free = max(0, table["limit"] - table["used"])
+        shown.add_row(" Free", Text(f"{free:,}", justify="right"), Text(f"{free / whole:.0%}", style="faint"))
+    chat.transcript.block(shown)
+    window = f"a window of {table['window']:,} tokens" if table["window"] else "a window whose size is not known"
+    chat.console.print(Text(f"  {table['model']} has {window}. /compact makes room.", style="faint"))
+
+
 async def _help(chat: Chat, _argument: str) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2))
     for command in COMMANDS.values():
@@ -145,9 +167,16 @@ async def _help(chat: Chat, _argument: str) -> None:
 
 
 async def _exit(_chat: Chat, _argument: str) -> None:
-    """Leaving is decided in :func:`enter`."""
+    """:func:`enter` decides what leaves, and what is a message."""
 
 
+_PARTS = (
+    ("System prompt", "system"),
+    ("Tools", "tools"),
+    ("Messages", "messages"),
+    ("Tool results", "tool_results"),
+    ("Summary", "summary"),
+)
 COMMANDS = MappingProxyType(
     {
         "/new": Command("/new", "start a new thread", _new),
@@ -156,6 +185,8 @@ COMMANDS = MappingProxyType(
             "/resume [number or id]", "open a thread (the latest other one), and finish its last turn", _resume
         ),
         "/model": Command("/model [name]", "show the models, or choose the one that answers", _model),
+        "/context": Command("/context", "show what fills the model's window", _context),
+        "/compact": Command("/compact [what to keep]", "summarize the conversation for the model", _exit),
         "/files": Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
         "/help": Command("/help", "this list", _help),
         "/exit": Command("/exit", "leave", _exit),

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Body, Header, Path, Query, Response
 from pydantic import Field, model_validator
 
+from deerflow.agents.middlewares.summarization_middleware import ContextTable
 from deerflow.errors import ForbiddenError, InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
+from deerflow.harness import RunOptions
 from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import Run as RunRow
@@ -87,6 +89,31 @@ class Steering(RequestBody):
 
 
 # on a thread ------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/api/threads/{thread_id}/context", summary="What fills the model's window")
+async def context(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    model_name: Annotated[str | None, Query(description="Default: the first model.")] = None,
+) -> ContextTable:
+    """In tokens, about as the model's provider counts them."""
+    return await runtime.context_table(principal, thread_id, RunOptions(model_name=model_name))
+
+
+@router.post("/api/threads/{thread_id}/compact", summary="Summarize the conversation for the model")
+async def compact(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    keep: Annotated[str, Body(embed=True, description="What to keep above all.", max_length=4000)] = "",
+    model_name: Annotated[str | None, Body(embed=True)] = None,
+) -> Run:
+    """Starts a run with the message `/compact`, as people type it. What is stored of the conversation stays whole."""
+    said = {"role": "user", "content": f"/compact {keep}".strip()}
+    request = RunRequest(input={"messages": [said]}, context={"model_name": model_name} if model_name else None)
+    return Run.of(await runtime.runs.start(principal, request, thread_id=thread_id))
 
 
 @router.post("/api/threads/{thread_id}/runs", summary="Start a run in the background")

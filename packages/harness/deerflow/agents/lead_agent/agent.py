@@ -10,12 +10,14 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.types import Checkpointer
 
 from deerflow.agents.chain import AnyMiddleware, in_order, insert_extras, with_replacements
 from deerflow.agents.factory import Agent, assemble
 from deerflow.agents.features import RuntimeFeatures
 from deerflow.agents.lead_agent.prompt import apply_prompt_template
+from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
@@ -23,7 +25,11 @@ from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionM
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
 from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
 from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
-from deerflow.agents.middlewares.summarization_middleware import SummarizationMiddleware
+from deerflow.agents.middlewares.summarization_middleware import (
+    ContextTable,
+    SummarizationMiddleware,
+    context_table,
+)
 from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
@@ -33,6 +39,7 @@ from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddlewar
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.run_options import run_options
+from deerflow.agents.transcript import Transcript
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
@@ -68,6 +75,34 @@ def build_lead_agent(
         ValueError: no model is configured, or an agent name is not one.
         ImportError: a model's or tool's package is not installed; the message says how to install it.
     """
+    model, tools, chain, prompt = _parts(harness, options, features, extra_middleware)
+    return assemble(model, tools, chain, system_prompt=prompt, checkpointer=checkpointer)
+
+
+def lead_context(
+    harness: Harness,
+    options: RunOptions,
+    values: Mapping[str, Any],
+    *,
+    features: RuntimeFeatures | None = None,
+    extra_middleware: Sequence[AnyMiddleware] = (),
+) -> ContextTable:
+    """What the lead agent's next request would hold, for a thread with these values. Raises like :func:`build_lead_agent`."""
+    model, tools, chain, prompt = _parts(harness, options, features, extra_middleware)
+    brought = [tool for middleware in chain for tool in getattr(middleware, "tools", ())]
+    transcript = Transcript(tuple(values.get("messages") or ()), state=values)
+    for middleware in chain:
+        transcript = middleware.compile(transcript, None) if isinstance(middleware, Middleware) else transcript
+    return context_table(harness.windows, harness.config, model, prompt, [*tools, *brought], transcript.messages)
+
+
+def _parts(
+    harness: Harness,
+    options: RunOptions,
+    features: RuntimeFeatures | None,
+    extra_middleware: Sequence[AnyMiddleware],
+) -> tuple[BaseChatModel, list[BaseTool], list[AnyMiddleware], str]:
+    """Model, tools, chain and system prompt."""
     if options.agent_name is not None:
         check_agent_name(options.agent_name)
     config = harness.config
@@ -76,23 +111,18 @@ def build_lead_agent(
     sandbox = features is None or features.sandbox is not False
     tools = get_available_tools(app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
     chain = in_order(with_replacements(_slots(harness, entry, options), features))
-    return assemble(
-        model,
-        tools,
-        insert_extras(chain, extra_middleware),
-        system_prompt=apply_prompt_template(
-            agent_name=options.agent_name,
-            plan_mode=options.is_plan_mode,
-            sandbox=sandbox,
-            network=config.sandbox.network.mode,
-            hosts=config.sandbox.network.allow,
-            packages=config.sandbox.tool_image.enabled and harness.tool_image.status().ready,
-            programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
-            web=any(tool.name.startswith("web_") for tool in tools),
-            mounts=_extra_mounts(config),
-        ),
-        checkpointer=checkpointer,
+    prompt = apply_prompt_template(
+        agent_name=options.agent_name,
+        plan_mode=options.is_plan_mode,
+        sandbox=sandbox,
+        network=config.sandbox.network.mode,
+        hosts=config.sandbox.network.allow,
+        packages=config.sandbox.tool_image.enabled and harness.tool_image.status().ready,
+        programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
+        web=any(tool.name.startswith("web_") for tool in tools),
+        mounts=_extra_mounts(config),
     )
+    return model, tools, insert_extras(chain, extra_middleware), prompt
 
 
 def build_reader(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
+from typing_extensions import TypedDict
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
 from deerflow.agents.middlewares.model_result import (
@@ -28,9 +30,10 @@ from deerflow.agents.middlewares.model_result import (
 )
 from deerflow.agents.summaries import COMPACTION, Summary, newest, shortened, summarized
 from deerflow.agents.transcript import INJECTED_NAMES, SUMMARY, MessageMemo, Transcript
+from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.context import RunContext
-from deerflow.models.context_window import BYTES_PER_TOKEN, ContextWindows, estimate
+from deerflow.models.context_window import BYTES_PER_TOKEN, ContextWindows, estimate, model_id
 from deerflow.models.failures import ErrorKind, classify, model_error
 
 logger = logging.getLogger(__name__)
@@ -300,19 +303,68 @@ class SummarizationMiddleware(Middleware):
         return Summary(**{**summary, "shortened_upto": end}) if end != summary["shortened_upto"] else None
 
     async def _on_demand(self, request: ModelRequest[RunContext], handler: ModelHandler, keep: str) -> ModelResult:
-        """``/compact``: summarise all that was said before it; the answer says what came of it."""
+        """``/compact``: summarize all that was said before it; the answer says what came of it, or the work goes on."""
         limit, before = self._limit(request), request.override(messages=request.messages[:-1])
         cut = len(before.messages)
         made = None
         if any(not _is_kept(message) for message in before.messages):
             made = await self._summary(before, handler, cut, limit, keep)
-        facts: dict[str, Any] = {"made": made is not None}
         if made is not None:
             made["after"] = self.size(_seen(before, made))
-            facts |= {"before": made["before"], "after": made["after"]}
-        answer = AIMessage(_said(made, cut), additional_kwargs={COMPACTION: facts})
         update = {"summaries": [made]} if made is not None else {}
+        if request.messages[-1].id != request.state["messages"][-1].id:  # it came during the work
+            result = await handler(_seen(before, made))
+            return with_update(result, messages_of(result), update)
+        facts = {"before": made["before"], "after": made["after"]} if made is not None else {}
+        answer = AIMessage(_said(made, cut), additional_kwargs={COMPACTION: facts})
         return with_update(answer, [answer], update)
+
+
+class ContextTable(TypedDict):
+    """What fills a model's window, in tokens, about as the provider counts them.
+
+    Args:
+        window: what the model reads and writes in one call; None: not known.
+        limit: what a request may hold.
+        used: system, tools, messages, summary and tool_results together.
+    """
+
+    model: str
+    window: int | None
+    limit: int | None
+    used: int
+    system: int
+    tools: int
+    messages: int
+    tool_results: int
+    summary: int
+
+
+def context_table(
+    windows: ContextWindows,
+    config: AppConfig,
+    model: BaseChatModel,
+    prompt: str,
+    tools: Sequence[BaseTool],
+    messages: Sequence[AnyMessage],
+) -> ContextTable:
+    """The table for a compiled request."""
+    sizes = Counter[str](system=estimate(HumanMessage(prompt)), tools=sum(map(_tool_size, tools)))
+    for message in messages:
+        kind = "tool_results" if isinstance(message, ToolMessage) else "messages"
+        sizes["summary" if message.name == SUMMARY else kind] += estimate(message)
+    counted = {kind: windows.counted(model, sizes[kind]) for kind in sizes}
+    return ContextTable(
+        model=model_id(model),
+        window=windows.window(model, config),
+        limit=windows.limit(model, config),
+        used=sum(counted.values()),
+        system=counted["system"],
+        tools=counted["tools"],
+        messages=counted.get("messages", 0),
+        tool_results=counted.get("tool_results", 0),
+        summary=counted.get("summary", 0),
+    )
 
 
 def _said(made: Summary | None, count: int) -> str:

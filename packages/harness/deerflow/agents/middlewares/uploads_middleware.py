@@ -6,6 +6,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 
 from deerflow.agents.marks import system_note, thread_mark
 from deerflow.agents.middlewares.base import Middleware
+from deerflow.agents.summaries import COMPACTION
 from deerflow.agents.transcript import MessageMemo, Transcript
 from deerflow.agents.turn import FACTS, render_facts
 from deerflow.context import RunContext
@@ -37,4 +38,5 @@ def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
         content: str | list[str | dict[str, object]] = f"{text}\n\n{message.content}"
     else:
         content = [{"type": "text", "text": text}, *message.content]  # type: ignore[list-item]
-    return message.model_copy(update={"content": content, "additional_kwargs": {}})
+    kept = {key: message.additional_kwargs[key] for key in (COMPACTION,) if key in message.additional_kwargs}
+    return message.model_copy(update={"content": content, "additional_kwargs": kept})

@@ -1,14 +1,15 @@
 "use client";
 import Link from "next/link";
 import { useT } from "@/i18n";
+import { Logo } from "@/ui/logo";
 
 export default function NotFound() {
   const t = useT("common");
   return (
     <main className="grid min-h-dvh place-items-center p-6 text-center">
       <div className="max-w-sm space-y-3">
-        <p className="font-mono text-sm text-muted-foreground">404</p>
-        <h1 className="text-xl font-semibold">{t("notFound")}</h1>
+        <Logo className="mx-auto size-10 text-primary" />
+        <h1 className="text-2xl font-semibold">{t("notFound")}</h1>
         <p className="text-muted-foreground">{t("notFoundText")}</p>
         <Link
           href="/chats"

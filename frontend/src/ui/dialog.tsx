@@ -65,7 +65,10 @@ export function DialogHeader({ className, ...rest }: ComponentProps<"div">) {
 
 export function DialogTitle({ className, ...rest }: ComponentProps<typeof Primitive.Title>) {
   return (
-    <Primitive.Title className={cn("text-base leading-6 font-semibold text-balance", className)} {...rest} />
+    <Primitive.Title
+      className={cn("font-display text-lg leading-6 font-semibold text-balance", className)}
+      {...rest}
+    />
   );
 }
 

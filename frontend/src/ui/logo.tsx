@@ -1,20 +1,17 @@
 import { cn } from "@/lib/cn";
 
-/** The mark, in the colour of the text around it. */
+/** The mark: two antlers that flow into one, around a node. In the colour of the text around it. */
 export function Logo({ className }: { className?: string }) {
   return (
-    <svg viewBox="8 5 32 34" fill="none" aria-hidden className={cn("size-6", className)}>
+    <svg viewBox="2 2 28 28" fill="none" aria-hidden className={cn("size-6", className)}>
       <path
-        d="M15 8c-1 7 1 10 6 12M12 14c3 1 5 2 7 5M33 8c1 7-1 10-6 12M36 14c-3 1-5 2-7 5"
+        d="M16 28C16 19 5.5 19 5.5 5M7.6 13.2C11.6 13 13 10.3 13 6.5M16 28C16 19 26.5 19 26.5 5M24.4 13.2C20.4 13 19 10.3 19 6.5"
         stroke="currentColor"
         strokeWidth="3"
         strokeLinecap="round"
+        strokeLinejoin="round"
       />
-      <path
-        d="M17 20h14l-3 14c-.7 3.600-7.300 3.600-8 0zM21 23.500a1.500 1.500 0 1 0 0 3 1.500 1.500 0 1 0 0-3M27 23.500a1.500 1.500 0 1 0 0 3 1.500 1.500 0 1 0 0-3"
-        fill="currentColor"
-        fillRule="evenodd"
-      />
+      <circle cx="16" cy="16.2" r="2.3" fill="currentColor" />
     </svg>
   );
 }

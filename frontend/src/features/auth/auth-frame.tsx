@@ -25,15 +25,15 @@ export function AuthFrame({
   return (
     <div className="flex min-h-dvh flex-col bg-sidebar">
       <header className="flex items-center justify-between p-3 sm:p-4">
-        <div className="flex items-center gap-2 px-1 text-[15px] font-semibold">
+        <div className="flex items-center gap-2 px-1 font-display text-base font-semibold tracking-[-0.012em]">
           <Logo className="size-5 text-primary" />
           {common("appName")}
         </div>
         <Preferences />
       </header>
       <main className="flex flex-1 flex-col items-center justify-center px-4 pt-2 pb-[12dvh]">
-        <div className="w-full max-w-sm rounded-2xl border bg-card p-6 sm:p-8">
-          <h1 className="text-xl font-semibold text-balance">{title}</h1>
+        <div className="w-full max-w-sm rounded-2xl border bg-card p-6 shadow-sm sm:p-8">
+          <h1 className="text-2xl font-semibold text-balance">{title}</h1>
           <p className="mt-1.5 mb-6 leading-relaxed text-pretty text-muted-foreground">{text}</p>
           {children}
         </div>

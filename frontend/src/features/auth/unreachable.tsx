@@ -11,7 +11,7 @@ export function Unreachable({ trying, retry }: { trying: boolean; retry: () => v
       <div className="mb-3 flex size-12 items-center justify-center rounded-2xl bg-warning-soft text-warning">
         <Unplug aria-hidden className="size-6" />
       </div>
-      <h1 className="text-xl font-semibold">{t("unreachableTitle")}</h1>
+      <h1 className="text-2xl font-semibold">{t("unreachableTitle")}</h1>
       <p role="status" className="max-w-sm leading-relaxed text-muted-foreground">
         {t("unreachableText")}
       </p>

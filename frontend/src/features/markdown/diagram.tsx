@@ -13,7 +13,7 @@ type Drawing =
 export function Diagram({ code, isIncomplete }: CustomRendererProps) {
   const t = useT("markdown");
   const { resolvedTheme } = useTheme();
-  const theme = resolvedTheme === "dark" ? "dark" : "default";
+  const theme = resolvedTheme === "dark" ? "dark" : "light";
   const id = useId().replace(/\W/g, "");
   const box = useRef<HTMLDivElement>(null);
   const seen = useSeen(box);
@@ -88,9 +88,9 @@ const QUIET: MermaidConfig = {
 };
 
 /** The address of a picture of the diagram. Raises what mermaid has to say about a mistake. */
-async function draw(id: string, source: string, theme: "dark" | "default"): Promise<string> {
+async function draw(id: string, source: string, theme: "dark" | "light"): Promise<string> {
   const { createMermaidPlugin } = await import("@streamdown/mermaid");
-  const config = { ...QUIET, theme };
+  const config = { ...QUIET, theme: "base" as const, themeVariables: palette(theme === "dark") };
   const mermaid = createMermaidPlugin({ config }).getMermaid(config);
   const { svg } = await mermaid.render(id, source.replace(/url\s*\(/gi, "url\u200b("));
   const drawn = new DOMParser().parseFromString(svg, "text/html").querySelector("svg");
@@ -98,6 +98,46 @@ async function draw(id: string, source: string, theme: "dark" | "default"): Prom
   drawn?.setAttribute("width", width ?? "100%");
   drawn?.setAttribute("height", height ?? "100%");
   return `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(drawn!))}`;
+}
+
+/** The page's colours, as mermaid reads them. */
+function palette(darkMode: boolean) {
+  const styles = getComputedStyle(document.documentElement);
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const token = (name: string) => {
+    if (!pen) return "#888888";
+    pen.fillStyle = styles.getPropertyValue(`--${name}`);
+    pen.fillRect(0, 0, 1, 1);
+    const parts = [...pen.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
+    return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+  };
+  const text = token("foreground");
+  return {
+    darkMode,
+    fontFamily: QUIET.fontFamily,
+    fontSize: "14px",
+    background: token("card"),
+    textColor: text,
+    primaryColor: token("primary-soft"),
+    primaryBorderColor: token("primary"),
+    primaryTextColor: text,
+    secondaryColor: token("success-soft"),
+    secondaryBorderColor: token("success"),
+    secondaryTextColor: text,
+    tertiaryColor: token("muted"),
+    tertiaryBorderColor: token("input"),
+    tertiaryTextColor: text,
+    lineColor: token("muted-foreground"),
+    signalColor: token("muted-foreground"),
+    noteBkgColor: token("warning-soft"),
+    noteBorderColor: token("warning"),
+    noteTextColor: text,
+    edgeLabelBackground: token("card"),
+    clusterBkg: token("muted"),
+    clusterBorder: token("border"),
+    errorBkgColor: token("destructive-soft"),
+    errorTextColor: token("destructive"),
+  };
 }
 
 /** Whether it has ever been in sight. */

@@ -19,7 +19,7 @@ export function AboutSection() {
           <Logo className="size-7" />
         </div>
         <div className="min-w-0 flex-1">
-          <p className="text-base font-semibold">DeerFlow {data?.version}</p>
+          <p className="font-display text-lg font-semibold">DeerFlow {data?.version}</p>
           <p className="text-[13px] text-muted-foreground">{t("licenceText")}</p>
         </div>
         <Button variant="outline" size="sm" asChild>

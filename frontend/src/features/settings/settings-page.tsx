@@ -47,7 +47,7 @@ export function SettingsPage({ section }: { section: string | null }) {
               <ChevronLeft aria-hidden className="size-4" />
               {t("allSettings")}
             </SectionLink>
-            <h1 className="text-xl font-semibold">{t(`section.${chosen.id}`)}</h1>
+            <h1 className="text-2xl font-semibold">{t(`section.${chosen.id}`)}</h1>
             <p className="leading-relaxed text-muted-foreground">{t(`about.${chosen.id}`)}</p>
           </header>
           <chosen.Content key={chosen.id} />

@@ -43,7 +43,9 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
     <>
       <div className="flex h-13 shrink-0 items-center gap-2 pr-2 pl-4">
         <Logo className="size-5.5 text-primary" />
-        <span className="flex-1 text-[15px] font-semibold tracking-tight">{common("appName")}</span>
+        <span className="flex-1 font-display text-base font-semibold tracking-[-0.012em]">
+          {common("appName")}
+        </span>
         <IconButton
           label={drawer ? common("close") : t("collapse")}
           shortcut={drawer ? undefined : SHORTCUTS.toggleSidebar}

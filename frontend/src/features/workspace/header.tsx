@@ -20,7 +20,10 @@ export function Header({ onMenu }: { onMenu: () => void }) {
       <IconButton label={t("menu")} className="md:hidden" onClick={onMenu}>
         <Menu />
       </IconButton>
-      <h1 className="min-w-0 flex-1 truncate text-sm font-medium" title={title ?? undefined}>
+      <h1
+        className="min-w-0 flex-1 truncate font-sans text-sm font-medium tracking-normal"
+        title={title ?? undefined}
+      >
         {isThere ? (title ?? t("untitled")) : <span className="sr-only">{t("newChat")}</span>}
       </h1>
       <Cost />

@@ -14,6 +14,7 @@ import { useT } from "@/i18n";
 import { sayInComposer } from "@/lib/compose";
 import { isOnlyDemo, useModels } from "@/lib/models";
 import { Button } from "@/ui/button";
+import { Logo } from "@/ui/logo";
 
 const STARTERS = [
   ["data", ChartColumn],
@@ -36,7 +37,8 @@ export function Welcome({ onPick }: WelcomeProps) {
   return (
     <div className="mx-auto flex min-h-full w-full max-w-3xl flex-col justify-center gap-7 px-4 py-8 sm:px-6">
       <div className="flex flex-col gap-2 text-center">
-        <h1 className="text-[28px] leading-tight font-semibold tracking-tight text-balance">{t("title")}</h1>
+        <Logo className="mx-auto mb-2 size-11 text-primary" />
+        <h1 className="text-[32px] leading-tight font-semibold text-balance">{t("title")}</h1>
         <p className="mx-auto max-w-xl text-[15px] leading-relaxed text-pretty text-muted-foreground">
           {t("text")}
         </p>
@@ -54,13 +56,10 @@ function Starters({ onPick }: WelcomeProps) {
         <li key={name} className="flex">
           <button
             type="button"
-            className="group flex w-full flex-col gap-2 rounded-xl border bg-card p-3.5 text-left transition-colors hover:border-input hover:bg-accent/50"
+            className="group flex w-full flex-col gap-2 rounded-xl border bg-card p-3.5 text-left transition-colors hover:border-primary/40 hover:bg-primary-soft/50"
             onClick={() => onPick(t(`task.${name}Prompt`))}
           >
-            <Icon
-              aria-hidden
-              className="size-4.5 text-muted-foreground transition-colors group-hover:text-primary"
-            />
+            <Icon aria-hidden className="size-4.5 text-primary" />
             <span className="flex flex-col gap-0.5">
               <span className="text-sm font-medium">{t(`task.${name}`)}</span>
               <span className="text-xs leading-5 text-muted-foreground">{t(`task.${name}Text`)}</span>

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deerflow_app.gateway.http.hosts import TrustedProxies
+from deerflow_app.gateway.http.requests import TrustedProxies
 
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("::1"))
 

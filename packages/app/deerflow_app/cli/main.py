@@ -75,7 +75,7 @@ def start(
 
         typer.echo(f"deerflow {version_of('deerflow')}")
     elif context.invoked_subcommand is None:
-        from deerflow_app.cli.commands.chat import chat
+        from deerflow_app.cli.commands.run import chat
 
         raise typer.Exit(chat(settings, thread=thread, model=model, plan=plan, thinking=thinking))
 

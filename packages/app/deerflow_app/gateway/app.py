@@ -26,12 +26,10 @@ from deerflow_app.gateway.auth.authenticator import Authenticator
 from deerflow_app.gateway.auth.cookies import Cookies
 from deerflow_app.gateway.auth.throttle import Throttle
 from deerflow_app.gateway.http import errors
-from deerflow_app.gateway.http.authentication import Authentication
+from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
 from deerflow_app.gateway.http.compression import CompressionMiddleware
 from deerflow_app.gateway.http.errors import Failures
-from deerflow_app.gateway.http.hosts import HostCheck, TrustedProxies
-from deerflow_app.gateway.http.requests import BodyLimit, InTurn, Prefixes
-from deerflow_app.gateway.http.revocation import RECHECK_SECONDS, Revocation
+from deerflow_app.gateway.http.requests import BodyLimit, HostCheck, InTurn, Prefixes, TrustedProxies
 from deerflow_app.gateway.routes import web
 from deerflow_app.gateway.settings import GatewaySettings
 

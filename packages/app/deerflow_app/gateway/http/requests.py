@@ -1,15 +1,19 @@
-"""What happens to each request before anything else sees it: it waits its turn, gets one path, and may not be too large."""
+"""What happens to each request before anything else sees it: it waits its turn, gets one path, may not be too large; who really asks,
+and whom: trusted proxies are believed, foreign host names refused."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deerflow.errors import NotFoundError
+from deerflow.errors import ForbiddenError, NotFoundError
 from deerflow.turns import Turns
+from deerflow_app.gateway.settings import Network
 
 _OWN_LIMITS = re.compile(r"/api/threads/[^/]+/uploads")
 _OF_ACCOUNTS = 65_536
@@ -95,3 +99,85 @@ class Prefixes:
 
 def _within(path: str, prefix: str) -> bool:
     return path == prefix or path.startswith(prefix + "/")
+
+
+Address = IPv4Address | IPv6Address
+
+
+class TrustedProxies:
+    """Corrects ``client``, ``scheme`` and the Host header of requests that come through one of ``networks``."""
+
+    def __init__(self, app: ASGIApp, networks: Sequence[Network]) -> None:
+        self._app = app
+        self._networks = networks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        peer = scope.get("client") if scope["type"] in ("http", "websocket") else None
+        if peer and self._is_trusted(_address(peer[0])):
+            self._correct(scope)
+        await self._app(scope, receive, send)
+
+    def _correct(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if client := self._client(headers):
+            scope["client"] = (str(client), 0)
+        scheme = headers.get("x-forwarded-proto", "").split(",")[0].strip().lower()
+        if scheme in ("http", "https"):
+            secure = {"http": scheme, "websocket": "wss" if scheme == "https" else "ws"}
+            scope["scheme"] = secure[scope["type"]]
+        if host := headers.get("x-forwarded-host", "").split(",")[0].strip():
+            MutableHeaders(scope=scope)["host"] = host
+
+    def _client(self, headers: Headers) -> Address | None:
+        """X-Forwarded-For is written from left to right: the last one that is no proxy of ours is the client."""
+        hops = [_address(hop.strip()) for hop in ",".join(headers.getlist("x-forwarded-for")).split(",") if hop.strip()]
+        for hop in reversed(hops):
+            if hop is None or not self._is_trusted(hop):
+                return hop
+        return _address(headers.get("x-real-ip", "").strip()) or (hops[0] if hops else None)
+
+    def _is_trusted(self, address: Address | None) -> bool:
+        return address is not None and any(address in network for network in self._networks)
+
+
+def _address(text: str) -> Address | None:
+    try:
+        address = ip_address(text.strip("[]"))
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+class HostCheck:
+    """Lets requests through that name ``localhost``, an address (which cannot be rebound) or one of ``allowed``."""
+
+    def __init__(self, app: ASGIApp, allowed: Sequence[str]) -> None:
+        self._app = app
+        self._allowed = frozenset(allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket"):
+            host = host_name(Headers(scope=scope).get("host", ""))
+            if not (host in self._allowed or host == "localhost" or host.endswith(".localhost") or _is_address(host)):
+                raise ForbiddenError(
+                    f"This gateway does not answer to the host name {host!r}. "
+                    "Use localhost, or list the name in GATEWAY_ALLOWED_HOSTS.",
+                    code="host_not_allowed",
+                )
+        await self._app(scope, receive, send)
+
+
+def host_name(host: str) -> str:
+    """A Host header in lower case, without the port."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0].rstrip(".")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -108,9 +108,10 @@ class IsolatedSandbox(Sandbox):
         run = self._exec_once if env else self._exec_in_session
         keep = (self._directory(keep_output), keep_after) if keep_output else None
         start = partial(run, command, timeout=timeout, env=env, cwd=cwd, max_output=max_output, keep=keep)
-        if on_output is None:
-            return await self._call(start)
-        return await self._stream(start, on_output)
+        try:
+            return await (self._call(start) if on_output is None else self._stream(start, on_output))
+        except SandboxCommandError as error:
+            raise SandboxCommandError(self._shown(str(error))) from error
 
     async def start_process(self, command: str, *, cwd: str | None = None) -> Process:
         check_command(command)
@@ -239,7 +240,7 @@ class IsolatedSandbox(Sandbox):
         notice, self._notice = (self._notice, "") if not stateless else ("", self._notice)
         if result.killed_for == "host-clock":
             notice = DIED
-        result = self._incoming(replace(result, notice=notice))
+        result = self._incoming(command, replace(result, notice=notice))
         return replace(result, moved=not stateless and result.cwd != (self._shown(before) if before else WORKSPACE))
 
     async def _exec_once(
@@ -270,7 +271,7 @@ class IsolatedSandbox(Sandbox):
             )
         finally:
             await asyncio.shield(session.close())
-        return self._incoming(replace(result, cwd=here or result.cwd))
+        return self._incoming(command, replace(result, cwd=here or result.cwd))
 
     async def _start_process(self, command: str, cwd: str | None) -> Process:
         session = await self._live_session()
@@ -364,7 +365,7 @@ class IsolatedSandbox(Sandbox):
     def _shown(self, output: str) -> str:
         return output
 
-    def _incoming(self, result: ExecResult) -> ExecResult:
+    def _incoming(self, command: str, result: ExecResult) -> ExecResult:
         return result
 
     # between loops ----------------------------------------------------------------------------------------------------

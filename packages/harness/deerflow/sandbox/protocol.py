@@ -7,18 +7,16 @@ malformed frame ends its session.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import struct
 from asyncio import IncompleteReadError, StreamReader
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any
 
 MAX_FRAME = 4 << 20
 MAX_PATH = 4096
 MAX_WHY = 1000
-
-STOP_REASONS = ("timeout", "flood", "cancelled")
 
 
 class ProtocolError(Exception):
@@ -60,10 +58,10 @@ class ProcessReport:
 
     id: int
     known: bool
-    running: bool
-    exit_code: int | None
-    data: bytes
-    dropped: int
+    running: bool = False
+    exit_code: int | None = None
+    data: bytes = b""
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +105,17 @@ async def read_event(reader: StreamReader) -> Event | None:
     Raises:
         ProtocolError: the frame is too long, cut off, not JSON or not one of ours.
     """
+    header = b""
     try:
         header = await reader.readexactly(4)
+        (length,) = struct.unpack(">I", header)
+        if length > MAX_FRAME:
+            raise ProtocolError(f"a frame of {length} bytes exceeds {MAX_FRAME}")
+        return decode(await reader.readexactly(length))
     except IncompleteReadError as error:
-        if error.partial:
+        if header or error.partial:
             raise ProtocolError("a frame was cut off") from None
         return None
-    (length,) = struct.unpack(">I", header)
-    if length > MAX_FRAME:
-        raise ProtocolError(f"a frame of {length} bytes exceeds {MAX_FRAME}")
-    try:
-        return decode(await reader.readexactly(length))
-    except IncompleteReadError:
-        raise ProtocolError("a frame was cut off") from None
 
 
 def decode(payload: bytes) -> Event:
@@ -130,97 +126,90 @@ def decode(payload: bytes) -> Event:
         raise ProtocolError(f"a frame is not JSON: {type(error).__name__}") from None
     if not isinstance(message, dict):
         raise ProtocolError("a frame is not an object")
-    match message.get("event"):
-        case "ready":
-            return Ready()
-        case "output":
-            return Output(_number(message, "id"), _bytes(message, "data"))
-        case "end":
-            return _end(message)
-        case "process":
-            return _process(message)
-        case "state":
-            return _state(message)
-        case "reset":
-            return ResetDone(_number(message, "id"))
-        case "failed":
-            return Failed(_number(message, "id"), _why(message))
-    raise ProtocolError("a frame holds an unknown event")
+    name = message.get("event")
+    if not isinstance(name, str) or name not in _EVENTS:
+        raise ProtocolError("a frame holds an unknown event")
+    kind, names = _EVENTS[name]
+    if kind is ProcessReport and message.get("known") is not True:
+        names = ["id", "known"]
+    values: dict[str, Any] = {}
+    for name in names:
+        try:
+            values[name] = _CHECKS[name](message.get(name))
+        except ValueError:
+            raise ProtocolError(f"a frame holds no proper {name!r}") from None
+    return kind(**values)
 
 
-def _end(message: dict[str, Any]) -> End:
-    stopped = message.get("stopped")
-    if stopped is not None and stopped not in STOP_REASONS:
-        raise ProtocolError("a frame holds an unknown reason")
-    ms = message.get("ms")
-    if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 <= ms < 1e12:
-        raise ProtocolError("a frame holds no duration")
-    return End(
-        id=_number(message, "id"),
-        exit_code=_exit_code(message),
-        stopped=stopped,
-        tail=_bytes(message, "tail"),
-        dropped=_number(message, "dropped"),
-        total=_number(message, "total"),
-        kept=message.get("kept") is True,
-        cwd=_text(message, "cwd", MAX_PATH),
-        ms=float(ms),
-    )
+def _require(condition: bool) -> None:
+    if not condition:
+        raise ValueError
 
 
-def _process(message: dict[str, Any]) -> ProcessReport:
-    if message.get("known") is not True:
-        return ProcessReport(_number(message, "id"), False, False, None, b"", 0)
-    return ProcessReport(
-        id=_number(message, "id"),
-        known=True,
-        running=message.get("running") is True,
-        exit_code=_exit_code(message),
-        data=_bytes(message, "data"),
-        dropped=_number(message, "dropped"),
-    )
-
-
-def _state(message: dict[str, Any]) -> State:
-    return State(
-        id=_number(message, "id"),
-        cwd=_text(message, "cwd", MAX_PATH),
-        state=_text(message, "state", MAX_FRAME),
-        background=message.get("background") is True,
-    )
-
-
-def _number(message: dict[str, Any], key: str) -> int:
-    value = message.get(key)
-    if type(value) is not int or not 0 <= value < 1 << 53:
-        raise ProtocolError(f"a frame holds no number {key!r}")
+def _number(value: Any) -> int:
+    _require(type(value) is int and 0 <= value < 1 << 53)
     return value
 
 
-def _exit_code(message: dict[str, Any]) -> int | None:
-    value = message.get("exit_code")
-    if value is None or (type(value) is int and -64 <= value <= 255):
-        return value
-    raise ProtocolError("a frame holds no exit code")
+def _duration(value: Any) -> float:
+    _require(type(value) in (int, float) and 0 <= value < 1e12)
+    return float(value)
 
 
-def _text(message: dict[str, Any], key: str, longest: int) -> str:
-    value = message.get(key)
-    if not isinstance(value, str) or len(value) > longest:
-        raise ProtocolError(f"a frame holds no text {key!r}")
+def _exit_code(value: Any) -> int | None:
+    _require(value is None or (type(value) is int and -64 <= value <= 255))
     return value
 
 
-def _why(message: dict[str, Any]) -> str:
+def _stopped(value: Any) -> str | None:
+    _require(value in (None, "timeout", "flood", "cancelled"))
+    return value
+
+
+def _text(value: Any) -> str:
+    _require(isinstance(value, str) and len(value) <= MAX_FRAME)
+    return value
+
+
+def _path(value: Any) -> str:
+    _require(len(_text(value)) <= MAX_PATH)
+    return value
+
+
+def _why(value: Any) -> str:
     """It is shown: a lone surrogate would break whoever encodes it."""
-    return _text(message, "why", MAX_FRAME)[:MAX_WHY].encode("utf-8", "replace").decode()
+    return _text(value)[:MAX_WHY].encode("utf-8", "replace").decode()
 
 
-def _bytes(message: dict[str, Any], key: str) -> bytes:
-    value = message.get(key)
-    if not isinstance(value, str):
-        raise ProtocolError(f"a frame holds no data {key!r}")
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        raise ProtocolError(f"a frame holds broken data {key!r}") from None
+def _data(value: Any) -> bytes:
+    return base64.b64decode(_text(value), validate=True)
+
+
+def _flag(value: Any) -> bool:
+    return value is True
+
+
+_EVENTS: dict[str, tuple[type[Event], list[str]]] = {
+    name: (kind, [field.name for field in fields(kind)])
+    for name, kind in {
+        "ready": Ready,
+        "output": Output,
+        "end": End,
+        "process": ProcessReport,
+        "state": State,
+        "reset": ResetDone,
+        "failed": Failed,
+    }.items()
+}
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("id", "dropped", "total"), _number),
+    **dict.fromkeys(("known", "running", "kept", "background"), _flag),
+    **dict.fromkeys(("data", "tail"), _data),
+    "exit_code": _exit_code,
+    "stopped": _stopped,
+    "cwd": _path,
+    "state": _text,
+    "why": _why,
+    "ms": _duration,
+}
+"""What each field of an event must hold: the value, or ValueError."""

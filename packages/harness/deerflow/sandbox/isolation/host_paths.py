@@ -13,13 +13,13 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deerflow.sandbox.interface import ExecResult, Isolation, Mount, OnOutput, Policy, SandboxCommandError
+from deerflow.sandbox.interface import ExecResult, Isolation, Mount, Policy
 from deerflow.sandbox.isolated import IsolatedSandbox, SessionSource
 from deerflow.sandbox.isolation.plan import LaunchRequest, start_message, thread_mounts, writable_directories
 from deerflow.sandbox.isolation.recipe import HOME
@@ -111,34 +111,6 @@ class HostPathsSandbox(IsolatedSandbox):
         self._remove_aliases = weakref.finalize(self, shutil.rmtree, self._aliases, ignore_errors=True)
         self._paths = self._map(policy)
 
-    async def exec(
-        self,
-        command: str,
-        *,
-        timeout: float = 120,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        max_output: int = 1 << 20,
-        keep_output: str | None = None,
-        keep_after: int = 0,
-        on_output: OnOutput | None = None,
-    ) -> ExecResult:
-        run = super().exec
-        try:
-            result = await run(
-                command,
-                timeout=timeout,
-                env=env,
-                cwd=cwd,
-                max_output=max_output,
-                keep_output=keep_output,
-                keep_after=keep_after,
-                on_output=on_output,
-            )
-        except SandboxCommandError as error:
-            raise SandboxCommandError(self._shown(str(error))) from error
-        return replace(result, notice=UNMAPPED) if result.exit_code and self._paths.in_data(command) else result
-
     def adapt(self, policy: Policy, isolation: Isolation) -> None:
         self._paths = self._map(policy)
         super().adapt(policy, isolation)
@@ -158,8 +130,9 @@ class HostPathsSandbox(IsolatedSandbox):
     def _shown(self, output: str) -> str:
         return self._paths.to_virtual(output)
 
-    def _incoming(self, result: ExecResult) -> ExecResult:
-        return replace(result, output=self._shown(result.output), cwd=self._shown(result.cwd))
+    def _incoming(self, command: str, result: ExecResult) -> ExecResult:
+        notice = UNMAPPED if result.exit_code and self._paths.in_data(command) else result.notice
+        return replace(result, output=self._shown(result.output), cwd=self._shown(result.cwd), notice=notice)
 
     def _directory(self, cwd: str | None) -> str | None:
         return None if cwd is None else self._paths.host(cwd)

@@ -27,7 +27,7 @@ from deerflow.sandbox.isolation.plan import (
     memory_descriptor,
     writable_directories,
 )
-from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, TRIAL_TIMEOUT, classify, trial_policy
+from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, trial_policy
 from deerflow.sandbox.isolation.recipe import SYSTEM_DIRECTORIES
 from deerflow.sandbox.isolation.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
@@ -177,14 +177,7 @@ def _try(launcher: LandlockLauncher, uid: int | None) -> Problem | None:
             workspace = policy.mounts[0].host
             script = f"echo ok >'{workspace}/probe' && cat '{workspace}/probe'; echo no 2>/dev/null >'{workspace.parent}/probe'"
             argv, descriptors = launcher.arguments(LaunchRequest(policy, uid), command=("/bin/sh", "-c", script))
-            try:
-                run = subprocess.run(
-                    argv, pass_fds=descriptors, env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                    errors="replace", timeout=TRIAL_TIMEOUT, check=False, cwd="/",
-                )  # fmt: skip
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
+            run = run_trial(argv, descriptors)
             escaped = (workspace.parent / "probe").exists()
     except (OSError, subprocess.SubprocessError, UnsupportedArchitectureError) as error:
         cause = classify(str(error))

@@ -27,9 +27,9 @@ from deerflow.sandbox.isolation.probe import (
     NO_BWRAP,
     NOT_LINUX,
     PROBE_UID,
-    TRIAL_TIMEOUT,
     UNKNOWN,
     classify,
+    run_trial,
     shorten,
     trial_policy,
 )
@@ -269,32 +269,12 @@ def _try(launcher: NamespaceLauncher, uid: int | None) -> str | None:
     """None if a program ran inside of a complete sandbox, else what went wrong."""
     try:
         with trial_policy(launcher.state_dir, uid) as policy:
-            argv, descriptors = launcher.arguments(
-                LaunchRequest(policy, uid), _greeting(launcher.interpreter.executable)
-            )
-            try:
-                run = subprocess.run(
-                    argv,
-                    pass_fds=descriptors,
-                    env={},
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=TRIAL_TIMEOUT,
-                    check=False,
-                    cwd="/",
-                )
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
+            greeting = (launcher.interpreter.executable, "-I", "-S", "-c", "print('ok')")
+            argv, descriptors = launcher.arguments(LaunchRequest(policy, uid), greeting)
+            run = run_trial(argv, descriptors)
     except (OSError, subprocess.SubprocessError, SandboxError, UnsupportedArchitectureError, ValueError) as error:
         return str(error)
     return None if (run.returncode, run.stdout) == (0, "ok\n") else run.stderr.strip() or f"exit code {run.returncode}"
-
-
-def _greeting(python: str) -> tuple[str, ...]:
-    return (python, "-I", "-S", "-c", "print('ok')")
 
 
 def _stage_directory() -> str:

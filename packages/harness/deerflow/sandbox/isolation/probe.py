@@ -6,16 +6,13 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deerflow.sandbox.interface import WORKSPACE, Mount, Policy, Problem
-
-if TYPE_CHECKING:
-    pass
 
 PROBE_UID = 199_999
 TRIAL_TIMEOUT = 20.0
@@ -132,6 +129,18 @@ NO_BWRAP = Problem(
 NOT_LINUX = Problem(
     "not-linux", "Namespaces exist on Linux only.", "Use the aio sandbox provider with Docker or Apple container."
 )
+
+
+def run_trial(argv: Sequence[str], descriptors: Sequence[int]) -> subprocess.CompletedProcess[str]:
+    """Execute what a launcher says, as the spawner would, and close the descriptors. Raises OSError, SubprocessError."""
+    try:
+        return subprocess.run(
+            argv, pass_fds=descriptors, env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", timeout=TRIAL_TIMEOUT, check=False, cwd="/",
+        )  # fmt: skip
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def classify(stderr: str) -> Cause:

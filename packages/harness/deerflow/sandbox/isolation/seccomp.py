@@ -40,144 +40,96 @@ NAMESPACED_FAMILIES = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
 
 AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# Same number on every architecture (asm-generic), since Linux 5.1.
-_COMMON = {
-    "io_uring_setup": 425,
-    "io_uring_enter": 426,
-    "io_uring_register": 427,
-    "open_tree": 428,
-    "move_mount": 429,
-    "fsopen": 430,
-    "fsconfig": 431,
-    "fsmount": 432,
-    "fspick": 433,
-    "clone3": 435,
-    "openat2": 437,
-    "pidfd_getfd": 438,
-    "mount_setattr": 442,
-    "quotactl_fd": 443,
-    "fchmodat2": 452,
-    "open_tree_attr": 467,
-}
+_NUMBERS = """
+call                x86_64  aarch64
+open                     2        -
+ioctl                   16       29
+shmget                  29      194
+socket                  41      198
+socketpair              53      199
+clone                   56      220
+semget                  64      190
+msgget                  68      186
+creat                   85        -
+chmod                   90        -
+fchmod                  91       52
+ptrace                 101      117
+syslog                 103      116
+mknod                  133        -
+uselib                 134        -
+setpriority            141      140
+sched_setparam         142      118
+sched_setscheduler     144      119
+vhangup                153       58
+modify_ldt             154        -
+pivot_root             155       41
+chroot                 161       51
+acct                   163       89
+settimeofday           164      170
+mount                  165       40
+umount2                166       39
+swapon                 167      224
+swapoff                168      225
+reboot                 169      142
+iopl                   172        -
+ioperm                 173        -
+init_module            175      105
+delete_module          176      106
+quotactl               179       60
+nfsservctl             180       42
+sched_setaffinity      203      122
+lookup_dcookie         212       18
+clock_settime          227      112
+mq_open                240      180
+kexec_load             246      104
+add_key                248      217
+request_key            249      218
+keyctl                 250      219
+ioprio_set             251       30
+openat                 257       56
+mknodat                259       33
+fchmodat               268       53
+unshare                272       97
+perf_event_open        298      241
+prlimit64              302      261
+open_by_handle_at      304      265
+setns                  308      268
+process_vm_readv       310      270
+process_vm_writev      311      271
+finit_module           313      273
+sched_setattr          314      274
+kexec_file_load        320      294
+bpf                    321      280
+userfaultfd            323      282
+io_uring_setup         425      425
+io_uring_enter         426      426
+io_uring_register      427      427
+open_tree              428      428
+move_mount             429      429
+fsopen                 430      430
+fsconfig               431      431
+fsmount                432      432
+fspick                 433      433
+clone3                 435      435
+openat2                437      437
+pidfd_getfd            438      438
+mount_setattr          442      442
+quotactl_fd            443      443
+fchmodat2              452      452
+open_tree_attr         467      467
+"""
 
-SYSCALLS: dict[str, dict[str, int]] = {
-    "x86_64": _COMMON
-    | {
-        "open": 2,
-        "ioctl": 16,
-        "shmget": 29,
-        "socket": 41,
-        "socketpair": 53,
-        "clone": 56,
-        "semget": 64,
-        "msgget": 68,
-        "creat": 85,
-        "chmod": 90,
-        "fchmod": 91,
-        "ptrace": 101,
-        "syslog": 103,
-        "mknod": 133,
-        "uselib": 134,
-        "setpriority": 141,
-        "sched_setparam": 142,
-        "sched_setscheduler": 144,
-        "vhangup": 153,
-        "modify_ldt": 154,
-        "pivot_root": 155,
-        "chroot": 161,
-        "acct": 163,
-        "settimeofday": 164,
-        "mount": 165,
-        "umount2": 166,
-        "swapon": 167,
-        "swapoff": 168,
-        "reboot": 169,
-        "iopl": 172,
-        "ioperm": 173,
-        "init_module": 175,
-        "delete_module": 176,
-        "quotactl": 179,
-        "nfsservctl": 180,
-        "sched_setaffinity": 203,
-        "lookup_dcookie": 212,
-        "clock_settime": 227,
-        "mq_open": 240,
-        "kexec_load": 246,
-        "add_key": 248,
-        "request_key": 249,
-        "keyctl": 250,
-        "ioprio_set": 251,
-        "openat": 257,
-        "mknodat": 259,
-        "fchmodat": 268,
-        "unshare": 272,
-        "perf_event_open": 298,
-        "prlimit64": 302,
-        "open_by_handle_at": 304,
-        "setns": 308,
-        "process_vm_readv": 310,
-        "process_vm_writev": 311,
-        "finit_module": 313,
-        "sched_setattr": 314,
-        "kexec_file_load": 320,
-        "bpf": 321,
-        "userfaultfd": 323,
-    },
-    "aarch64": _COMMON
-    | {
-        "lookup_dcookie": 18,
-        "ioctl": 29,
-        "ioprio_set": 30,
-        "mknodat": 33,
-        "umount2": 39,
-        "mount": 40,
-        "pivot_root": 41,
-        "nfsservctl": 42,
-        "chroot": 51,
-        "fchmod": 52,
-        "fchmodat": 53,
-        "openat": 56,
-        "vhangup": 58,
-        "quotactl": 60,
-        "acct": 89,
-        "unshare": 97,
-        "kexec_load": 104,
-        "init_module": 105,
-        "delete_module": 106,
-        "clock_settime": 112,
-        "syslog": 116,
-        "ptrace": 117,
-        "sched_setparam": 118,
-        "sched_setscheduler": 119,
-        "sched_setaffinity": 122,
-        "setpriority": 140,
-        "reboot": 142,
-        "settimeofday": 170,
-        "mq_open": 180,
-        "msgget": 186,
-        "semget": 190,
-        "shmget": 194,
-        "socket": 198,
-        "socketpair": 199,
-        "add_key": 217,
-        "request_key": 218,
-        "keyctl": 219,
-        "clone": 220,
-        "swapon": 224,
-        "swapoff": 225,
-        "perf_event_open": 241,
-        "prlimit64": 261,
-        "open_by_handle_at": 265,
-        "setns": 268,
-        "process_vm_readv": 270,
-        "process_vm_writev": 271,
-        "finit_module": 273,
-        "sched_setattr": 274,
-        "bpf": 280,
-        "userfaultfd": 282,
-        "kexec_file_load": 294,
-    },
-}
+
+def _table() -> dict[str, dict[str, int]]:
+    (_, *machines), *rows = (line.split() for line in _NUMBERS.split("\n") if line)
+    return {
+        machine: {row[0]: int(row[column]) for row in rows if row[column] != "-"}
+        for column, machine in enumerate(machines, 1)
+    }
+
+
+SYSCALLS = _table()
+"""Numbers of the calls that the filter knows, by machine (``asm/unistd.h``)."""
 
 MODE_ARGUMENTS = {
     "chmod": 1, "creat": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "mknod": 1, "mknodat": 2

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from deerflow.agents.middlewares import shell_advice
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
+from deerflow.agents.middlewares.tool_results import structure
 from deerflow.features.ask import without_thoughts
 from deerflow.models.demo import _Turn
 from deerflow.models.demo_analysis import parse_number
@@ -77,6 +78,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "cards": (lambda text: re.search(r"^Exit Code: (\d+)\s*\Z", text, re.M), ["Exit Code: 1\n", "Exit Code: 1 "]),
     "unknown arguments": (_INVOCATION_ERROR.fullmatch, ["Error invoking tool '", " with error:"]),
     "demo": (_demo, ["<memory ", "- ", "hi ", "title a.", "memory", "create "]),
+    "structure": (structure, ["{", "[", '{"a":', "a,", "a\n", "error ", '"', '"\n', "1"]),
     "hosts": (_host, ["a", "a.", "a-"]),
     "globs": (lambda text: GlobPattern("*a*a*a*a*b").step(GlobPattern("*a*a*a*a*b").start(), text[:255]), ["a"]),
 }  # fmt: skip

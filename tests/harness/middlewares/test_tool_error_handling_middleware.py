@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from langgraph.types import Command, interrupt
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
+from deerflow.agents.middlewares.tool_results import structure
 from deerflow.context import RunContext
 from deerflow.models.openai import OpenAIChatModel
 
@@ -54,6 +56,12 @@ def leak(runtime: ToolRuntime[RunContext]) -> str:
     workspace = runtime.context.workspace
     assert workspace is not None
     raise OSError(f"cannot read {workspace.workspace}/a.txt, {workspace.outputs} and {workspace.root}2/x")
+
+
+@tool
+def rows() -> str:
+    """A table."""
+    return "city,people\n" + "Rome,3\n" * 1000
 
 
 TOOLS = [fail, big, big_command, ask, leak]
@@ -213,3 +221,37 @@ async def test_a_hostile_call_id_cannot_choose_the_file(start, endpoint, workspa
     endpoint.script(ToolCalls(RawToolCall("big", '{"size": 5000}', id="../../outputs/x")), Text("ok"))
     await start(*chain(max_output_chars=1000), tools=TOOLS).say("go")
     assert [p.name for p in (workspace.workspace / ".tool-results").iterdir()] == ["______outputs_x.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            json.dumps({"orders": [{"id": 1, "note": "x" * 90}] * 700, "next": None, "total": 700}),
+            "JSON: {orders: list of 700, the first {id: 1, note: text of 90 characters}, next: null, total: 700}",
+        ),
+        (json.dumps([[1, 2]] * 9), "JSON: list of 9, the first list of 2, the first 1"),
+        (json.dumps({f"k{n}": n for n in range(50)}), "k39: 39, … 50 keys in all}"),
+        ("id,name,price\n" + '1,"a, b",2\n' * 500, "Table of about 500 rows. Columns: id, name, price"),
+        ("a\tb\n" + "1\t2\n" * 50, "Table of about 50 rows. Columns: a, b"),
+        (
+            "fine\n" * 99 + "ValueError: no such file\n" + "fine\n" * 50,
+            "Text of 150 lines. 1 lines about errors:\n100: ValueError: no such file",
+        ),
+        ("it failed\n" * 30, "30 lines about errors (the first 12):\n1: it failed\n"),
+        ("{" * 100_000, "Text of 1 lines."),
+        ("[" * 100_000, "Text of 1 lines."),
+        ("[1" + "0" * 50_000 + "]", "Text of 1 lines."),
+        ("a,b\n\0,c\nd,e\n", ""),
+        ("", "Text of 0 lines."),
+    ],
+)
+def test_a_long_text_says_what_it_holds(text: str, said: str) -> None:
+    assert said in structure(text)
+
+
+async def test_what_is_left_out_of_a_long_result_is_described(start, endpoint) -> None:
+    endpoint.script(ToolCalls(("rows", {})), Text("ok"))
+    content = (await result_of(start(*chain(max_output_chars=1000, kept_chars=200), tools=[*TOOLS, rows]))).content
+    assert "characters left out. The whole result is in /mnt/user-data/workspace/.tool-results/" in content
+    assert "Table of about 1000 rows. Columns: city, people" in content

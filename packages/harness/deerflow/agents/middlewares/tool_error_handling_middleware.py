@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import logging
@@ -22,7 +23,13 @@ from deerflow.agents.middlewares.model_result import (
     with_messages,
     with_own_ids,
 )
-from deerflow.agents.middlewares.tool_results import content_text, error_result, tool_messages, with_replaced
+from deerflow.agents.middlewares.tool_results import (
+    content_text,
+    error_result,
+    structure,
+    tool_messages,
+    with_replaced,
+)
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
@@ -198,7 +205,7 @@ def _json_problem(raw: str, error: str | None) -> str:
 
 
 async def shortened(message: ToolMessage, context: RunContext | None, *, limit: int, kept: int) -> ToolMessage:
-    """``message`` as it is up to ``limit`` characters of text, else its first and last ``kept`` / 2 and where the rest is.
+    """``message`` as it is up to ``limit`` characters of text, else its first and last ``kept`` / 2, what it holds, and where the rest is.
 
     Blocks that are no text, such as pictures, stay.
     """
@@ -208,9 +215,9 @@ async def shortened(message: ToolMessage, context: RunContext | None, *, limit: 
     path = await _spill(message, text, context)
     where = f"The whole result is in {path}: use grep or read_file with line ranges." if path else "The rest is lost."
     head, tail = text[: kept // 2], text[-(kept // 2) :]
-    synopsis = (
-        f"{head}\n\n[... {len(text) - len(head) - len(tail)} of {len(text)} characters left out. {where}]\n\n{tail}"
-    )
+    holds = await asyncio.to_thread(structure, text)
+    left_out = len(text) - len(head) - len(tail)
+    synopsis = f"{head}\n\n[... {left_out} of {len(text)} characters left out. {where}\n{holds}]\n\n{tail}"
     if isinstance(message.content, str):
         return message.model_copy(update={"content": synopsis})
     others = [block for block in message.content if isinstance(block, dict) and block.get("type") != "text"]

@@ -1,3 +1,5 @@
+import type { Page } from "@playwright/test";
+import type { Chat } from "./chat";
 import { expect, test } from "./fixtures";
 
 test("conversations are found by what was said, renamed, pinned and deleted", async ({ page, chat }) => {
@@ -26,13 +28,93 @@ test("conversations are found by what was said, renamed, pinned and deleted", as
 
   await sidebar.getByRole("button", { name: "Actions for “About stripes”" }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
-  await page
-    .getByRole("alertdialog")
-    .or(page.getByRole("dialog"))
-    .getByRole("button", { name: "Delete" })
-    .click();
   await expect(sidebar.getByText("About stripes")).toBeHidden();
   await expect(page).toHaveURL(/\/chats$/);
+});
+
+/** The server's own word. */
+const isThere = async (page: Page, path: string) =>
+  (await page.request.get(`/api${path.replace("/chats", "/threads")}`)).status() === 200;
+
+async function threeChats(page: Page, chat: Chat, word: string): Promise<string[]> {
+  const paths: string[] = [];
+  for (const name of ["one", "two", "three"]) {
+    if (paths.length) await chat.fresh();
+    await chat.ask(`${word} ${name}`);
+    paths.push(new URL(page.url()).pathname);
+  }
+  return paths;
+}
+
+test("several conversations are chosen by keyboard and deleted, which can be undone", async ({
+  page,
+  chat,
+}) => {
+  const [one, two, three] = (await threeChats(page, chat, "hello")) as [string, string, string];
+  const list = page.getByRole("navigation", { name: "Chats" });
+  await list.locator(`a[href="${three}"]`).focus();
+  await page.keyboard.press("Space");
+  await expect(list.getByRole("checkbox").first()).toBeFocused();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Space");
+  await expect(list.getByRole("toolbar", { name: "2 selected" })).toBeVisible();
+  await page.keyboard.press("Delete");
+  await expect(list.locator(`a[href="${two}"], a[href="${three}"]`)).toHaveCount(0);
+  await expect(list.locator(`a[href="${one}"]`)).toBeVisible();
+  await expect(page).toHaveURL(/\/chats$/); // it stood in the last one
+  await page.getByRole("button", { name: "Undo" }).click();
+  await expect(page).toHaveURL(new RegExp(three));
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await expect(list.locator(`a[href="${two}"]`)).toBeVisible();
+  await chat.sees("hello three");
+
+  await list.locator(`a[href="${two}"]`).focus();
+  await page.keyboard.press("Delete");
+  await expect(list.locator(`a[href="${two}"]`)).toHaveCount(0);
+  expect(await isThere(page, two)).toBe(true);
+  await page.reload(); // whoever leaves has no more use for "Undo"
+  await expect.poll(() => isThere(page, two)).toBe(false);
+  await expect(list.locator(`a[href="${one}"]`)).toBeVisible();
+  await expect(list.locator(`a[href="${two}"]`)).toHaveCount(0);
+});
+
+test("archived conversations leave the list, are found, and come back", async ({ page, chat }) => {
+  const [one] = (await threeChats(page, chat, "hello archive")) as [string, string, string];
+  const list = page.getByRole("navigation", { name: "Chats" });
+  const entry = list.locator(`a[href="${one}"]`);
+  await entry.locator("..").hover();
+  await entry.locator("..").getByRole("button").click();
+  await page.getByRole("menuitem", { name: "Archive" }).click();
+  await expect(entry).toHaveCount(0);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await expect(entry).toBeVisible();
+
+  const above = await list.locator("[data-thread-row]").evaluateAll((rows, path) => {
+    const paths = rows.map((row) => row.getAttribute("href"));
+    return paths[paths.indexOf(path) - 1];
+  }, one);
+  await entry.focus();
+  await page.keyboard.press("Space");
+  await expect(list.getByRole("checkbox", { checked: true })).toBeFocused();
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Space");
+  await expect(list.getByRole("toolbar", { name: "2 selected" })).toBeVisible();
+  await list.getByRole("button", { name: "Archive" }).click();
+  await expect(entry).toHaveCount(0);
+  await page.reload();
+  await expect(list.locator("[data-thread-row]").first()).toBeVisible();
+  await expect(entry).toHaveCount(0);
+  await list.getByRole("button", { name: /@/ }).click();
+  await page.getByRole("menuitem", { name: "Archived chats" }).click();
+  await expect(list.locator(`a[href="${above}"]`)).toBeVisible();
+  await entry.locator("..").hover();
+  await entry.locator("..").getByRole("button").click();
+  await page.getByRole("menuitem", { name: "Move back to the list" }).click();
+  await expect(entry).toHaveCount(0);
+  await list.getByRole("button", { name: "Archived chats" }).click();
+  await expect(entry).toBeVisible();
+  await expect(list.locator(`a[href="${above}"]`)).toHaveCount(0);
 });
 
 test("a title that is made while the page still waits for the one before is shown", async ({

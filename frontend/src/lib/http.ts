@@ -24,6 +24,8 @@ export interface RequestOptions {
   query?: Record<string, string | number | boolean | null | undefined>;
   signal?: AbortSignal;
   headers?: Record<string, string>;
+  /** Sent to its end even when the page is left. */
+  keepalive?: boolean;
 }
 
 /** What is told where the server tells nothing itself. */

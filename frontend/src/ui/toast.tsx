@@ -11,11 +11,14 @@ interface Notice {
   kind: Kind;
   title: string;
   description?: string;
+  action?: { label: string; run: () => void };
+  /** It went, and the action was not taken. */
+  onGone?: () => void;
 }
 
 /** More would cover the page. */
 const MOST = 3;
-const SECONDS: Record<Kind, number> = { success: 4, warning: 8, error: 10 };
+const SECONDS = { success: 4, warning: 8, error: 10, undo: 8 };
 const NONE: readonly Notice[] = [];
 let notices = NONE;
 let number = 0;
@@ -26,11 +29,21 @@ function set(next: readonly Notice[]) {
   listeners.forEach((listener) => listener());
 }
 
+/** Takes those out that are not kept. */
+function keep(kept: (notice: Notice) => boolean) {
+  const gone = notices.filter((one) => !kept(one));
+  set(notices.filter(kept));
+  gone.forEach((one) => one.onGone?.());
+}
+
 const show =
   (kind: Kind) =>
-  (title: string, { description }: { description?: string } = {}) => {
-    const others = notices.filter((one) => one.title !== title || one.description !== description);
-    set([...others, { id: (number += 1), kind, title, description }].slice(-MOST));
+  (title: string, rest: Omit<Notice, "id" | "kind" | "title"> = {}) => {
+    const alike = (one: Notice) => one.title === title && one.description === rest.description;
+    keep((one) => !alike(one) || one.action !== undefined);
+    set([...notices, { id: (number += 1), kind, title, ...rest }]);
+    const shown = notices.slice(-MOST);
+    keep((one) => shown.includes(one));
   };
 
 /** Short notices. They are part of the first load: without a network nothing could be loaded to say so. */
@@ -68,27 +81,42 @@ const COLOURS: Record<Kind, string> = {
 };
 
 /** Goes by itself, but not while it is looked at. */
-function Toast({ notice: { id, kind, title, description } }: { notice: Notice }) {
+function Toast({ notice: { id, kind, title, description, action } }: { notice: Notice }) {
   const t = useT("common");
   const [held, setHeld] = useState(false);
-  const close = () => set(notices.filter((one) => one.id !== id));
+  const seconds = action ? SECONDS.undo : SECONDS[kind];
+  const close = () => keep((one) => one.id !== id);
   useEffect(() => {
     if (held) return;
-    const timer = setTimeout(() => set(notices.filter((one) => one.id !== id)), SECONDS[kind] * 1000);
+    const timer = setTimeout(() => keep((one) => one.id !== id), seconds * 1000);
     return () => clearTimeout(timer);
-  }, [held, id, kind]);
+  }, [held, id, seconds]);
   const Icon = ICONS[kind];
   return (
     <div
       className="pointer-events-auto flex w-full max-w-sm animate-rise items-start gap-2.5 rounded-xl bg-popover p-3 text-sm text-popover-foreground shadow-float motion-reduce:animate-none"
       onPointerEnter={() => setHeld(true)}
       onPointerLeave={() => setHeld(false)}
+      onFocus={() => setHeld(true)}
+      onBlur={() => setHeld(false)}
     >
       <Icon aria-hidden className={`mt-0.5 size-4 shrink-0 ${COLOURS[kind]}`} />
       <div className="min-w-0 flex-1 [overflow-wrap:anywhere]">
         <p className="font-medium">{title}</p>
         {description && <p className="text-muted-foreground">{description}</p>}
       </div>
+      {action && (
+        <Button
+          variant="outline"
+          size="xs"
+          onClick={() => {
+            set(notices.filter((one) => one.id !== id));
+            action.run();
+          }}
+        >
+          {action.label}
+        </Button>
+      )}
       <Button
         variant="ghost"
         size="icon-xs"

@@ -106,6 +106,20 @@ async def test_the_sdk_imports_copies_and_prunes(sdk: LangGraphClient) -> None:
     assert pruned == {"pruned_count": 1}
 
 
+async def test_an_archived_thread_is_found_by_its_mark_and_by_clients_that_know_of_none(sdk: LangGraphClient) -> None:
+    thread_id = (await sdk.threads.create())["thread_id"]
+    await sdk.threads.create()
+
+    await sdk.threads.update(thread_id, metadata={"archived": True})
+    archived = await sdk.threads.search(metadata={"archived": True})
+    everywhere = await sdk.threads.search()
+    await sdk.threads.update(thread_id, metadata={"archived": False})
+
+    assert [thread["thread_id"] for thread in archived] == [thread_id]
+    assert len(everywhere) == 2
+    assert await sdk.threads.search(metadata={"archived": True}) == []
+
+
 async def test_search_tells_how_many_there_are(client: httpx.AsyncClient) -> None:
     for number in range(5):
         await client.post("/threads", json={"thread_id": f"t{number}"})

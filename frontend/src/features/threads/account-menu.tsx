@@ -1,5 +1,5 @@
 "use client";
-import { ChevronsUpDown, Languages, LogOut, Settings, SunMoon } from "lucide-react";
+import { Archive, ChevronsUpDown, Languages, LogOut, Settings, SunMoon } from "lucide-react";
 import { useTheme } from "next-themes";
 import { useRouter } from "next/navigation";
 import { toast } from "@/ui/toast";
@@ -26,7 +26,7 @@ import {
 const THEMES = ["system", "light", "dark"] as const;
 
 /** Who is signed in, and what concerns the whole product. `small`: only the letter. */
-export function AccountMenu({ small = false }: { small?: boolean }) {
+export function AccountMenu({ small = false, onArchived }: { small?: boolean; onArchived?: () => void }) {
   const t = useT("threads");
   const common = useT("common");
   const router = useRouter();
@@ -71,6 +71,12 @@ export function AccountMenu({ small = false }: { small?: boolean }) {
           {common("settings")}
           <DropdownMenuShortcut>{shortcutLabel(SHORTCUTS.settings)}</DropdownMenuShortcut>
         </DropdownMenuItem>
+        {onArchived && (
+          <DropdownMenuItem onSelect={onArchived}>
+            <Archive aria-hidden />
+            {t("archivedChats")}
+          </DropdownMenuItem>
+        )}
         <DropdownMenuSub>
           <DropdownMenuSubTrigger>
             <SunMoon aria-hidden />

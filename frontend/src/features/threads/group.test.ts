@@ -7,6 +7,7 @@ const at = (id: string, date: Date): ThreadItem => ({
   title: id,
   status: "idle",
   pinned: false,
+  archived: false,
   updatedAt: date.toISOString(),
 });
 

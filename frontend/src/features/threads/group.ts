@@ -8,6 +8,7 @@ export interface ThreadItem {
   title: string | null;
   status: "idle" | "busy" | "interrupted" | "error";
   pinned: boolean;
+  archived: boolean;
   updatedAt: string;
 }
 
@@ -18,9 +19,12 @@ export function toItem(thread: FoundThread): ThreadItem {
     title: typeof title === "string" && title.trim() ? title : null,
     status: thread.status ?? "idle",
     pinned: thread.metadata?.pinned === true,
+    archived: isArchived(thread),
     updatedAt: thread.updated_at ?? "",
   };
 }
+
+export const isArchived = (thread: FoundThread) => thread.metadata?.archived === true;
 
 /** Files were sent to it, but nothing was said yet: it is a draft, and shown nowhere. */
 export function isDraft(thread: FoundThread): boolean {

@@ -31,6 +31,7 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
   const common = useT("common");
   const current = useThreadId();
   const [text, setText] = useState("");
+  const [archived, setArchived] = useState(false);
   const query = useDebounced(text.trim(), DELAY);
   const scroller = useRef<HTMLDivElement>(null);
   const newChat = (event: MouseEvent) => {
@@ -73,11 +74,20 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
         <SearchField text={text} onChange={setText} onDown={() => firstRow(scroller.current)?.focus()} />
       </div>
       <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto px-2 pt-1 pb-4">
-        {query ? <SearchResults text={query} onOpen={onOpen} /> : <ThreadList onOpen={onOpen} />}
+        {query ? (
+          <SearchResults text={query} onOpen={onOpen} />
+        ) : (
+          <ThreadList
+            key={String(archived)}
+            archived={archived}
+            onBack={() => setArchived(false)}
+            onOpen={onOpen}
+          />
+        )}
       </div>
       <div className="border-t border-sidebar-border p-2 pb-[max(0.5rem,env(safe-area-inset-bottom))]">
         <Offline />
-        <AccountMenu />
+        <AccountMenu onArchived={() => setArchived(true)} />
       </div>
     </>
   );

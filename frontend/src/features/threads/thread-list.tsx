@@ -1,30 +1,45 @@
 "use client";
-import { MessagesSquare } from "lucide-react";
+import { Archive, ArchiveRestore, ArrowLeft, MessagesSquare, Trash2, X } from "lucide-react";
 import { useEffect, useEffectEvent, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useT } from "@/i18n";
 import { useThreadId } from "@/lib/route";
-import { ConfirmDialog } from "@/ui/confirm-dialog";
+import { Button } from "@/ui/button";
 import { EmptyState } from "@/ui/empty-state";
 import { ErrorState } from "@/ui/error-state";
+import { IconButton } from "@/ui/icon-button";
 import { Skeleton } from "@/ui/skeleton";
 import { Spinner } from "@/ui/spinner";
 import { byPeriod, type ThreadItem } from "./group";
 import { ThreadRow } from "./thread-row";
-import { useThreadActions } from "./use-thread-actions";
+import { useThreadActions, type ThreadActions } from "./use-thread-actions";
 import { useThreads } from "./use-threads";
 
-export function ThreadList({ onOpen }: { onOpen: () => void }) {
+interface ThreadListProps {
+  archived: boolean;
+  /** Back to those that are not archived. */
+  onBack: () => void;
+  onOpen: () => void;
+}
+
+export function ThreadList({ archived, onBack, onOpen }: ThreadListProps) {
   const t = useT("threads");
-  const common = useT("common");
-  const { pinned, others, list } = useThreads();
+  const { pinned, others, list } = useThreads(archived);
   const actions = useThreadActions();
   const current = useThreadId();
-  const [doomed, setDoomed] = useState<ThreadItem | null>(null);
+  const [marked, setMarked] = useState<readonly string[]>([]);
+  const all = [...pinned, ...others].map(({ id }) => id);
+  const chosen = marked.filter((id) => all.includes(id));
+  const box = useRef<HTMLDivElement>(null);
+  /** What had the focus is about to go. */
+  const remove = (ids: readonly string[]) => {
+    actions.remove(ids);
+    requestAnimationFrame(() => box.current?.querySelector<HTMLElement>("[data-thread-row]")?.focus());
+  };
+  const toggle = (id: string) =>
+    setMarked(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
 
   if (list.isPending) return <Waiting />;
   if (list.isError && !list.data) return <ErrorState error={list.error} retry={() => void list.refetch()} />;
-  if (!pinned.length && !others.length && !list.hasNextPage)
-    return <EmptyState icon={<MessagesSquare />} title={t("empty")} text={t("emptyText")} />;
 
   const row = (thread: ThreadItem) => (
     <ThreadRow
@@ -32,12 +47,39 @@ export function ThreadList({ onOpen }: { onOpen: () => void }) {
       thread={thread}
       active={thread.id === current}
       actions={actions}
-      onDelete={setDoomed}
+      chosen={chosen.length ? chosen.includes(thread.id) : null}
+      onChoose={toggle}
+      onDelete={(id) => remove(chosen.length ? chosen : [id])}
       onOpen={onOpen}
     />
   );
   return (
-    <div onKeyDown={moveFocus}>
+    <div
+      ref={box}
+      onKeyDown={(event) => {
+        moveFocus(event);
+        if (event.key !== "Escape" || !chosen.length) return;
+        event.preventDefault();
+        event.stopPropagation();
+        setMarked([]);
+      }}
+    >
+      {chosen.length > 0 && (
+        <Chosen {...{ chosen, archived, actions, remove }} onDone={() => setMarked([])} />
+      )}
+      {archived && !chosen.length && (
+        <Button variant="ghost" size="sm" className="mb-2 w-full justify-start px-2.5" onClick={onBack}>
+          <ArrowLeft aria-hidden />
+          {t("archivedChats")}
+        </Button>
+      )}
+      {!all.length && !list.hasNextPage && (
+        <EmptyState
+          icon={archived ? <Archive /> : <MessagesSquare />}
+          title={t(archived ? "archiveEmpty" : "empty")}
+          text={t(archived ? "archiveEmptyText" : "emptyText")}
+        />
+      )}
       {pinned.length > 0 && <Group title={t("pinned")}>{pinned.map(row)}</Group>}
       {byPeriod(others).map(([period, threads]) => (
         <Group key={period} title={t(`periods.${period}`)}>
@@ -47,15 +89,46 @@ export function ThreadList({ onOpen }: { onOpen: () => void }) {
       {list.hasNextPage && (
         <More loading={list.isFetchingNextPage} onSeen={() => void list.fetchNextPage()} />
       )}
-      <ConfirmDialog
-        open={doomed !== null}
-        onOpenChange={(open) => !open && setDoomed(null)}
-        title={t("deleteTitle", { title: doomed?.title ?? common("untitled") })}
-        text={t("deleteText")}
-        confirm={common("delete")}
-        destructive
-        onConfirm={() => doomed && actions.remove(doomed.id)}
-      />
+    </div>
+  );
+}
+
+interface ChosenProps {
+  chosen: readonly string[];
+  archived: boolean;
+  actions: ThreadActions;
+  remove: ThreadActions["remove"];
+  onDone: () => void;
+}
+
+/** What can be done with several at a time. */
+function Chosen({ chosen, archived, actions, remove, onDone }: ChosenProps) {
+  const t = useT("threads");
+  const common = useT("common");
+  return (
+    <div
+      role="toolbar"
+      aria-label={t("chosen", { count: chosen.length })}
+      className="sticky top-0 z-10 mb-2 flex items-center gap-1 rounded-lg border bg-card py-1 pr-1 pl-2.5 text-[13px]"
+    >
+      <span role="status" className="min-w-0 flex-1 truncate">
+        {t("chosen", { count: chosen.length })}
+      </span>
+      <IconButton
+        label={t(archived ? "unarchive" : "archive")}
+        onClick={() => {
+          onDone();
+          void actions.archive(chosen, !archived).catch(() => {});
+        }}
+      >
+        {archived ? <ArchiveRestore aria-hidden /> : <Archive aria-hidden />}
+      </IconButton>
+      <IconButton label={common("delete")} onClick={() => remove(chosen)}>
+        <Trash2 aria-hidden />
+      </IconButton>
+      <IconButton label={common("cancel")} onClick={onDone}>
+        <X aria-hidden />
+      </IconButton>
     </div>
   );
 }

@@ -1,5 +1,15 @@
 "use client";
-import { Download, Link, Pencil, Pin, PinOff, Trash2 } from "lucide-react";
+import {
+  Archive,
+  ArchiveRestore,
+  Download,
+  Link,
+  Pencil,
+  Pin,
+  PinOff,
+  SquareCheck,
+  Trash2,
+} from "lucide-react";
 import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { threadPath } from "@/lib/route";
@@ -19,10 +29,12 @@ interface ThreadMenuProps {
   thread: ThreadItem;
   onRename: () => void;
   onPin: () => void;
+  onArchive: () => void;
+  onChoose: () => void;
   onDelete: () => void;
 }
 
-export function ThreadMenu({ thread, onRename, onPin, onDelete }: ThreadMenuProps) {
+export function ThreadMenu({ thread, onRename, onPin, onArchive, onChoose, onDelete }: ThreadMenuProps) {
   const t = useT("threads");
   const common = useT("common");
   const copyLink = async () => {
@@ -61,7 +73,15 @@ export function ThreadMenu({ thread, onRename, onPin, onDelete }: ThreadMenuProp
           </DropdownMenuItem>
         </DropdownMenuSubContent>
       </DropdownMenuSub>
+      <DropdownMenuItem onSelect={onChoose}>
+        <SquareCheck aria-hidden />
+        {t("choose")}
+      </DropdownMenuItem>
       <DropdownMenuSeparator />
+      <DropdownMenuItem onSelect={onArchive}>
+        {thread.archived ? <ArchiveRestore aria-hidden /> : <Archive aria-hidden />}
+        {t(thread.archived ? "unarchive" : "archive")}
+      </DropdownMenuItem>
       <DropdownMenuItem destructive onSelect={onDelete}>
         <Trash2 aria-hidden />
         {common("delete")}

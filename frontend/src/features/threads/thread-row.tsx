@@ -1,5 +1,5 @@
 "use client";
-import { MoreHorizontal, Pin } from "lucide-react";
+import { MoreHorizontal, Pin, Square, SquareCheck } from "lucide-react";
 import { useEffect, useRef, useState, type KeyboardEvent, type MouseEvent } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
@@ -16,11 +16,15 @@ interface ThreadRowProps {
   thread: ThreadItem;
   active: boolean;
   actions: ThreadActions;
-  onDelete: (thread: ThreadItem) => void;
+  /** Of several that are chosen; null: none is being chosen. */
+  chosen: boolean | null;
+  onChoose: (id: string) => void;
+  onDelete: (id: string) => void;
   onOpen: () => void;
 }
 
-export function ThreadRow({ thread, active, actions, onDelete, onOpen }: ThreadRowProps) {
+export function ThreadRow(props: ThreadRowProps) {
+  const { thread, active, actions, chosen, onChoose, onDelete, onOpen } = props;
   const t = useT("threads");
   const common = useT("common");
   const [menu, setMenu] = useState(false);
@@ -49,10 +53,33 @@ export function ThreadRow({ thread, active, actions, onDelete, onOpen }: ThreadR
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "F2") setRenaming(true);
-    else if (event.key === "Delete") onDelete(thread);
+    else if (event.key === "Delete") onDelete(thread.id);
+    else if (event.key === " ") onChoose(thread.id);
     else return;
     event.preventDefault();
   };
+  if (chosen !== null)
+    return (
+      <li>
+        <button
+          type="button"
+          role="checkbox"
+          aria-checked={chosen}
+          data-thread-row
+          autoFocus={chosen}
+          onClick={() => onChoose(thread.id)}
+          onKeyDown={(event) => event.key === "Delete" && chosen && onDelete(thread.id)}
+          className={cn(
+            "flex h-9 w-full items-center gap-2.5 rounded-lg px-2.5 text-left text-[13px] -outline-offset-2 transition-colors duration-100 hover:bg-sidebar-accent/70 pointer-coarse:h-11 pointer-coarse:text-sm",
+            chosen && "bg-sidebar-accent",
+          )}
+        >
+          <Tick done={chosen} />
+          <span className="min-w-0 flex-1 truncate">{title}</span>
+          <StateMark thread={thread} />
+        </button>
+      </li>
+    );
   return (
     <li className="group/row relative">
       <a
@@ -102,12 +129,21 @@ export function ThreadRow({ thread, active, actions, onDelete, onOpen }: ThreadR
           thread={thread}
           onRename={() => setRenaming(true)}
           onPin={() => void actions.pin(thread.id, !thread.pinned).catch(() => {})}
-          onDelete={() => onDelete(thread)}
+          onArchive={() => void actions.archive([thread.id], !thread.archived).catch(() => {})}
+          onChoose={() => onChoose(thread.id)}
+          onDelete={() => onDelete(thread.id)}
         />
       </DropdownMenu>
     </li>
   );
 }
+
+const Tick = ({ done }: { done: boolean }) =>
+  done ? (
+    <SquareCheck aria-hidden className="size-4 shrink-0 text-primary" />
+  ) : (
+    <Square aria-hidden className="size-4 shrink-0 text-muted-foreground" />
+  );
 
 /** Enter and leaving the field keep what was typed, Escape does not. */
 function TitleField({ title, onDone }: { title: string; onDone: (title: string | null) => void }) {

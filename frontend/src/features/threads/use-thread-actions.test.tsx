@@ -1,9 +1,11 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { act, renderHook } from "@testing-library/react";
+import { act, renderHook, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { FoundThread } from "@/lib/api";
 import { LocaleProvider } from "@/i18n";
+import { Toaster } from "@/ui/toast";
+import { useHidden } from "./deletions";
 import { useThreadActions } from "./use-thread-actions";
 import { listKey, pinnedKey } from "./use-threads";
 
@@ -20,7 +22,6 @@ const thread = (id: string, metadata = {}): FoundThread => ({
 
 let client: QueryClient;
 let answer: (response: Response) => void;
-const ok = () => answer(new Response("{}"));
 const no = () =>
   answer(new Response(JSON.stringify({ detail: "The database is away.", code: "x" }), { status: 503 }));
 
@@ -69,15 +70,47 @@ test("a pinned chat moves up at once, and back down if that failed", async () =>
   expect(pinned()).toEqual([]);
 });
 
-test("a deleted chat is gone at once, with what this device remembered of it", async () => {
+test("a deleted chat is out of sight at once, and deleted when there is no more undoing it", async () => {
   localStorage.setItem("deerflow.draft.one", '{"text":"x"}');
   window.history.replaceState(null, "", "/chats/one");
-  const work = actions().remove("one");
-  await act(async () => {});
-  expect(titles()).toEqual(["two"]);
+  const asked = vi.fn(() => Promise.resolve(new Response("{}")));
+  vi.stubGlobal("fetch", asked);
+  const wrapper = ({ children }: { children: ReactNode }) => (
+    <QueryClientProvider client={client}>
+      <LocaleProvider>
+        {children}
+        <Toaster />
+      </LocaleProvider>
+    </QueryClientProvider>
+  );
+  const { result } = renderHook(() => ({ actions: useThreadActions(), hidden: useHidden() }), { wrapper });
+  act(() => result.current.actions.remove(["one", "two"]));
+  expect([...result.current.hidden]).toEqual(["one", "two"]);
   expect(window.location.pathname).toBe("/chats");
-  ok();
-  await act(() => work);
-  expect(titles()).toEqual(["two"]);
+  act(() => screen.getByRole("button", { name: "Undo" }).click());
+  expect([...result.current.hidden]).toEqual([]);
+  expect(window.location.pathname).toBe("/chats/one");
+  expect(asked).not.toHaveBeenCalled();
+
+  act(() => result.current.actions.remove(["one", "two"]));
+  await act(async () => screen.getAllByRole("button", { name: "Close" }).at(-1)!.click());
+  const [url, sent] = asked.mock.calls[0] as unknown as [string, RequestInit];
+  expect([url, sent.body]).toEqual(["/api/threads/prune", '{"thread_ids":["one","two"]}']);
   expect(localStorage.getItem("deerflow.draft.one")).toBeNull();
+});
+
+test("an archived chat is marked at once, and not if the server says no", async () => {
+  const work = actions()
+    .archive(["two"], true)
+    .catch(() => {});
+  await act(async () => {});
+  const marks = () =>
+    client
+      .getQueryData<{ pages: FoundThread[][] }>(listKey)!
+      .pages.flat()
+      .map((one) => one.metadata?.archived);
+  expect(marks()).toEqual([undefined, true]);
+  no();
+  await act(() => work);
+  expect(marks()).toEqual([undefined, undefined]);
 });

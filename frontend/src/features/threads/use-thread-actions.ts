@@ -5,10 +5,11 @@ import { forgetDraft } from "@/lib/drafts";
 import { forgetChoice } from "@/lib/run-settings";
 import { useT } from "@/i18n";
 import { threadApi, type FoundThread } from "@/lib/api";
-import { ApiError, http } from "@/lib/http";
+import { http } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { openThread, useThreadId } from "@/lib/route";
-import { listKey, pinnedKey } from "./use-threads";
+import { deleteHidden, hide, unhide } from "./deletions";
+import { archivedKey, listKey, pinnedKey } from "./use-threads";
 
 type Pages = InfiniteData<FoundThread[], number>;
 
@@ -19,12 +20,12 @@ export function useThreadActions() {
   const current = useThreadId();
 
   const attempt = async (
-    failure: "renameFailed" | "pinFailed" | "deleteFailed",
+    failure: "renameFailed" | "pinFailed" | "archiveFailed",
     show: () => void,
     work: () => Promise<unknown>,
   ) => {
     await client.cancelQueries({ queryKey: keys.threads });
-    const before = [listKey, pinnedKey].map((key) => [key, client.getQueryData(key)] as const);
+    const before = [listKey, pinnedKey, archivedKey].map((key) => [key, client.getQueryData(key)] as const);
     show();
     try {
       await work();
@@ -35,6 +36,18 @@ export function useThreadActions() {
     } finally {
       void client.invalidateQueries({ queryKey: keys.threads });
     }
+  };
+
+  const archive = async (ids: readonly string[], archived: boolean, isUndo = false) => {
+    await attempt(
+      "archiveFailed",
+      () => ids.forEach((id) => changeAll(client, id, (one) => withNote(one, { archived }))),
+      () => Promise.all(ids.map((id) => http.patch(threadApi(id), { metadata: { archived } }))),
+    );
+    if (isUndo) return;
+    toast.success(t(archived ? "archived" : "unarchived", { count: ids.length }), {
+      action: { label: t("undo"), run: () => void archive(ids, !archived, true).catch(() => {}) },
+    });
   };
 
   return {
@@ -53,41 +66,58 @@ export function useThreadActions() {
         () => showPinned(client, id, pinned),
         () => http.patch(threadApi(id), { metadata: { pinned } }),
       ),
-    remove: (id: string) =>
-      attempt(
-        "deleteFailed",
-        () => {
-          changeAll(client, id, () => null);
-          // Away from it first: what it shows would be asked for again, and not be there.
-          if (current === id) openThread(null);
+    archive,
+    /** Out of sight at once; gone when there is no more undoing it. */
+    remove(ids: readonly string[]) {
+      const open = current !== null && ids.includes(current) ? current : null;
+      hide(ids);
+      // Away from it: what it shows would be asked for again, and not be there.
+      if (open) openThread(null);
+      const commit = async () => {
+        try {
+          await deleteHidden(ids);
+          for (const id of ids) {
+            forgetDraft(id);
+            forgetChoice(id);
+            client.removeQueries({ queryKey: keys.thread(id) });
+          }
+        } catch (error) {
+          toast.error(t("deleteFailed", { count: ids.length }), { description: (error as Error).message });
+        }
+        await client.invalidateQueries({ queryKey: keys.threads });
+        unhide(ids);
+      };
+      toast.success(t("deleted", { count: ids.length }), {
+        action: {
+          label: t("undo"),
+          run: () => {
+            unhide(ids);
+            if (open) openThread(open);
+          },
         },
-        async () => {
-          await http.delete(threadApi(id)).catch(unlessGone);
-          forgetDraft(id);
-          forgetChoice(id);
-          client.removeQueries({ queryKey: keys.thread(id) });
-        },
-      ),
+        onGone: () => void commit(),
+      });
+    },
   };
 }
 
 export type ThreadActions = ReturnType<typeof useThreadActions>;
 
-/** Somebody else, or another tab, was faster. */
-function unlessGone(error: unknown) {
-  if (!(error instanceof ApiError) || error.status !== 404) throw error;
-}
+const withNote = (thread: FoundThread, note: object) => ({
+  ...thread,
+  metadata: { ...thread.metadata, ...note },
+});
 
-/** In all lists; null takes it out. */
-function changeAll(client: QueryClient, id: string, change: (thread: FoundThread) => FoundThread | null) {
-  const inOne = (threads: FoundThread[]) =>
-    threads.flatMap((one) => (one.thread_id === id ? (change(one) ?? []) : [one]));
+/** In all lists. */
+function changeAll(client: QueryClient, id: string, change: (thread: FoundThread) => FoundThread) {
+  const inOne = (threads: FoundThread[]) => threads.map((one) => (one.thread_id === id ? change(one) : one));
   client.setQueryData<FoundThread[]>(pinnedKey, (threads) => threads && inOne(threads));
-  client.setQueryData<Pages>(listKey, (data) => data && { ...data, pages: data.pages.map(inOne) });
+  for (const key of [listKey, archivedKey])
+    client.setQueryData<Pages>(key, (data) => data && { ...data, pages: data.pages.map(inOne) });
 }
 
 function showPinned(client: QueryClient, id: string, pinned: boolean) {
-  changeAll(client, id, (one) => ({ ...one, metadata: { ...one.metadata, pinned } }));
+  changeAll(client, id, (one) => withNote(one, { pinned }));
   const known = client
     .getQueryData<Pages>(listKey)
     ?.pages.flat()

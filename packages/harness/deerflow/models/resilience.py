@@ -7,8 +7,10 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, closing
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import Field
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 else:
     # Only the fields below: a mixin that brought the model's along would undo what its sibling made of them.
     from pydantic import BaseModel as _Model
+
+T = TypeVar("T")
 
 MAX_RETRY_AFTER_SECONDS = 60.0
 """A provider that wants minutes is out of quota: the caller may take another model instead."""
@@ -56,13 +60,19 @@ class RetriedStreams(_Model):
     @abstractmethod
     def _answer(self, kwargs: Mapping[str, Any]) -> Answer: ...
 
-    def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
         opened = super()._stream
 
         def attempt() -> Generator[ChatGenerationChunk]:
             answer = self._answer(kwargs)
             with answer.checked():
-                for chunk in opened(messages, *args, **kwargs):
+                for chunk in opened(messages, stop, **kwargs):
                     yield from answer.read(chunk)
 
         def begin() -> tuple[list[ChatGenerationChunk], Generator[ChatGenerationChunk]]:
@@ -75,18 +85,24 @@ class RetriedStreams(_Model):
 
         held, stream = Retrying(**self._retry_policy())(begin)
         with closing(stream):
-            yield from held
-            yield from stream
+            for chunk in chain(held, stream):
+                if run_manager:
+                    run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                yield chunk
 
     async def _astream(
-        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         opened = super()._astream
 
         async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
             answer = self._answer(kwargs)
             with answer.checked():
-                async for chunk in opened(messages, *args, **kwargs):
+                async for chunk in opened(messages, stop, **kwargs):
                     for sent in answer.read(chunk):
                         yield sent
 
@@ -99,10 +115,10 @@ class RetriedStreams(_Model):
             return held, stream
 
         held, stream = await AsyncRetrying(**self._retry_policy())(begin)
-        async with aclosing(stream):
-            for chunk in held:
-                yield chunk
-            async for chunk in stream:
+        async with aclosing(_after(held, stream)) as chunks:
+            async for chunk in chunks:
+                if run_manager:
+                    await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
     def _retry_policy(self) -> dict[str, Any]:
@@ -120,6 +136,14 @@ class RetriedStreams(_Model):
             "retry": retry_if_exception(_is_worth_it),
             "reraise": True,
         }
+
+
+async def _after(held: list[T], stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    async with aclosing(stream):
+        for item in held:
+            yield item
+        async for item in stream:
+            yield item
 
 
 def _is_worth_it(error: BaseException) -> bool:

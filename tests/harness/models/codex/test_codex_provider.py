@@ -281,6 +281,23 @@ async def test_passing_failures_are_retried_before_the_stream_begins(
     assert len(endpoint.requests) == 3
 
 
+async def test_who_listens_hears_what_the_caller_gets_and_each_piece_once(
+    endpoint: ScriptedResponses, model: CodexChatModel
+) -> None:
+    class Heard:
+        def __init__(self) -> None:
+            self.texts: list[Any] = []
+
+        async def on_llm_new_token(self, token: str, chunk: Any) -> None:
+            self.texts.append(chunk.message.content)
+
+    endpoint.script(HttpError(500), Response("Hello, wide world!", thoughts="Hm."))
+    heard: Any = Heard()
+    got = [chunk.message.content async for chunk in model._astream([HumanMessage("hi")], None, heard)]
+    assert heard.texts == got
+    assert "".join(got) == "Hello, wide world!"
+
+
 @pytest.mark.parametrize(
     ("status", "kind"), [(429, ModelRateLimitError), (500, ModelAPIError), (529, ModelAPIError), (503, ModelAPIError)]
 )

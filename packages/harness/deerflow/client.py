@@ -82,6 +82,13 @@ def _blocking(
     return call
 
 
+async def _executed(runtime: Runtime, run: Run) -> None:
+    """Execute the run to its end, unless that began with its creation: then wait for it first."""
+    if (begun := runtime.begun.get(run.run_id)) is not None:
+        await begun
+    await runtime.executor.execute(run.run_id, wait=WAIT)
+
+
 class DeerFlowClient:
     """Threads, runs, files and settings of DeerFlow from Python. Threads survive the process.
 
@@ -272,7 +279,7 @@ class DeerFlowClient:
         """Execute the run, from where it stands, and yield its events. Closing the generator stops the run."""
         runtime = self._runtime()
         turn = TurnEvents(lambda: runtime.event_log.latest_values(run.thread_id))
-        execution = asyncio.create_task(runtime.executor.execute(run.run_id, wait=WAIT))
+        execution = asyncio.create_task(_executed(runtime, run))
         # The events of an earlier attempt have been seen already.
         after = (run.epoch + 1) * EVENTS_PER_CLAIM if run.attempt else 0
         try:

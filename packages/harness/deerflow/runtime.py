@@ -100,9 +100,9 @@ class Runtime:
         self.checkpointer: Any = self.workshop.harness.checkpointer
         connections = Connections(self.database, config, paths)
         self._notifier, self._lock = connections.notifier, connections.lock
-        self._queue: RunQueue = (
-            _NoQueue(lambda run_id: self.executor.interrupt(run_id)) if embedded else connections.queue
-        )
+        self.begun: dict[str, asyncio.Task[None]] = {}
+        """Of an embedded runtime: executions of runs that began with their creation."""
+        self._queue: RunQueue = _NoQueue(self) if embedded else connections.queue
         self.event_log = EventLog(self.database, self._notifier)
         self.hub = Hub(self._notifier)
         self.threads = ThreadService(
@@ -266,17 +266,20 @@ class Runtime:
 class _NoQueue:
     """The :class:`RunQueue` of an embedded runtime, which executes its own runs and none of other processes."""
 
-    def __init__(self, interrupt: Interrupt) -> None:
-        self._interrupt = interrupt
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
         """Whoever asked for the run executes it."""
 
     def begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> bool:
-        return False
+        begun = self._runtime.begun
+        begun[run_id] = asyncio.ensure_future(work())  # pyright: ignore[reportArgumentType]
+        begun[run_id].add_done_callback(lambda _: begun.pop(run_id))
+        return True
 
     async def cancel(self, run_id: str) -> None:
-        self._interrupt(run_id)
+        self._runtime.executor.interrupt(run_id)
 
     async def start(self, execute: Execute, interrupt: Interrupt, *, concurrency: int) -> None:
         raise RuntimeError("An embedded runtime takes no runs of others.")

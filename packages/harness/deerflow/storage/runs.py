@@ -406,7 +406,9 @@ def deliver(connection: Connection, message_ids: Sequence[str]) -> None:
 
 
 def delete_run(connection: Connection, run_id: str) -> None:
-    for table in (run_events, tool_executions, steering, turns, runs):
+    of_thread = "thread_id = (SELECT thread_id FROM runs WHERE run_id = ?)"
+    sql.execute(connection, f"DELETE FROM turns WHERE {of_thread} AND run_id = ?", run_id, run_id)
+    for table in (run_events, tool_executions, steering, runs):
         sql.execute(connection, f"DELETE FROM {table.name} WHERE run_id = ?", run_id)
 
 

@@ -154,7 +154,12 @@ runs = Table(
     Column("llm_calls", Integer, nullable=False, default=0),
     Column("usage", Json),
     Index("runs_of_thread", "thread_id", "position"),
-    Index("runs_unfinished", "status", "due_at"),
+    Index(
+        "runs_unfinished",
+        "created_at",
+        sqlite_where=text("status IN ('pending', 'running')"),
+        postgresql_where=text("status IN ('pending', 'running')"),
+    ),
     Index(
         "one_running",
         "thread_id",
@@ -171,7 +176,7 @@ turns = Table(
     metadata,
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
     Column("message_id", Id, primary_key=True),
-    Column("run_id", Id, nullable=False, index=True),
+    Column("run_id", Id, nullable=False),
     Column("checkpoint_before", Id),
     Column("created_at", UtcDateTime, nullable=False),
 )

@@ -141,14 +141,14 @@ async def test_after_forgetting_older_checkpoints_the_state_is_the_same_and_the_
     assert len(result["messages"]) == 122
 
 
-async def test_a_superstep_is_one_commit(path: Path):
+async def test_a_superstep_is_one_commit_and_shares_the_first_with_the_input(path: Path):
     database = SqliteThread(path, CHECKPOINTS)
     saver = SqliteCheckpointer(database)
     await _graph(saver).ainvoke(_say(0), CONFIG)
     statements: list[str] = []
     await asyncio.wrap_future(database.submit(lambda db: db.set_trace_callback(statements.append), alone=True))
     await _graph(saver).ainvoke(_say(1), CONFIG, durability="sync")
-    assert statements.count("BEGIN IMMEDIATE") == statements.count("COMMIT") - statements.count("BEGIN") == 3
+    assert statements.count("BEGIN IMMEDIATE") == statements.count("COMMIT") - statements.count("BEGIN") == 2
     await saver.aclose()
 
 
@@ -238,6 +238,30 @@ async def test_no_checkpoint_is_stored_without_the_writes_that_led_to_it(path: P
         await saver.aput(head.config, after, {}, {})
     assert (await saver.aget_tuple(CONFIG)) == head
     await saver.aclose()
+
+
+@pytest.mark.parametrize("then", ["read", "wait", "close", "go on"])
+async def test_what_a_run_begins_with_is_kept_whatever_comes_next(path: Path, then: str):
+    saver = SqliteCheckpointer(path)
+    await _graph(saver).ainvoke(_say(0), CONFIG)
+    head = await saver.aget_tuple(CONFIG)
+    assert head is not None
+    begun = {**head.checkpoint, "id": "ffffffff-7fb6-6cf5-bfff-0495eb0d6a2d"}
+    where = await saver.aput(head.config, begun, {"source": "input"}, {})
+    await saver.aput_writes(where, [("total", 5)], "task")
+    if then == "read":
+        found = await saver.aget_tuple(CONFIG)
+        assert found is not None and (found.config, found.parent_config) == (where, head.config)
+    if then == "wait":
+        while saver._begun:
+            await asyncio.sleep(0.01)
+    if then == "go on":
+        await saver.aput(where, {**begun, "id": "ffffffff-7fb6-6cf5-bfff-0495eb0d6a2e"}, {"source": "loop"}, {})
+    await saver.aclose()
+    again = SqliteCheckpointer(path)
+    kept = await again.aget_tuple(where)
+    assert kept is not None and kept.parent_config == head.config and kept.pending_writes == [("task", "total", 5)]
+    await again.aclose()
 
 
 async def test_a_step_put_again_keeps_what_led_to_it(saver: SqliteCheckpointer):

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 _HELD_SECONDS = 0.02
 """How long what a task wrote may wait for the checkpoint that it leads to, for the sake of one commit. It comes at once,
-unless the task has siblings that still run."""
+unless the task has siblings that still run. So waits what a run begins with: no node runs before the next checkpoint."""
 _MEMO_BYTES = 64 << 20
 
 _At = tuple[str, str, str]
@@ -60,9 +60,11 @@ class SqliteCheckpointer(Checkpointer):
         self._db = database if isinstance(database, SqliteThread) else SqliteThread(database, CHECKPOINTS)
         self._reader = reader or self._db
         self._memo = _Memo(_MEMO_BYTES)
+        self._begun: dict[_At, tuple[Step, Sequence[Write]]] = {}
+        """Checkpoints of input, by their own ids, which wait for the one that follows."""
         self._held: dict[_At, list[Write]] = {}
         self._alone: dict[_At, list[Future[None]]] = {}
-        """Held writes that were stored without a checkpoint, until that has succeeded."""
+        """What was held and then stored without the checkpoint that follows, until that has succeeded."""
 
     def close(self) -> None:
         """Finish what is queued and close the database. Blocks; idempotent."""
@@ -131,7 +133,7 @@ class SqliteCheckpointer(Checkpointer):
     def _settled(self, config: RunnableConfig | None) -> Sequence[Future[None]]:
         """Store what is held of the thread, or of all. What is on its way then."""
         thread_id = None if config is None else str(config["configurable"]["thread_id"])
-        for at in [at for at in [*self._held] if thread_id in (None, at[0])]:
+        for at in [at for at in {**self._begun, **self._held} if thread_id in (None, at[0])]:
             self._store_held(at)
         return [stored for at, several in [*self._alone.items()] if thread_id in (None, at[0]) for stored in [*several]]
 
@@ -176,9 +178,20 @@ class SqliteCheckpointer(Checkpointer):
         step, at = self._step(config, checkpoint, metadata)
         while alone := self._alone.get(at):
             await _kept(alone[0])  # without them the checkpoint would be that of another state
-        writes = self._held.pop(at, ())
-        await _kept(self._db.submit(lambda db: steps.insert_step(db, step, writes)))
-        return _config(step.thread_id, step.namespace, step.checkpoint_id)
+        begun, writes = self._begun.pop(at, None), self._held.pop(at, ())
+        made = _config(step.thread_id, step.namespace, step.checkpoint_id)
+        if metadata.get("source") == "input":
+            at = (step.thread_id, step.namespace, step.checkpoint_id)
+            self._begun[at] = (step, writes)
+            asyncio.get_running_loop().call_later(_HELD_SECONDS, self._store_held, at)
+            return made
+
+        def insert(db: Connection) -> None:
+            for each, led_to_it in (*([begun] if begun else ()), (step, writes)):
+                steps.insert_step(db, each, led_to_it)
+
+        await _kept(self._db.submit(insert))
+        return made
 
     def put(
         self,
@@ -211,10 +224,18 @@ class SqliteCheckpointer(Checkpointer):
 
     def _store_held(self, at: _At) -> None:
         """Store what waits for the checkpoint after this one, without that."""
-        if (rows := self._held.pop(at, None)) is not None:
-            stored = self._db.submit(lambda db: steps.insert_writes(db, *at, rows))
-            self._alone.setdefault(at, []).append(stored)
-            stored.add_done_callback(partial(self._forget, at))
+        begun, rows = self._begun.pop(at, None), self._held.pop(at, ())
+        if begun is None and not rows:
+            return
+
+        def store(db: Connection) -> None:
+            if begun is not None:
+                steps.insert_step(db, *begun)
+            steps.insert_writes(db, *at, rows)
+
+        stored = self._db.submit(store)
+        self._alone.setdefault(at, []).append(stored)
+        stored.add_done_callback(partial(self._forget, at))
 
     def _forget(self, at: _At, stored: Future[None]) -> None:
         if stored.exception() is None and (others := self._alone.get(at)):

@@ -38,6 +38,7 @@ from deerflow.runs.view import run_json
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, RunStore
+from deerflow.tasks.cron_rows import CRONS
 from deerflow.tasks.job_rows import Job
 from deerflow.tasks.queue import Execute, Interrupt, RunQueue
 from deerflow.tasks.scheduler import CRON, Scheduler
@@ -158,12 +159,13 @@ class Runtime:
                     self.database, self.workshop.harness.models, config_source.acurrent, self._title_changed
                 ),
                 WEBHOOK: WebhookJob(self._described, webhooks),
+                CRONS: lambda job: self._scheduler.look(job),
                 CRON: lambda job: self._scheduler.fire(job),
                 DELETE_THREAD: self._delete_thread,
             },
         )
         self._scheduler = Scheduler(self.database, self._start_cron_run, self.jobs.ring)
-        self.crons = CronService(self.database, self.assistants, self._scheduler.wake, webhooks=webhooks)
+        self.crons = CronService(self.database, self.assistants, self.jobs.ring, webhooks=webhooks)
         self.retention = Retention(self.database, self.threads, paths)
         self._run_store = run_store
         self._max_concurrent = config.runs.max_concurrent
@@ -186,8 +188,8 @@ class Runtime:
                 await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
         if not self.database.is_postgres:  # there, the queue sweeps
             self._sweeping = asyncio.create_task(self._sweep(), name="forgotten runs")
+        await self._scheduler.look()
         self.jobs.start()
-        self._scheduler.start()
 
     async def aclose(self) -> None:
         """Let runs end for a while, leave the others for whoever comes next, and close everything."""
@@ -198,7 +200,6 @@ class Runtime:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-        await self._scheduler.aclose()
         await self._queue.aclose(grace=self._drain_seconds)
         await self.jobs.aclose()
         await self.hub.aclose()

@@ -17,8 +17,8 @@ from deerflow.storage.database import Database
 from deerflow.storage.tables import jobs as job_table
 from deerflow.storage.tables import runs, threads, utc_now
 from deerflow.tasks import job_rows as jobs
-from deerflow.tasks.cron_rows import CronQuery
-from deerflow.tasks.scheduler import CRON, Scheduler
+from deerflow.tasks.cron_rows import CRONS, CronQuery
+from deerflow.tasks.scheduler import CRON, LOOK_AGAIN, Scheduler
 from deerflow.tasks.worker import HopelessError, JobWorker
 
 ALICE, BOB = Principal("alice"), Principal("bob")
@@ -222,7 +222,7 @@ async def test_a_run_that_was_started_before_the_process_died_is_not_started_aga
     await world.crons.create(ALICE, hourly(), thread_id="t1")
     world.now = START.replace(hour=9, minute=0)
     await world.scheduler.tick()
-    row = (await database.read(lambda c: c.execute(select(job_table)).one()))._asdict()
+    row = (await database.read(lambda c: c.execute(select(job_table).where(job_table.c.kind == CRON)).one()))._asdict()
     metadata = row["payload"]["body"]["metadata"]
     run = {
         "run_id": "r1", "thread_id": "t1", "user_id": "alice", "multitask_strategy": "enqueue", "kwargs": {},
@@ -298,6 +298,29 @@ async def test_crons_are_found_by_what_they_are_and_in_order(world: World, datab
         await ids(CronQuery(), sort_by="payload")
 
 
+async def test_the_task_that_looks_at_crons_comes_again_when_one_is_due_and_after_a_failure(
+    world: World, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def due_at() -> list[datetime]:
+        query = select(job_table.c.due_at).where(job_table.c.kind == CRONS)
+        return await database.read(lambda c: list(c.execute(query).scalars()))
+
+    await world.scheduler.look()
+    assert await due_at() == []
+    await world.crons.create(ALICE, hourly())
+    assert await due_at() == [START.replace(hour=9, minute=0)]
+    world.now = START.replace(hour=9, minute=30)
+    await world.scheduler.look()
+    assert await due_at() == [START.replace(hour=10, minute=0)]
+
+    async def fails() -> None:
+        raise OSError("down")
+
+    monkeypatch.setattr(world.scheduler, "tick", fails)
+    await world.scheduler.look()
+    assert await due_at() == [world.now + LOOK_AGAIN]
+
+
 @asynccontextmanager
 async def running(world: World) -> AsyncIterator[asyncio.Queue[str]]:
     """Scheduler and worker at work in this process."""
@@ -308,16 +331,14 @@ async def running(world: World) -> AsyncIterator[asyncio.Queue[str]]:
 
     worker: JobWorker
     scheduler = Scheduler(world.database, start, lambda: worker.ring(), clock=world.clock)
-    worker = JobWorker(world.database, {CRON: scheduler.fire})
+    worker = JobWorker(world.database, {CRON: scheduler.fire, CRONS: scheduler.look})
     worker.start()
-    scheduler.start()
     world.crons = CronService(
-        world.database, AssistantService(world.database, _nothing, _nothing), scheduler.wake, clock=world.clock
+        world.database, AssistantService(world.database, _nothing, _nothing), worker.ring, clock=world.clock
     )
     try:
         yield fired
     finally:
-        await scheduler.aclose()
         await worker.aclose(grace=5)
 
 

@@ -74,7 +74,7 @@ _OF_CRON = {"schedule", "timezone", "end_time", "enabled", "on_run_completed", "
 
 
 class CronService:
-    """Args: wake: called when a schedule is new or changed, so that the scheduler looks at it."""
+    """Args: wake: called when a schedule is new or changed, and with it the task that looks at them."""
 
     def __init__(
         self,

@@ -14,7 +14,10 @@ from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import crons, threads
+from deerflow.tasks.job_rows import enqueue
 
+CRONS = "crons"
+"""The kind of task that looks which crons are due."""
 SORTABLE = (
     "cron_id",
     "assistant_id",
@@ -73,6 +76,7 @@ class CronRepository:
             ):
                 raise NotFoundError(f"Thread {cron.thread_id} not found.")
             connection.execute(insert(crons).values({name: getattr(cron, name) for name in Cron.__slots__}))
+            look_when_due(connection)
             return cron
 
         return await self._database.write(job)
@@ -83,6 +87,7 @@ class CronRepository:
     async def update(self, principal: Principal, cron_id: str, changes: Mapping[str, Any]) -> Cron:
         def job(connection: Connection) -> Cron:
             connection.execute(update(crons).where(_mine(principal, cron_id)).values(dict(changes)))
+            look_when_due(connection)
             return _get(connection, principal, cron_id)
 
         return await self._database.write(job)
@@ -135,9 +140,11 @@ def claim(connection: Connection, cron: Cron, next_run_at: datetime | None) -> b
     return bool(connection.execute(update(crons).where(same).values(next_run_at=next_run_at)).rowcount)
 
 
-def next_time(connection: Connection) -> datetime | None:
-    """When the next cron is due, of all users'."""
-    return connection.execute(select(func.min(crons.c.next_run_at)).where(crons.c.enabled)).scalar_one()
+def look_when_due(connection: Connection) -> None:
+    """Enqueue the task that starts what is due for the moment when the next cron is, of all users'."""
+    soonest = connection.execute(select(func.min(crons.c.next_run_at)).where(crons.c.enabled)).scalar_one()
+    if soonest is not None:
+        enqueue(connection, CRONS, "", {}, due_at=soonest)
 
 
 def _mine(principal: Principal, cron_id: str) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import runs, utc_now
-from deerflow.tasks.cron_rows import Cron, CronRepository, claim, due, next_time
+from deerflow.tasks.cron_rows import CRONS, Cron, CronRepository, claim, due, look_when_due
 from deerflow.tasks.job_rows import Job, enqueue
 from deerflow.tasks.schedule import next_due
 from deerflow.tasks.worker import HopelessError
@@ -25,23 +25,24 @@ from deerflow.tasks.worker import HopelessError
 logger = logging.getLogger(__name__)
 
 CRON = "cron"
-"""The kind of job."""
-LOOK_SECONDS = 20.0
-"""How long a cron that another process made, or a clock that was set, may go unnoticed."""
+"""The kind of task that starts a run."""
+LOOK_AGAIN = timedelta(seconds=20)
+"""After crons could not be read."""
 BATCH = 100
 
 StartRun = Callable[[Principal, dict[str, Any], str | None], Awaitable[Any]]
 
 
 class Scheduler:
-    """A due cron moves on to its next time and becomes a job in one transaction, which one process alone wins.
+    """Two background tasks. A due cron moves on to its next time and enqueues its run in one transaction, which one process
+    alone wins.
 
     What fell due several times while no process ran is started once. The next time is after both the time that was
     due and the present: a clock that is set back starts nothing twice.
 
     Args:
         start_run: starts a run: the owner, the body of the request, the thread or None for one of the run's own.
-        ring: called when there are jobs, of kind ``cron``, for :meth:`fire`.
+        ring: called when there are tasks, of kind ``cron``, for :meth:`fire`.
     """
 
     def __init__(
@@ -56,23 +57,17 @@ class Scheduler:
         self._start_run = start_run
         self._ring = ring
         self._clock = clock
-        self._bell = asyncio.Event()
-        self._loop: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begin. Must be called on the event loop; further calls do nothing."""
-        self._loop = self._loop or asyncio.create_task(self._run(), name="scheduler")
-
-    def wake(self) -> None:
-        """Look at the crons now: one is new or has changed."""
-        self._bell.set()
-
-    async def aclose(self) -> None:
-        if self._loop is not None:
-            self._loop.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._loop
-            self._loop = None
+    async def look(self, _: Job | None = None) -> None:
+        """Handler of the task ``crons``, of which there is one: it comes again when the next cron is due."""
+        try:
+            await self.tick()
+        except Exception:
+            logger.warning("Crons cannot be read from the database; trying again.", exc_info=True)
+            again = self._clock() + LOOK_AGAIN
+            await self._database.write(lambda connection: enqueue(connection, CRONS, "", {}, due_at=again))
+        else:
+            await self._database.write(look_when_due)
 
     async def tick(self) -> None:
         """Turn each cron whose time has come into a job."""
@@ -104,20 +99,6 @@ class Scheduler:
             if isinstance(error, RequestError) and (error.status >= 500 or error.status == 429):
                 raise
             raise HopelessError(f"Its run cannot be started: {error}") from error
-
-    async def _run(self) -> None:
-        while True:
-            self._bell.clear()
-            pause = LOOK_SECONDS
-            try:
-                await self.tick()
-                if (soonest := await self._database.read(next_time)) is not None:
-                    pause = min(LOOK_SECONDS, max(0.05, (soonest - self._clock()).total_seconds()))
-            except Exception:
-                logger.warning("Crons cannot be read from the database; trying again.", exc_info=True)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._bell.wait()
 
     async def _has_started(self, principal: Principal, metadata: dict[str, Any]) -> bool:
         same = {name: metadata[name] for name in ("cron_id", "cron_run_date")}

@@ -230,7 +230,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
 
 def _log_file(file: Path) -> logging.Handler:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(0o711, parents=True, exist_ok=True)
         return LogFile(file, maxBytes=2 << 20, backupCount=1, encoding="utf-8")
     except OSError:
         return logging.NullHandler()

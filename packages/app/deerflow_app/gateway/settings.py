@@ -200,7 +200,7 @@ def load_or_create_secret(data_dir: Path) -> str:
 
 def _create(path: Path) -> None:
     """A file appears whole or not at all: a link to a complete temporary one fails when another process was first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(0o711, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

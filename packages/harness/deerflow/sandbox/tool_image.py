@@ -141,7 +141,8 @@ class ToolImage:
             raise ToolImageError(status.reason)
         try:
             if not self._root.is_dir():
-                self._root.mkdir(parents=True, exist_ok=True)
+                self._root.parent.mkdir(0o711, parents=True, exist_ok=True)
+                self._root.mkdir(exist_ok=True)
                 self._root.chmod(0o755)
             with self._locked(status.path.name, report):
                 if not (status.path / MANIFEST).is_file():

@@ -70,7 +70,7 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
     tree = directory / f"etc-{_fingerprint(roots)}"
     if tree.is_dir():
         return tree
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(0o711, parents=True, exist_ok=True)
     building = directory / f".etc-{secrets.token_hex(8)}"
     try:
         building.mkdir()

@@ -28,7 +28,9 @@ class ThreadIdentities:
         Raises:
             RuntimeError: every uid is taken.
         """
-        self._database.parent.mkdir(parents=True, exist_ok=True)
+        self._database.parent.mkdir(0o711, parents=True, exist_ok=True)
+        self._database.touch(0o600)
+        self._database.chmod(0o600)  # one of an earlier version
         with contextlib.closing(sqlite3.connect(self._database, timeout=30, isolation_level=None)) as connection:
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS identities (owner TEXT PRIMARY KEY, uid INTEGER UNIQUE NOT NULL)"

@@ -154,9 +154,11 @@ def trial_policy(state_dir: Path, uid: int | None) -> Iterator[Policy]:
     """A policy over directories that exist for the trial only."""
     root = state_dir / f"probe-{secrets.token_hex(6)}"
     try:
+        state_dir.mkdir(0o711, parents=True, exist_ok=True)
+        root.mkdir()
         for name in ("workspace", "home", "tmp"):
             directory = root / name
-            directory.mkdir(parents=True)
+            directory.mkdir()
             if uid is not None:
                 _give(directory, uid)
         yield Policy(mounts=(Mount(root / "workspace", WORKSPACE),), home=root / "home", tmp=root / "tmp")

@@ -41,7 +41,7 @@ for (const colorScheme of ["light", "dark"] as const) {
         expect.soft(await violations(page), where).toEqual([]);
       };
       await page.goto(`${gateway.url}/login`);
-      await page.getByLabel("E-mail").waitFor();
+      await page.getByLabel("Email").waitFor();
       await check("login");
       await signIn(context, gateway.url);
       await page.goto(`${gateway.url}/chats`);

@@ -23,8 +23,7 @@ const test = base.extend<{ files: (sizes: Record<string, number>) => string[] }>
 
 const MB = 1 << 20;
 const attach = (page: Page, files: string[]) => page.getByLabel("Add files").last().setInputFiles(files);
-const attached = (page: Page) =>
-  page.getByRole("list", { name: "Files of this message" }).getByRole("listitem");
+const attached = (page: Page) => page.getByRole("list", { name: "Attached files" }).getByRole("listitem");
 
 test("files that are too large or too many are refused with the reason, and the rest goes along", async ({
   page,
@@ -32,12 +31,12 @@ test("files that are too large or too many are refused with the reason, and the 
   files,
 }) => {
   await attach(page, files({ "note-00.txt": 10, "film.mp4": 101 * MB }));
-  await expect(page.getByText("film.mp4: a file may have 100 MB.")).toBeVisible();
+  await expect(page.getByText("film.mp4: files can be up to 100 MB.")).toBeVisible();
   await expect(attached(page)).toHaveText(/note-00\.txt/);
 
   const more = Array.from({ length: 20 }, (_, i) => `note-${String(i + 1).padStart(2, "0")}.txt`);
   await attach(page, files(Object.fromEntries(more.map((name) => [name, 10]))));
-  await expect(page.getByText("19 of 20 files added: a message takes 20.")).toBeVisible();
+  await expect(page.getByText("19 of 20 files added: the limit is 20 per message.")).toBeVisible();
   await expect(attached(page)).toHaveCount(20);
 
   await chat.ask('bash echo "$(ls /mnt/user-data/uploads | wc -l) arrived"');
@@ -66,7 +65,7 @@ test("files are dropped anywhere on the page, but no folders", async ({ page, ch
   await expect(page.getByText("Drop files here")).toBeVisible();
   await drag("drop");
   await expect(page.getByText("Drop files here")).toBeHidden();
-  await expect(page.getByText("holiday: folders cannot be sent.")).toBeVisible();
+  await expect(page.getByText("holiday: folders can’t be sent.")).toBeVisible();
   await expect(attached(page)).toHaveText(/dropped\.csv/);
 });
 
@@ -91,14 +90,14 @@ test.describe("the clipboard", () => {
     await chat.field.fill("bash wc -c /mnt/user-data/uploads/* ");
     await page.evaluate(() => navigator.clipboard.writeText("word ".repeat(1800)));
     await page.keyboard.press("ControlOrMeta+v");
-    await expect(page.getByText("That was long: 9,000 characters.")).toBeVisible();
+    await expect(page.getByText("That’s a lot of text: 9,000 characters.")).toBeVisible();
     await page.getByRole("button", { name: "Keep as text" }).click();
-    await expect(page.getByText("That was long")).toBeHidden();
+    await expect(page.getByText("That’s a lot of text")).toBeHidden();
     await expect(chat.field).toHaveValue(/word word/);
 
     await chat.field.fill("bash wc -c /mnt/user-data/uploads/* ");
     await page.keyboard.press("ControlOrMeta+v");
-    await page.getByRole("button", { name: "Attach as a file instead" }).click();
+    await page.getByRole("button", { name: "Attach as a file" }).click();
     await expect(chat.field).toHaveValue("bash wc -c /mnt/user-data/uploads/* ");
     await expect(attached(page)).toHaveText(/pasted\.txt/);
     await chat.field.press("Enter");
@@ -186,7 +185,7 @@ test("the model and the way to work that are picked count for what is sent next"
   expect((await asked(model)).model).toBe("scripted");
   expect(await plans()).toBe(true);
 
-  await page.getByRole("button", { name: /^How to work/ }).click();
+  await page.getByRole("button", { name: /^Mode:/ }).click();
   await page.getByRole("menuitemradio", { name: /^Flash/ }).click();
   await chat.ask("hello flash");
   expect(await plans()).toBe(false);
@@ -199,5 +198,5 @@ test("the model and the way to work that are picked count for what is sent next"
 
   await page.reload();
   await expect(page.getByRole("button", { name: "Model: Scripted Mini" })).toBeVisible();
-  await expect(page.getByRole("button", { name: "How to work: Flash" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Mode: Flash" })).toBeVisible();
 });

@@ -117,7 +117,7 @@ test("links and pictures in a document lead to the files beside it", async ({ pa
   await expect(panel.getByRole("heading", { name: "Overview" })).toBeVisible();
   await panel.getByRole("button", { name: "Open dot.png" }).click();
   await expect(page).toHaveURL(/panel=.*parts%2Fdot\.png/);
-  await expect(panel.getByRole("img", { name: "Picture dot.png" })).toBeVisible();
+  await expect(panel.getByRole("img", { name: "Image dot.png" })).toBeVisible();
 });
 
 test("one file can be downloaded, from its card and from where it is shown", async ({ page, chat }) => {

@@ -67,11 +67,11 @@ test("whoever looks elsewhere is called for a decision and for a failure, but no
   await chat.sees(/step 3 of 400/);
   await look(page, "elsewhere");
   await chat.stop.click();
-  await chat.sees("Stopped. What was done stays.");
+  await chat.sees("Stopped. The work so far is saved.");
   await chat.say("approve echo one");
-  await expect.poll(titles).toEqual(["waits for you"]);
+  await expect.poll(titles).toEqual(["waiting for you"]);
   await page.getByRole("button", { name: "Allow", exact: true }).click();
-  await expect.poll(titles).toEqual(["waits for you", "done"]);
+  await expect.poll(titles).toEqual(["waiting for you", "done"]);
   await chat.say("error 401");
-  await expect.poll(titles).toEqual(["waits for you", "done", "failed"]);
+  await expect.poll(titles).toEqual(["waiting for you", "done", "failed"]);
 });

@@ -60,7 +60,7 @@ test("the page of a Node.js server works behind nginx, streams included", async 
   const refused: string[] = [];
   page.on("console", (said) => said.type() === "error" && refused.push(said.text()));
   await page.goto(site);
-  await expect(page.getByLabel("E-mail")).toBeVisible();
+  await expect(page.getByLabel("Email")).toBeVisible();
   await signIn(page.context(), site);
   await page.goto(`${site}/chats`);
   const chat = new Chat(page);

@@ -12,9 +12,9 @@ test("a gateway that is killed in mid-run and started again loses nothing", asyn
     await chat.say("many 20");
     await expect(chat.log.getByText(/Look at part|Ran \d|Running/).first()).toBeVisible();
     await gateway.kill();
-    await expect(chat.page.getByText("The connection is lost.")).toBeVisible();
+    await expect(chat.page.getByText("Connection lost.")).toBeVisible();
     await gateway.start();
-    await expect(chat.page.getByText("The connection is lost.")).toBeHidden();
+    await expect(chat.page.getByText("Connection lost.")).toBeHidden();
     await chat.sees("I looked at 20 parts. Nothing is missing.");
   } finally {
     await context.close();
@@ -25,9 +25,9 @@ test("a gateway that is killed in mid-run and started again loses nothing", asyn
 test("offline is told, and what was missed comes after", async ({ page, chat }) => {
   await chat.say("many 15");
   await page.context().setOffline(true);
-  await expect(page.getByText("The connection is lost.")).toBeVisible({ timeout: 40_000 });
+  await expect(page.getByText("Connection lost.")).toBeVisible({ timeout: 40_000 });
   await page.context().setOffline(false);
-  await expect(page.getByText("The connection is lost.")).toBeHidden();
+  await expect(page.getByText("Connection lost.")).toBeHidden();
   await chat.sees("I looked at 15 parts. Nothing is missing.");
 });
 
@@ -60,7 +60,7 @@ for (const place of ["a new conversation", "one that goes on"]) {
     else await chat.field.waitFor();
     await page.context().setOffline(true);
     await chat.say("hello again");
-    await expect(page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+    await expect(page.getByText("Not sent yet: can’t reach the server.")).toBeVisible();
     await chat.say("hello last");
     await page.context().setOffline(false);
     await expect(page.getByText("Not sent yet")).toBeHidden();
@@ -84,12 +84,12 @@ test("what is said while the server is down is sent when it is back, and can be 
     await chat.ask("hello");
     await gateway.kill();
     await chat.say("hello one");
-    await expect(chat.page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+    await expect(chat.page.getByText("Not sent yet: can’t reach the server.")).toBeVisible();
     await chat.stop.click();
     await expect(chat.field).toHaveValue("hello one");
     await chat.field.fill("hello two");
     await chat.field.press("Enter");
-    await expect(chat.page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+    await expect(chat.page.getByText("Not sent yet: can’t reach the server.")).toBeVisible();
     await gateway.start();
     await expect(chat.page.getByText("Not sent yet")).toBeHidden();
     await chat.done();
@@ -128,7 +128,7 @@ test("what could not be sent before the page was closed stands in the field agai
     route.request().method() === "POST" ? route.abort() : route.continue(),
   );
   await chat.say("precious words");
-  await expect(page.getByText("Not sent yet: the server cannot be reached.")).toBeVisible();
+  await expect(page.getByText("Not sent yet: can’t reach the server.")).toBeVisible();
   await page.reload();
   await expect(chat.field).toHaveValue("precious words");
 });

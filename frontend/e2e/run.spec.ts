@@ -40,7 +40,7 @@ test("a second browser sees the same live run, and what a program starts", async
   await second.sees(/word30 /);
   await expect(second.stop).toBeVisible();
   await second.stop.click();
-  await chat.sees("Stopped. What was done stays.");
+  await chat.sees("Stopped. The work so far is saved.");
   await second.done();
 
   const thread = page.url().split("/").at(-1);
@@ -58,11 +58,11 @@ test("stop keeps the partial answer", async ({ page, chat }) => {
   await chat.say("long 5000");
   await chat.sees(/word20 /);
   await chat.stop.click();
-  await chat.sees("Stopped. What was done stays.");
+  await chat.sees("Stopped. The work so far is saved.");
   await chat.sees(/word20 /);
   await page.reload();
   await chat.sees(/word20 /);
-  await chat.sees("Stopped. What was done stays.");
+  await chat.sees("Stopped. The work so far is saved.");
 });
 
 test("Escape stops the run, unless something nearer takes it", async ({ page, chat }) => {
@@ -78,28 +78,28 @@ test("Escape stops the run, unless something nearer takes it", async ({ page, ch
   await expect(page.getByRole("combobox")).toBeHidden();
   await chat.sees(/step 20 of 400/); // neither stopped it
   await chat.field.press("Escape");
-  await chat.sees("Stopped. What was done stays.");
+  await chat.sees("Stopped. The work so far is saved.");
 
   await chat.say("slow 400");
   await chat.sees(/step 3 of 400/);
   await chat.log.focus(); // outside of the message field, too
   await page.keyboard.press("Escape");
-  await expect(chat.log.getByText("Stopped. What was done stays.")).toHaveCount(2);
+  await expect(chat.log.getByText("Stopped. The work so far is saved.")).toHaveCount(2);
 });
 
 test("a message while it works waits its turn, or is told at once", async ({ page, chat }) => {
   await chat.say("many 25");
   await chat.field.fill("think afterwards");
   await chat.field.press("Enter");
-  await expect(page.getByText("1 message waits")).toBeVisible();
+  await expect(page.getByText("1 message waiting")).toBeVisible();
   await page.reload();
-  await expect(page.getByText("1 message waits")).toBeVisible();
+  await expect(page.getByText("1 message waiting")).toBeVisible();
   await chat.field.fill("please be brief");
   await chat.field.press("ControlOrMeta+Enter");
   await chat.sees("please be brief");
   await chat.sees("The answer is 42.");
   await chat.done();
-  await expect(page.getByText("1 message waits")).toBeHidden();
+  await expect(page.getByText("1 message waiting")).toBeHidden();
 });
 
 test("Stop begins nothing: what was to follow stands in the field again", async ({ page, chat }) => {
@@ -110,7 +110,7 @@ test("Stop begins nothing: what was to follow stands in the field again", async 
     await expect(page.getByRole("listitem").filter({ hasText: text })).toBeVisible();
   }
   await chat.stop.click();
-  await chat.sees("Stopped. What was done stays.");
+  await chat.sees("Stopped. The work so far is saved.");
   await chat.done();
   await expect(chat.field).toHaveValue("hello one\n\nhello two");
   await expect(chat.log.getByText("hello one")).toBeHidden();
@@ -120,8 +120,8 @@ test("a waiting message can be taken back", async ({ page, chat }) => {
   await chat.say("slow 400");
   await chat.field.fill("never mind");
   await chat.field.press("Enter");
-  await page.getByRole("button", { name: "Do not send" }).click();
-  await expect(page.getByText("1 message waits")).toBeHidden();
+  await page.getByRole("button", { name: "Don’t send" }).click();
+  await expect(page.getByText("1 message waiting")).toBeHidden();
   await chat.stop.click();
   await chat.done();
   await expect(chat.log.getByText("never mind")).toBeHidden();
@@ -154,7 +154,7 @@ test("a message is edited into a branch, and both can be gone back to", async ({
 
 test("an answer is asked for again", async ({ page, chat }) => {
   await chat.ask("think");
-  await page.getByRole("button", { name: "Answer again" }).click();
+  await page.getByRole("button", { name: "Regenerate" }).click();
   await expect(chat.log.getByText("2 / 2")).toBeVisible();
   await chat.done();
   await chat.sees("The answer is 42.");

@@ -31,16 +31,16 @@ for (const { name, colorScheme, mobile } of LOOKS) {
 
     const unset = await new Gateway(model.url, ["--no-account"]).start();
     await page.goto(unset.url);
-    await page.getByLabel("E-mail").waitFor();
+    await page.getByLabel("Email").waitFor();
     await shot("setup");
     await unset.stop();
     await page.goto(`${gateway.url}/login`);
-    await page.getByLabel("E-mail").waitFor();
+    await page.getByLabel("Email").waitFor();
     await shot("login");
-    await page.getByLabel("E-mail").fill("admin@example.com");
+    await page.getByLabel("Email").fill("admin@example.com");
     await page.getByLabel("Password", { exact: true }).fill("not this one");
     await page.keyboard.press("Enter");
-    await expect(page.getByText("E-mail or password is not right.")).toBeVisible();
+    await expect(page.getByText("Wrong email or password.")).toBeVisible();
     await shot("login-wrong");
 
     await signIn(context, gateway.url);
@@ -53,7 +53,7 @@ for (const { name, colorScheme, mobile } of LOOKS) {
     await shot("models-menu");
     await page.keyboard.press("Escape");
     await page.waitForTimeout(500);
-    await page.getByRole("button", { name: /^How to work/ }).click();
+    await page.getByRole("button", { name: /^Mode:/ }).click();
     await shot("modes-menu");
     await page.keyboard.press("Escape");
 
@@ -70,11 +70,11 @@ for (const { name, colorScheme, mobile } of LOOKS) {
     await chat.sees(/step 4 of 60/);
     await shot("live-command");
     await chat.field.fill("and then make a chart");
-    if (mobile) await page.getByRole("button", { name: "After this" }).click();
+    if (mobile) await page.getByRole("button", { name: "Queue" }).click();
     else await chat.field.press("Enter");
-    await page.getByRole("button", { name: "Do not send" }).waitFor();
+    await page.getByRole("button", { name: "Don’t send" }).waitFor();
     await shot("queued");
-    await page.getByRole("button", { name: "Do not send" }).click();
+    await page.getByRole("button", { name: "Don’t send" }).click();
     await chat.stop.click();
     await chat.done();
     await shot("stopped");
@@ -166,7 +166,7 @@ for (const { name, colorScheme, mobile } of LOOKS) {
       await shot(`settings-${section}`);
     }
     await page.goto(`${gateway.url}/chats/00000000-0000-4000-8000-000000000000`);
-    await page.getByText("This conversation does not exist").waitFor();
+    await page.getByText("This chat doesn’t exist").waitFor();
     await shot("missing");
     await page.goto(`${gateway.url}/nowhere`);
     await shot("404");

@@ -17,7 +17,7 @@ test("conversations are found by what was said, renamed, pinned and deleted", as
   const menu = () => sidebar.getByRole("button", { name: /Actions for/ }).first();
   await menu().click();
   await page.getByRole("menuitem", { name: "Rename" }).click();
-  const title = page.getByRole("textbox", { name: "Title of the chat" });
+  const title = page.getByRole("textbox", { name: "Chat title" });
   await title.fill("About stripes");
   await title.press("Enter");
   await expect(page.getByRole("banner").getByRole("heading", { name: "About stripes" })).toBeVisible();
@@ -208,8 +208,8 @@ test("Escape gives the focus back to where it was before the palette", async ({ 
 
 test("an unknown conversation and an unknown page say so", async ({ page, gateway }) => {
   await page.goto(`${gateway.url}/chats/00000000-0000-4000-8000-000000000000`);
-  await expect(page.getByText("This conversation does not exist")).toBeVisible();
+  await expect(page.getByText("This chat doesn’t exist")).toBeVisible();
   const answer = await page.goto(`${gateway.url}/nowhere`);
   expect(answer?.status()).toBe(404);
-  await expect(page.getByText("There is nothing here")).toBeVisible();
+  await expect(page.getByText("Page not found")).toBeVisible();
 });

@@ -99,7 +99,7 @@ test.describe("a decision", () => {
     await chat.ask("approve echo welcome // rm -rf everything");
     const card = page.getByRole("alertdialog", { name: "2 decisions are needed" });
     await card.getByRole("button", { name: "Allow", exact: true }).first().click();
-    await expect(card.getByText("1 still open")).toBeVisible();
+    await expect(card.getByText("1 left to decide")).toBeVisible();
     await expect(card.getByRole("button", { name: "Send 2 decisions" })).toBeDisabled();
     await card.getByRole("button", { name: "Don’t allow" }).click();
     await card.getByRole("textbox", { name: "Note to the agent" }).fill("Too dangerous.");
@@ -113,7 +113,7 @@ test.describe("a decision", () => {
 
 test("errors say what to do, and can be tried again", async ({ page, chat }) => {
   await chat.ask("error 401");
-  await chat.sees("The provider did not accept the key");
+  await chat.sees("The provider rejected the API key");
   await expect(page.getByRole("button", { name: /try again/i }).first()).toBeVisible();
 });
 
@@ -144,7 +144,7 @@ test("a diagram loads nothing from elsewhere, with no policy of the page to forb
   await chat.ask("diagram");
   await isDrawn(chat.log.getByRole("img", { name: "Diagram" }).first());
   const second = chat.log.getByRole("img", { name: "Diagram" }).nth(1);
-  await expect(second.or(chat.log.getByText("The diagram cannot be drawn"))).toBeVisible();
+  await expect(second.or(chat.log.getByText("Couldn’t draw this diagram"))).toBeVisible();
   expect(foreign).toEqual([]);
   await context.close();
 });
@@ -188,9 +188,9 @@ test("without a model the demo says what it is, and delivers a file within a min
     const page = await context.newPage();
     const chat = new Chat(page);
     await page.goto(`${gateway.url}/chats`);
-    await expect(page.getByRole("heading", { name: "No AI model is connected yet" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Connect a model to get started" })).toBeVisible();
     await expect(page.getByText("OPENAI_API_KEY")).toBeVisible();
-    await page.getByRole("button", { name: "Show me the demo" }).click();
+    await page.getByRole("button", { name: "Watch the demo" }).click();
     await chat.sees("Look around the sandbox and write a short report.");
     const panel = page.getByRole("region", { name: "Files of this conversation" });
     await expect(panel.getByRole("heading").first()).toBeVisible({ timeout: 60_000 });

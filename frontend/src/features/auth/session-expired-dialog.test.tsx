@@ -57,7 +57,7 @@ test("signing in again closes the dialog and leaves the page as it was", async (
   const password = screen.getByLabelText("Password");
   fireEvent.change(password, { target: { value: "wrong" } });
   fireEvent.submit(password);
-  await waitFor(() => expect(screen.getByText(/not right/)).toBeTruthy());
+  await waitFor(() => expect(screen.getByText(/Wrong email/)).toBeTruthy());
 
   fireEvent.change(password, { target: { value: "right" } });
   fireEvent.submit(password);

@@ -113,7 +113,7 @@ describe("the end of a turn", () => {
     const error = { name: "auth", message: "The provider rejected the API key for m: check OPENAI_API_KEY" };
     const answer = { id: "a", text: error.message, streaming: false };
     renderChat(view(turnWith({ state: "error", error, answer })), sessionWith({ retryTurn }));
-    expect(screen.getByText("The provider did not accept the key")).toBeTruthy();
+    expect(screen.getByText("The provider rejected the API key")).toBeTruthy();
     expect(screen.queryByText(/OPENAI_API_KEY/)).toBeNull();
     fireEvent.click(screen.getByRole("button", { name: "Details" }));
     expect(screen.getByText(/OPENAI_API_KEY/)).toBeTruthy();
@@ -126,7 +126,7 @@ describe("the end of a turn", () => {
       view(turnWith({ state: "stopped", answer: { id: "a", text: "Half an ans", streaming: false } })),
     );
     expect(screen.getByText("Half an ans")).toBeTruthy();
-    expect(screen.getByText("Stopped. What was done stays.")).toBeTruthy();
+    expect(screen.getByText("Stopped. The work so far is saved.")).toBeTruthy();
   });
 
   it("switches between branches", async () => {
@@ -140,8 +140,13 @@ describe("the end of a turn", () => {
 
 describe("an answer that ended too early", () => {
   it.each([
-    ["length", "The answer was cut off", "Go on", "Go on exactly where you were cut off."],
-    ["loop", "Stopped: the agent was going round in circles", "Go on anyway", "Go on, but try another way."],
+    ["length", "The answer was cut off", "Continue", "Continue exactly where you left off."],
+    [
+      "loop",
+      "Stopped: the agent was going in circles",
+      "Continue anyway",
+      "Continue, but try a different approach.",
+    ],
   ] as const)("says so, and goes on with one press: %s", async (stopReason, title, button, words) => {
     const session = sessionWith();
     renderChat(view(turnWith({ stopReason, answer: { id: "a", text: "Half", streaming: false } })), session);

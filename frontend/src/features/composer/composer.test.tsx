@@ -162,10 +162,10 @@ test("a message that waits can be taken back or told at once", async () => {
   const queued = [{ runId: "r1", text: "waiting", files: [], state: "queued" as const }];
   const now = session({ running: true, queued });
   render(page(now));
-  fireEvent.click(screen.getByLabelText("Do not send"));
+  fireEvent.click(screen.getByLabelText("Don’t send"));
   await frame();
   expect(now.cancelQueued).toHaveBeenCalledExactlyOnceWith("r1");
-  fireEvent.click(screen.getByText("Tell now"));
+  fireEvent.click(screen.getByText("Send now"));
   await frame();
   expect(now.steer).toHaveBeenCalledExactlyOnceWith("waiting");
 });
@@ -239,7 +239,7 @@ test("a long text can become a file instead", async () => {
   const clipboardData = { getData: () => long, items: [] };
   fireEvent.paste(field(), { clipboardData });
   type(`before ${long}`);
-  fireEvent.click(screen.getByText("Attach as a file instead"));
+  fireEvent.click(screen.getByText("Attach as a file"));
   await frame();
   expect(field().value).toBe("before ");
   expect(screen.getByText("pasted.txt")).toBeTruthy();
@@ -273,7 +273,7 @@ test("of too many files, one notice says how many were taken", async () => {
   );
   const files = Array.from({ length: 200 }, (_, i) => new File(["x"], `photo-${i}.jpg`));
   fireEvent.change(screen.getByLabelText("Add files", { selector: "input" }), { target: { files } });
-  expect(await screen.findByText("20 of 200 files added: a message takes 20.")).toBeTruthy();
-  expect(screen.getAllByText(/a message takes/)).toHaveLength(1);
+  expect(await screen.findByText("20 of 200 files added: the limit is 20 per message.")).toBeTruthy();
+  expect(screen.getAllByText(/the limit is/)).toHaveLength(1);
   expect(screen.getAllByText(/photo-\d+\.jpg/)).toHaveLength(20);
 });

@@ -16,7 +16,7 @@ test.each([
 test("commands that begin with what is typed come before those that mention it", () => {
   const items = [
     { id: "export", label: "/export", text: "Download the model's answer" },
-    { id: "mode", label: "/mode", text: "How to work" },
+    { id: "mode", label: "/mode", text: "Mode" },
     { id: "model", label: "/model", text: "Choose another" },
     { id: "help", label: "/help", text: "Shortcuts" },
   ];

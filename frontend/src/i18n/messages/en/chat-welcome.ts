@@ -1,21 +1,21 @@
 /** Texts of `chat` before the first message. */
 export const welcome = {
-  title: "What shall we get done?",
-  text: "Files, a shell and a sandbox of its own: DeerFlow plans the work, does it and hands you the result.",
+  title: "What would you like to get done?",
+  text: "DeerFlow plans the work, does it in its own sandbox, and gives you finished files.",
   starters: "Suggestions",
-  demoTitle: "No AI model is connected yet",
-  demoText: "The demo model follows a fixed script. Its tools, its sandbox and its files are real.",
-  demoTry: "Show me the demo",
+  demoTitle: "Connect a model to get started",
+  demoText: "Until then, a demo model follows a script. Its tools, sandbox and files are real.",
+  demoTry: "Watch the demo",
   demoPrompt: "Look around the sandbox and write a short report.",
   demoKey:
-    "Set a provider’s key, e.g. <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or <code>DEEPSEEK_API_KEY</code>, in the environment or in <code>.env</code>, and start DeerFlow again.",
-  demoLocal: "Or run Ollama, vLLM or LM Studio on this machine. DeerFlow finds it without any configuration.",
-  demoHow: "Connect a real model in one of two ways:",
+    "Set an API key such as <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or <code>DEEPSEEK_API_KEY</code>, in the environment or in <code>.env</code>, and start DeerFlow again.",
+  demoLocal: "Or run Ollama, vLLM or LM Studio on this machine. DeerFlow finds it automatically.",
+  demoHow: "Two ways to connect a model:",
   task: {
-    data: "Analyse data",
+    data: "Analyze data",
     dataText: "Key figures and a chart",
     dataPrompt:
-      "Make up a small, plausible sales data set as CSV (12 months, 3 regions). Analyse it, draw a chart, and hand me a one-page report with the most important findings.",
+      "Make up a small, plausible sales data set as CSV (12 months, 3 regions). Analyze it, draw a chart, and write a one-page report with the key findings.",
     page: "Build a web page",
     pageText: "One file, ready to open",
     pagePrompt:
@@ -25,16 +25,16 @@ export const welcome = {
     toolPrompt:
       "Write a Python command-line program that finds duplicate files in a directory. Add tests, run them, and show me that they pass.",
     deck: "Draft a document",
-    deckText: "Structured and to the point",
+    deckText: "Clear and to the point",
     deckPrompt:
-      "Write a two-page project proposal in Markdown for a shared tool library in a neighbourhood: goals, plan, budget table, risks. Save it as a file.",
+      "Write a two-page project proposal in Markdown for a shared tool library in a neighborhood: goals, plan, budget table, risks. Save it as a file.",
     diagram: "Explain with a diagram",
-    diagramText: "Text, picture and example",
+    diagramText: "With pictures and examples",
     diagramPrompt:
-      "Explain how HTTPS works to someone who can program a little. Use a mermaid sequence diagram and a short example.",
+      "Explain how HTTPS works to someone who knows a little programming. Use a mermaid sequence diagram and a short example.",
     files: "Work on my files",
-    filesText: "Attach, then ask",
+    filesText: "Attach them and ask",
     filesPrompt:
-      "I have attached files. Look at each of them, tell me in a table what it contains, and suggest what could be done with them.",
+      "I’ve attached some files. Look through each one, summarize them in a table, and suggest what we could do with them.",
   },
 };

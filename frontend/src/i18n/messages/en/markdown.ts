@@ -1,8 +1,8 @@
 export const markdown = {
-  remoteImage: "Picture from {host}",
+  remoteImage: "Image from {host}",
   openFile: "Open {name}",
   diagram: "Diagram",
-  diagramLater: "The diagram appears when it is complete.",
-  diagramFailed: "The diagram cannot be drawn",
+  diagramLater: "The diagram will appear when it’s complete.",
+  diagramFailed: "Couldn’t draw this diagram",
   copyCode: "Copy code",
 };

@@ -28,6 +28,16 @@ export const viewers: typeof en.viewers = {
   },
   notebook: { label: "笔记本 {name}", error: "错误", output: "输出", picture: "单元格生成的图片" },
   media: { audio: "音频 {name}", video: "视频 {name}", failed: "浏览器无法播放此文件。" },
+  office: {
+    tooLarge: "文档过大，无法预览",
+    encrypted: "文档受密码保护",
+    old: "不支持预览旧版 Office 格式",
+    damaged: "文档已损坏，无法预览",
+    sheets: "工作表",
+    firstRows: "前 {shown, number} 行，共 {all, number} 行",
+    slide: "第 {n} 张幻灯片，共 {all} 张",
+    notDrawn: "图表或对象：请下载查看",
+  },
   unknown: {
     office: "不支持预览办公文档",
     archive: "不支持预览压缩包",

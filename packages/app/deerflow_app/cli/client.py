@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from deerflow_app.cli.failures import usage_failure
 
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
-    from deerflow.config import Paths
+    from deerflow.config import ModelConfig, Paths
     from deerflow.harness import Harness
-    from deerflow_app.remote.client import RemoteClient
+    from deerflow.models import ModelInfo
+    from deerflow_app.remote.client import RemoteClient, RemoteModel
 
     Client = DeerFlowClient | RemoteClient
     """Threads, turns and files: of this process, or of a server."""
-
-
-class Model(Protocol):
-    """A model that can answer. ``discovered_from`` says why one that no file names is there."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def display_name(self) -> str | None: ...
-    @property
-    def description(self) -> str | None: ...
-    @property
-    def discovered_from(self) -> str | None: ...
+    Model = ModelConfig | ModelInfo | RemoteModel
 
 
 @dataclass(frozen=True, slots=True)

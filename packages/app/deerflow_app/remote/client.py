@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import uuid4
+
+from pydantic import BaseModel
 
 from deerflow.identity import check_id
 from deerflow_app.remote.connection import Connection, RefusedError, get_once
@@ -23,8 +24,7 @@ UPLOAD_SECONDS = 600.0
 MOST_RUNS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteModel:
+class RemoteModel(BaseModel):
     """A model that the server offers."""
 
     name: str
@@ -54,11 +54,7 @@ class RemoteClient:
         self._connection = connection
         self._options = dict(options or {})
         self._patience = patience
-        known = {field.name for field in fields(RemoteModel)}
-        listed = get_once(connection.address, "/api/models")["models"]
-        self.models: Sequence[RemoteModel] = [
-            RemoteModel(**{key: value for key, value in model.items() if key in known}) for model in listed
-        ]
+        self.models = [RemoteModel(**model) for model in get_once(connection.address, "/api/models")["models"]]
 
     # turns ----------------------------------------------------------------------------------------------------------
 

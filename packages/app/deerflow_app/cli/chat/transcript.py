@@ -16,12 +16,14 @@ from deerflow_app.cli.chat.cards import HIDDEN, card, has_body, short_path
 from deerflow_app.cli.chat.files import near
 from deerflow_app.cli.chat.markdown import Prose
 from deerflow_app.cli.chat.turn import Outcome, ToolRun, is_failure
-from deerflow_app.cli.client import Model, is_demo
+from deerflow_app.cli.client import is_demo
 from deerflow_app.cli.failures import Failure, turn_failure
 from deerflow_app.cli.terminal import clean, duration, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from deerflow_app.cli.client import Model
 
 
 class Transcript:

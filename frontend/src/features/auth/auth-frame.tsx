@@ -4,14 +4,6 @@ import { useTheme } from "next-themes";
 import type { ReactNode } from "react";
 import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
 import { Button } from "@/ui/button";
-import {
-  DropdownMenu,
-  DropdownMenuContent,
-  DropdownMenuRadioGroup,
-  DropdownMenuRadioItem,
-  DropdownMenuTrigger,
-} from "@/ui/dropdown-menu";
-import { IconButton } from "@/ui/icon-button";
 import { Logo } from "@/ui/logo";
 
 /** The page around a form for people who are not signed in. */
@@ -43,33 +35,38 @@ export function AuthFrame({
   );
 }
 
+/** What the browser has itself: menus and tooltips of ours would be a sixth of the page. */
 function Preferences() {
   const t = useT("auth");
   const { resolvedTheme, setTheme } = useTheme();
   const [locale, setLocale] = useLocale();
   return (
     <div className="flex items-center gap-1 text-muted-foreground">
-      <DropdownMenu>
-        <DropdownMenuTrigger asChild>
-          <Button variant="ghost" size="sm" aria-label={`${t("language")}: ${LOCALES[locale]}`}>
-            <Languages aria-hidden />
-            {LOCALES[locale]}
-          </Button>
-        </DropdownMenuTrigger>
-        <DropdownMenuContent align="end" className="min-w-36">
-          <DropdownMenuRadioGroup value={locale} onValueChange={(next) => setLocale(next as Locale)}>
-            {Object.entries(LOCALES).map(([value, name]) => (
-              <DropdownMenuRadioItem key={value} value={value} lang={value}>
-                {name}
-              </DropdownMenuRadioItem>
-            ))}
-          </DropdownMenuRadioGroup>
-        </DropdownMenuContent>
-      </DropdownMenu>
-      <IconButton label={t("theme")} onClick={() => setTheme(resolvedTheme === "dark" ? "light" : "dark")}>
+      <label className="relative flex items-center">
+        <Languages aria-hidden className="pointer-events-none absolute left-2.5 size-4" />
+        <select
+          aria-label={t("language")}
+          value={locale}
+          onChange={(event) => setLocale(event.target.value as Locale)}
+          className="h-8 rounded-lg bg-transparent pr-2 pl-8.5 text-[13px] font-medium transition-colors hover:bg-accent hover:text-accent-foreground pointer-coarse:h-11 [&>option]:bg-popover [&>option]:text-popover-foreground"
+        >
+          {Object.entries(LOCALES).map(([value, name]) => (
+            <option key={value} value={value} lang={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Button
+        variant="ghost"
+        size="icon-sm"
+        aria-label={t("theme")}
+        title={t("theme")}
+        onClick={() => setTheme(resolvedTheme === "dark" ? "light" : "dark")}
+      >
         <Sun aria-hidden className="dark:hidden" />
         <Moon aria-hidden className="hidden dark:block" />
-      </IconButton>
+      </Button>
     </div>
   );
 }

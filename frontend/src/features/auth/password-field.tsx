@@ -3,7 +3,7 @@ import { Check, Circle, Eye, EyeOff } from "lucide-react";
 import { useId, useState } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { IconButton } from "@/ui/icon-button";
+import { Button } from "@/ui/button";
 import { Input } from "@/ui/input";
 import { Label } from "@/ui/label";
 import { MINIMUM_LENGTH, passwordRules } from "./password-rules";
@@ -42,14 +42,16 @@ export function PasswordField({ value, onChange, label, isNew, autoFocus, invali
           aria-describedby={isNew ? `${id}-rules` : undefined}
           className="pr-11"
         />
-        <IconButton
-          label={visible ? t("hidePassword") : t("showPassword")}
+        <Button
+          variant="ghost"
+          aria-label={t(visible ? "hidePassword" : "showPassword")}
+          title={t(visible ? "hidePassword" : "showPassword")}
           size="icon-xs"
           className="absolute top-1/2 right-1 -translate-y-1/2 text-muted-foreground"
           onClick={() => setVisible(!visible)}
         >
           {visible ? <EyeOff aria-hidden /> : <Eye aria-hidden />}
-        </IconButton>
+        </Button>
       </div>
       {isNew && <Rules id={`${id}-rules`} password={value} />}
     </div>

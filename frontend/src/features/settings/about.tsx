@@ -9,7 +9,7 @@ import { Logo } from "@/ui/logo";
 import { system, type SystemInfo } from "./api";
 import { Facts, Group, Note, Waiting } from "./parts";
 
-export function AboutSection() {
+export default function AboutSection() {
   const t = useT("settings.info");
   const { data, error, refetch } = useQuery({ queryKey: keys.system, queryFn: system });
   return (

@@ -18,7 +18,7 @@ import {
 import { changePassword } from "./api";
 import { Group, Note, Panel, Row } from "./parts";
 
-export function AccountSection() {
+export default function AccountSection() {
   const t = useT("settings.account");
   const { data: account, refetch } = useAccount();
   const [changing, setChanging] = useState(false);

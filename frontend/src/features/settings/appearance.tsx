@@ -9,7 +9,7 @@ import { Group, Panel, Row } from "./parts";
 
 const THEMES = ["system", "light", "dark"] as const;
 
-export function AppearanceSection() {
+export default function AppearanceSection() {
   const t = useT("settings.appearance");
   const { theme, setTheme } = useTheme();
   const [locale, setLocale] = useLocale();

@@ -7,7 +7,7 @@ import { ConnectModel } from "./connect-model";
 import { ModelCard } from "./model-card";
 import { Group, Panel, Waiting } from "./parts";
 
-export function ModelsSection() {
+export default function ModelsSection() {
   const t = useT("settings.models");
   const { data, error, refetch } = useModels();
   if (!data) return <Waiting error={error} retry={refetch} />;

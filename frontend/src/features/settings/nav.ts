@@ -9,16 +9,8 @@ import {
   Users,
   type LucideIcon,
 } from "lucide-react";
-import type { ComponentType } from "react";
+import { lazy, type ComponentType } from "react";
 import { SETTINGS, type SettingsSection } from "@/lib/route";
-import { AboutSection } from "./about";
-import { AccountSection } from "./account";
-import { AppearanceSection } from "./appearance";
-import { ModelsSection } from "./models";
-import { NotificationsSection } from "./notifications";
-import { SandboxSection } from "./sandbox";
-import { TokensSection } from "./tokens";
-import { UsersSection } from "./users";
 
 export interface Section {
   /** In the address, and of its texts: `section.<id>` and `about.<id>`. */
@@ -30,14 +22,14 @@ export interface Section {
 }
 
 const SECTIONS_BY_ID: Record<SettingsSection, Omit<Section, "id">> = {
-  account: { group: "personal", icon: UserRound, Content: AccountSection },
-  appearance: { group: "personal", icon: Palette, Content: AppearanceSection },
-  notifications: { group: "personal", icon: Bell, Content: NotificationsSection },
-  tokens: { group: "personal", icon: KeyRound, Content: TokensSection },
-  models: { group: "server", icon: Bot, Content: ModelsSection },
-  sandbox: { group: "server", icon: ShieldCheck, Content: SandboxSection },
-  users: { group: "server", icon: Users, Content: UsersSection, adminOnly: true },
-  about: { group: "server", icon: Info, Content: AboutSection },
+  account: { group: "personal", icon: UserRound, Content: lazy(() => import("./account")) },
+  appearance: { group: "personal", icon: Palette, Content: lazy(() => import("./appearance")) },
+  notifications: { group: "personal", icon: Bell, Content: lazy(() => import("./notifications")) },
+  tokens: { group: "personal", icon: KeyRound, Content: lazy(() => import("./tokens")) },
+  models: { group: "server", icon: Bot, Content: lazy(() => import("./models")) },
+  sandbox: { group: "server", icon: ShieldCheck, Content: lazy(() => import("./sandbox")) },
+  users: { group: "server", icon: Users, Content: lazy(() => import("./users")), adminOnly: true },
+  about: { group: "server", icon: Info, Content: lazy(() => import("./about")) },
 };
 
 /** All sections in their order. */

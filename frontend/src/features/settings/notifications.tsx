@@ -9,7 +9,7 @@ import { Group, Note, Panel, Row } from "./parts";
 
 type Permission = NotificationPermission | "insecure" | "unsupported";
 
-export function NotificationsSection() {
+export default function NotificationsSection() {
   const t = useT("settings.notifications");
   const [enabled, setEnabled] = useStored<boolean>("notifications", false);
   const [permission, ask] = usePermission();

@@ -8,7 +8,7 @@ import { Badge } from "@/ui/badge";
 import { system, type Sandbox } from "./api";
 import { Code, Facts, Group, Note, Panel, Row, Waiting } from "./parts";
 
-export function SandboxSection() {
+export default function SandboxSection() {
   const t = useT("settings.sandbox");
   const { data, error, refetch } = useQuery({ queryKey: keys.system, queryFn: system });
   if (!data) return <Waiting error={error} retry={refetch} />;

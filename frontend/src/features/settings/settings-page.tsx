@@ -2,11 +2,12 @@
 import { ArrowLeft, ChevronLeft, ChevronRight } from "lucide-react";
 import Link from "next/link";
 import { useRouter } from "next/navigation";
-import { useEffect, useRef, type MouseEvent } from "react";
+import { Suspense, useEffect, useRef, type MouseEvent } from "react";
 import { useAccount } from "@/features/auth";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { isPlainClick, settingsPath } from "@/lib/route";
+import { Skeleton } from "@/ui/skeleton";
 import { SECTIONS, type Section } from "./nav";
 
 /** `section` is null at /settings: wide screens then show the first one, narrow ones the list. */
@@ -50,7 +51,9 @@ export function SettingsPage({ section }: { section: string | null }) {
             <h1 className="text-2xl font-semibold">{t(`section.${chosen.id}`)}</h1>
             <p className="leading-relaxed text-muted-foreground">{t(`about.${chosen.id}`)}</p>
           </header>
-          <chosen.Content key={chosen.id} />
+          <Suspense fallback={<Skeleton className="h-40" />}>
+            <chosen.Content key={chosen.id} />
+          </Suspense>
         </div>
       </main>
     </div>

@@ -15,7 +15,7 @@ import { revokeToken, tokens, type Token } from "./api";
 import { Group, Note, Panel, Waiting } from "./parts";
 import { TokenDialog } from "./token-dialog";
 
-export function TokensSection() {
+export default function TokensSection() {
   const t = useT("settings.tokens");
   const { data: account } = useAccount();
   if (account?.email === null) return <Note>{t("local")}</Note>;

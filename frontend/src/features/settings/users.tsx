@@ -23,7 +23,7 @@ import { AddUserDialog, NewPasswordDialog, type Secret } from "./user-dialogs";
 
 type Act = "reset" | "delete" | "demote";
 
-export function UsersSection() {
+export default function UsersSection() {
   const t = useT("settings.users");
   const queries = useQueryClient();
   const me = useAccount().data;

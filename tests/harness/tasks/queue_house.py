@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 from deerflow.storage.postgres_thread_lock import PostgresThreadLock
 from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
-from deerflow.tasks.local import LocalQueue
 from deerflow.tasks.procrastinate import ProcrastinateQueue
-from deerflow.tasks.queue import RunQueue
+from deerflow.tasks.queue import LocalQueue, RunQueue
 
 GUARD = 60.0
 

@@ -12,7 +12,7 @@ import pytest
 from tests.harness.tasks.queue_house import GUARD, Executor, House, until
 from tests.support.wall_clock import set_clock
 
-from deerflow.tasks.local import LocalQueue
+from deerflow.tasks.queue import LocalQueue
 
 
 @pytest.fixture(params=["local", "procrastinate"])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from deerflow.config import ConfigSource
 from deerflow.context import RunContext
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
-from deerflow.runs.agent_cache import AgentCache
 from deerflow.storage.checkpoints.base import Checkpointer, Fence
 
 if TYPE_CHECKING:
@@ -26,6 +27,45 @@ if TYPE_CHECKING:
     from deerflow.sandbox.interface import SandboxProvider
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _OfLoop:
+    models: ModelCache = field(default_factory=ModelCache)
+    agents: OrderedDict[Hashable, Agent] = field(default_factory=OrderedDict)
+
+
+class AgentCache:
+    """Building a graph costs more than a short run; a model's connections belong to one event loop. So: one agent per loop and key.
+
+    Args:
+        size: agents kept per loop, the least recently used go first.
+    """
+
+    def __init__(self, size: int = 32) -> None:
+        self._size = size
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OfLoop] = WeakKeyDictionary()
+
+    async def get(self, key: Hashable, build: Callable[[ModelCache], Agent]) -> Agent:
+        """The agent for ``key``. If there is none yet, ``build`` makes one on a thread, with the models of this loop.
+
+        Whatever ``build`` raises is raised.
+        """
+        kept = self._loops.setdefault(asyncio.get_running_loop(), _OfLoop())
+        if key not in kept.agents:
+            kept.agents[key] = await asyncio.to_thread(build, kept.models)
+        kept.agents.move_to_end(key)
+        while len(kept.agents) > self._size:
+            kept.agents.popitem(last=False)
+        return kept.agents[key]
+
+    def clear(self) -> None:
+        self._loops.clear()
+
+    async def aclose(self) -> None:
+        """Forget the agents of the running loop and close their models' connections."""
+        if (kept := self._loops.pop(asyncio.get_running_loop(), None)) is not None:
+            await kept.models.aclose()
 
 
 class Workshop:

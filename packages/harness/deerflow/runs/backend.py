@@ -12,8 +12,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.runs import RunStore
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
-from deerflow.tasks.local import LocalQueue
-from deerflow.tasks.queue import RunQueue
+from deerflow.tasks.queue import LocalQueue, RunQueue
 
 logger = logging.getLogger(__name__)
 

@@ -74,7 +74,8 @@ class SearchNamespaces(Page):
 
 @router.put("/api/store/items", status_code=204, summary="Store an item")
 async def put_item(body: PutItem, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
-    await runtime.store.put(principal, body.namespace, body.key, body.value, ttl=body.ttl)
+    with runtime.store.asked(principal) as store:
+        await store.aput(tuple(body.namespace), body.key, body.value, ttl=body.ttl)
 
 
 @router.get("/api/store/items", summary="An item, or null")
@@ -85,26 +86,23 @@ async def get_item(
     namespace: Annotated[str, Query(description="Labels joined by dots.", examples=["memories.work"])] = "",
     refresh_ttl: bool | None = None,
 ) -> Item | None:
-    labels = namespace.split(".") if namespace else []
-    found = await runtime.store.get(principal, labels, key, refresh_ttl=refresh_ttl)
+    labels = tuple(namespace.split(".")) if namespace else ()
+    with runtime.store.asked(principal) as store:
+        found = await store.aget(labels, key, refresh_ttl=refresh_ttl)
     return Item.model_validate(found.dict()) if found else None
 
 
 @router.delete("/api/store/items", status_code=204, summary="Delete an item, if it is there")
 async def delete_item(body: DeleteItem, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
-    await runtime.store.delete(principal, body.namespace, body.key)
+    with runtime.store.asked(principal) as store:
+        await store.adelete(tuple(body.namespace), body.key)
 
 
 @router.post("/api/store/items/search", summary="Find items")
 async def search_items(body: SearchItems, principal: CurrentPrincipal, runtime: CurrentRuntime) -> FoundItems:
-    found = await runtime.store.search(
-        principal,
-        body.namespace_prefix,
-        filter=body.filter,
-        limit=body.limit,
-        offset=body.offset,
-        refresh_ttl=body.refresh_ttl,
-    )
+    wanted = body.model_dump(include={"filter", "limit", "offset", "refresh_ttl"})
+    with runtime.store.asked(principal) as store:
+        found = await store.asearch(tuple(body.namespace_prefix), **wanted)
     return FoundItems(items=[FoundItem.model_validate(item.dict()) for item in found])
 
 
@@ -113,5 +111,6 @@ async def list_namespaces(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: SearchNamespaces | None = None
 ) -> Namespaces:
     wanted = (body or SearchNamespaces()).model_dump()
-    found = await runtime.store.namespaces(principal, **wanted)
+    with runtime.store.asked(principal) as store:
+        found = await store.alist_namespaces(**wanted)
     return Namespaces(namespaces=[list(path) for path in found])

@@ -13,8 +13,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from deerflow.agents.middlewares import shell_advice
+from deerflow.agents.middlewares.results import structure
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
-from deerflow.agents.middlewares.tool_results import structure
 from deerflow.features.ask import without_thoughts
 from deerflow.models.demo import _Turn
 from deerflow.models.demo_analysis import parse_number

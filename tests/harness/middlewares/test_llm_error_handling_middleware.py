@@ -12,7 +12,7 @@ from langgraph.errors import GraphBubbleUp, NodeCancelledError
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
-from deerflow.agents.middlewares.model_result import is_error
+from deerflow.agents.middlewares.results import is_error
 from deerflow.models.openai import OpenAIChatModel
 from deerflow.models.resilience import CircuitBreakers
 

@@ -12,7 +12,7 @@ from deerflow.agents.middlewares.clarification_middleware import ClarificationMi
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import FORCED_STOP, LoopDetectionMiddleware, hash_tool_calls
-from deerflow.agents.middlewares.model_result import LOOP_STOP
+from deerflow.agents.middlewares.results import LOOP_STOP
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.transcript import Transcript
 

@@ -11,7 +11,7 @@ from deerflow.agents.middlewares.clarification_middleware import ClarificationMi
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
-from deerflow.agents.middlewares.model_result import is_error
+from deerflow.agents.middlewares.results import is_error
 from deerflow.agents.middlewares.todo_middleware import TODO_PROMPT, TodoMiddleware
 from deerflow.tools.clarification import ask_clarification_tool
 

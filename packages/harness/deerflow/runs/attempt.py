@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
-from deerflow.agents.middlewares.model_result import ERROR, cut_off, is_error
+from deerflow.agents.middlewares.results import ERROR, cut_off, is_error
 from deerflow.config import ConfigError
 from deerflow.errors import RequestError
 from deerflow.events.graph_stream import GraphStream, emit_added, emit_input

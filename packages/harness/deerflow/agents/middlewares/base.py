@@ -13,19 +13,17 @@ from functools import reduce
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, hook_config
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AnyMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
-from langgraph.types import Command
 
 from deerflow.agents.marks import marked, thread_mark
-from deerflow.agents.middlewares.model_result import ModelResult, messages_of, with_messages
+from deerflow.agents.middlewares.results import ModelResult, ToolResult, messages_of, with_messages
 from deerflow.agents.thread_state import ThreadState
 from deerflow.agents.transcript import MessageMemo, Transcript
 from deerflow.blocking import off_loop, run_blocking
 from deerflow.context import RunContext
 
 ModelHandler = Callable[[ModelRequest[RunContext]], Awaitable[ModelResult]]
-ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
 
 

@@ -8,8 +8,14 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import ToolMessage
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.model_result import ModelResult, messages_of, pending_calls, with_own_ids, with_update
-from deerflow.agents.middlewares.tool_results import error_result
+from deerflow.agents.middlewares.results import (
+    ModelResult,
+    error_result,
+    messages_of,
+    pending_calls,
+    with_own_ids,
+    with_update,
+)
 from deerflow.context import RunContext
 from deerflow.tools.clarification import NAME, clarification_message
 

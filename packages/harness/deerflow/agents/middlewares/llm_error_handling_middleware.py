@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.model_result import ERROR, ModelResult, cut_off, is_empty, is_error, last_ai, reminder
+from deerflow.agents.middlewares.results import ERROR, ModelResult, cut_off, is_empty, is_error, last_ai, reminder
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
 from deerflow.models.failures import ErrorKind, Failure, classify, explain

@@ -13,11 +13,13 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.model_result import (
+from deerflow.agents.middlewares.results import (
     LOOP_STOP,
     ModelResult,
+    content_text,
     continued,
     ends_turn,
+    error_result,
     is_summary_request,
     last_ai,
     messages_of,
@@ -26,7 +28,6 @@ from deerflow.agents.middlewares.model_result import (
     with_messages,
 )
 from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABLE
-from deerflow.agents.middlewares.tool_results import content_text, error_result
 from deerflow.agents.transcript import Transcript, current_turn
 from deerflow.context import RunContext
 from deerflow.models.failures import status_of

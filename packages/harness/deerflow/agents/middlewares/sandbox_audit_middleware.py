@@ -11,9 +11,9 @@ from typing import Any
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deerflow.agents.marks import NOTE
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
+from deerflow.agents.middlewares.base import Middleware, ToolHandler
+from deerflow.agents.middlewares.results import ToolResult, error_result, tool_messages, with_replaced
 from deerflow.agents.middlewares.shell_advice import Verdict, judge
-from deerflow.agents.middlewares.tool_results import error_result, tool_messages, with_replaced
 
 audit = logging.getLogger("deerflow.audit")
 

@@ -9,8 +9,8 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import HumanMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler, ToolResult
-from deerflow.agents.middlewares.model_result import ModelResult, reminder
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler
+from deerflow.agents.middlewares.results import ModelResult, ToolResult, reminder
 from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext
 from deerflow.sandbox.interface import SandboxError, SandboxProvider, sandbox_id

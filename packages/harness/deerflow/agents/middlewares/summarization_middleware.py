@@ -20,7 +20,7 @@ from langgraph.errors import GraphBubbleUp
 from typing_extensions import TypedDict
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.model_result import (
+from deerflow.agents.middlewares.results import (
     SUMMARIZER_TAG,
     ModelResult,
     last_ai,

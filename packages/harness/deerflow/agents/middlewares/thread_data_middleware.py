@@ -9,7 +9,8 @@ from typing import Any
 
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
+from deerflow.agents.middlewares.base import Middleware, ToolHandler
+from deerflow.agents.middlewares.results import ToolResult
 from deerflow.config import Paths
 from deerflow.context import RunContext, Workspace
 

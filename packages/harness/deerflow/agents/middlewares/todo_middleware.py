@@ -15,11 +15,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.model_result import (
+from deerflow.agents.middlewares.results import (
     LOOP_STOP,
     ModelResult,
     continued,
     ends_turn,
+    error_result,
     is_empty,
     is_error,
     is_summary_request,
@@ -28,7 +29,6 @@ from deerflow.agents.middlewares.model_result import (
     reminder,
     with_messages,
 )
-from deerflow.agents.middlewares.tool_results import error_result
 from deerflow.agents.transcript import Transcript, current_turn
 from deerflow.context import RunContext
 

@@ -10,7 +10,7 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.model_result import ModelResult, messages_of
+from deerflow.agents.middlewares.results import ModelResult, messages_of
 from deerflow.context import RunContext
 
 logger = logging.getLogger(__name__)

@@ -14,20 +14,19 @@ from langchain_core.messages.tool import tool_call
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler, ToolResult
-from deerflow.agents.middlewares.model_result import (
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler
+from deerflow.agents.middlewares.results import (
     ModelResult,
+    ToolResult,
+    content_text,
     cut_off,
+    error_result,
     last_ai,
     messages_of,
-    with_messages,
-    with_own_ids,
-)
-from deerflow.agents.middlewares.tool_results import (
-    content_text,
-    error_result,
     structure,
     tool_messages,
+    with_messages,
+    with_own_ids,
     with_replaced,
 )
 from deerflow.context import RunContext

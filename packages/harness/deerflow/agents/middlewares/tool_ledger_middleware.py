@@ -5,8 +5,8 @@ from __future__ import annotations
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
-from deerflow.agents.middlewares.tool_results import asking_id, error_result
+from deerflow.agents.middlewares.base import Middleware, ToolHandler
+from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result
 from deerflow.context import RunContext, ToolLedger
 
 REPEATABLE = frozenset(

@@ -8,8 +8,8 @@ from threading import Lock
 
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult
-from deerflow.agents.middlewares.tool_results import asking_id
+from deerflow.agents.middlewares.base import Middleware, ToolHandler
+from deerflow.agents.middlewares.results import ToolResult, asking_id
 
 READERS = frozenset({"ls", "read_file", "glob", "grep", "view_image", "read_process", "present_files"})
 WRITERS = frozenset({"bash", "write_file", "str_replace", "kill_process"})

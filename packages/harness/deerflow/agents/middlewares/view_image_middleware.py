@@ -11,7 +11,7 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.model_result import ModelResult
+from deerflow.agents.middlewares.results import ModelResult
 from deerflow.agents.transcript import IMAGES, Transcript
 from deerflow.context import RunContext
 from deerflow.models.reminders import is_reminder

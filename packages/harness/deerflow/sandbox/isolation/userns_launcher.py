@@ -40,7 +40,7 @@ NAMESPACES = {
     "--unshare-net": 0x40000000,
     "--unshare-cgroup-try": 0x02000000,
 }
-CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP = 0x20000000, 0x40000000, 0x02000000
+CLONE_NEWNET, CLONE_NEWCGROUP = 0x40000000, 0x02000000
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 22, 24, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 SECCOMP_MODE_FILTER = 2
@@ -50,6 +50,8 @@ PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 CAPSET = {"x86_64": 126, "aarch64": 91}
 
 FLAGS = ("--clearenv", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1")
+"""All but the second are what we do in any case."""
+VALUES = ("--uid", "--gid", "--seccomp", "--hostname", "--chdir", "--cap-drop")
 ONE_OPERAND = ("--proc", "--dev", "--tmpfs", "--remount-ro")
 TWO_OPERANDS = ("--bind", "--ro-bind", "--bind-fd", "--ro-bind-fd", "--symlink", "--ro-bind-data")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -88,9 +90,8 @@ class Options:
     def __init__(self, arguments: Sequence[str]) -> None:
         self.namespaces = 0
         self.operations: list[Operation] = []
-        self.environment: dict[str, str] = {}
         self.flags: set[str] = set()
-        self.values: dict[str, str] = {"--uid": "1000", "--gid": "1000", "--chdir": "/"}
+        self.values: dict[str, str] = {}
         permissions = size = None
         queue = list(arguments)
         while queue:
@@ -101,19 +102,15 @@ class Options:
                 self.namespaces |= NAMESPACES[option]
             elif option in FLAGS:
                 self.flags.add(option)
-            elif option == "--setenv":
-                self.environment[queue.pop(0)] = queue.pop(0)
-            elif option in ("--uid", "--gid", "--seccomp", "--hostname", "--chdir", "--cap-drop"):
+            elif option in VALUES:
                 self.values[option] = queue.pop(0)
             elif option == "--perms":
                 permissions = int(queue.pop(0), 8)
             elif option == "--size":
                 size = int(queue.pop(0))
-            elif option in ONE_OPERAND:
-                self.operations.append((option, None, queue.pop(0), permissions, size))
-                permissions = size = None
-            elif option in TWO_OPERANDS:
-                self.operations.append((option, queue.pop(0), queue.pop(0), permissions, size))
+            elif option in ONE_OPERAND or option in TWO_OPERANDS:
+                source = queue.pop(0) if option in TWO_OPERANDS else None
+                self.operations.append((option, source, queue.pop(0), permissions, size))
                 permissions = size = None
             else:
                 raise LaunchError(f"unknown option {option}")
@@ -136,17 +133,16 @@ def enter_namespaces(options: Options) -> None:
         check(libc.unshare(wanted & ~CLONE_NEWCGROUP), "new namespaces")
     child = os.fork()
     if child:
-        wait_for(child, options)
-    if "--hostname" in options.values:
-        socket.sethostname(options.values["--hostname"])
+        wait_for(child)
+    socket.sethostname(options.values["--hostname"])
     if options.namespaces & CLONE_NEWNET:
         with socket.socket() as sock:
             fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP | IFF_RUNNING))
 
 
-def wait_for(child: int, options: Options) -> NoReturn:
+def wait_for(child: int) -> NoReturn:
     """The outer process only waits; our death is the child's."""
-    die_with_parent(options)
+    die_with_parent()
     os.closerange(3, 4096)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: os.kill(child, signal.SIGKILL))
@@ -154,10 +150,9 @@ def wait_for(child: int, options: Options) -> NoReturn:
     os._exit(os.waitstatus_to_exitcode(status) & 255)
 
 
-def die_with_parent(options: Options) -> None:
+def die_with_parent() -> None:
     # Not earlier: the kernel forgets the wish whenever a process gains capabilities, as in a new user namespace.
-    if "--die-with-parent" in options.flags:
-        check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "die with parent")
+    check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "die with parent")
 
 
 class RootBuilder:
@@ -331,16 +326,14 @@ def main(arguments: Sequence[str]) -> NoReturn:
         if "--disable-userns" in options.flags:
             forbid_user_namespaces()
         drop_privileges(options)
-        die_with_parent(options)
-        if "--new-session" in options.flags:
-            os.setsid()
+        die_with_parent()
+        os.setsid()
         os.umask(0o022)
         os.chdir(options.values["--chdir"])
         if "--seccomp" in options.values:
             install_filter(int(options.values["--seccomp"]))
-        environment = options.environment if "--clearenv" in options.flags else {**os.environ, **options.environment}
-        os.execvpe(options.command[0], options.command, environment)
-    except (OSError, LaunchError, IndexError, ValueError) as error:
+        os.execve(options.command[0], options.command, {})
+    except (OSError, LaunchError, LookupError, ValueError) as error:
         os.write(2, f"userns launcher: {error}\n".encode())
     os._exit(1)
 

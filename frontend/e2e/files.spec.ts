@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { readFileSync } from "node:fs";
 import { expect, test } from "./fixtures";
 
@@ -170,4 +171,54 @@ test("the page is painted before its code has come", async ({ page }) => {
   await page.route("**/*.js", () => {}); // never comes
   await page.goto("/chats", { waitUntil: "commit" });
   await expect(page.getByRole("status", { name: "DeerFlow" })).toBeVisible();
+});
+
+/** Made with python-docx, openpyxl and python-pptx. */
+const office = (name: string) => join(import.meta.dirname, "office", name);
+
+test("documents of Word, Excel and PowerPoint are shown, and broken ones say so", async ({ page, chat }) => {
+  const broken = {
+    name: "broken.docx",
+    mimeType: "application/zip",
+    buffer: Buffer.from("PK\u0003\u0004, cut off"),
+  };
+  const old = {
+    name: "old.xlsx",
+    mimeType: "application/x-ole",
+    buffer: Buffer.from("d0cf11e0a1b11ae1", "hex"),
+  };
+  const files = page.locator("input[type=file]").first();
+  await files.setInputFiles(["letter.docx", "book.xlsx", "deck.pptx"].map(office));
+  await files.setInputFiles([broken, old]);
+  await chat.ask("hello");
+  const thread = page.url().split("?")[0]!;
+  const panel = page.getByRole("region", { name: "Files of this conversation" });
+  const open = (name: string) =>
+    page.goto(`${thread}?panel=${encodeURIComponent(`/mnt/user-data/uploads/${name}`)}`);
+
+  await open("letter.docx");
+  await expect(panel.getByRole("heading", { name: "Sales in spring" })).toBeVisible();
+  await expect(panel.getByText("1.", { exact: true })).toBeVisible();
+  await expect(panel.getByRole("cell", { name: "400" })).toBeVisible();
+  await expect(panel.locator("article img")).toHaveJSProperty("naturalWidth", 24);
+
+  await open("book.xlsx");
+  for (const value of ["401", "25%", "2026-03-02", "=SUM(B2:B4)"])
+    await expect(panel.getByRole("cell", { name: value }).first()).toBeVisible();
+  await panel.getByRole("radio", { name: "Notes" }).click();
+  await expect(panel.getByText('=HYPERLINK("http://192.0.2.1/","click")')).toBeVisible(); // text, not a link
+  await expect(panel.getByRole("link", { name: "click" })).toHaveCount(0);
+
+  await open("deck.pptx");
+  const slide = panel.getByRole("listitem", { name: "Slide 2 of 2" });
+  await expect(slide.getByText("What comes next")).toBeVisible();
+  await expect(slide.getByText("• Plant")).toBeVisible();
+  await expect(slide.getByRole("cell", { name: "Week" })).toBeVisible();
+  await expect(slide.locator("img")).toHaveJSProperty("naturalWidth", 24);
+
+  await open("broken.docx");
+  await expect(panel.getByText("This document is damaged and can’t be previewed")).toBeVisible();
+  await open("old.xlsx");
+  await expect(panel.getByText("No preview for this older Office format")).toBeVisible();
+  await expect(panel.getByRole("link", { name: "Download" }).first()).toBeVisible();
 });

@@ -33,7 +33,7 @@ const BY_EXTENSION = extensions({
   text: "txt log rst org srt vtt ics",
   audio: "mp3 wav ogg oga opus flac m4a",
   video: "mp4 m4v webm mov ogv",
-  office: "docx doc xlsx xls pptx ppt odt ods odp rtf epub",
+  office: "docx doc xlsx xlsm xls pptx ppt odt ods odp rtf epub",
   archive: "zip gz tgz tar bz2 xz 7z rar skill whl",
   binary: "exe dll so bin wasm woff woff2 ttf otf db sqlite parquet pkl npy pt tif tiff heic",
 });

@@ -18,6 +18,7 @@ const VIEWERS: Partial<Record<Kind, ComponentType<ViewerProps>>> = {
   json: lazy(() => import("./json")),
   code: Code,
   text: Code,
+  office: lazy(() => import("./office")),
   audio: Media,
   video: Media,
 };

@@ -17,7 +17,7 @@ export default function TableViewer({ file }: ViewerProps) {
   const name = nameOf(file.path);
   return (
     <TextFrame file={file}>
-      {(text, isPartial) => <Grid name={name} text={text} isPartial={isPartial} />}
+      {(text, isPartial) => <Lines name={name} text={text} isPartial={isPartial} />}
     </TextFrame>
   );
 }
@@ -29,16 +29,22 @@ interface Column {
   width: number;
 }
 
-function Grid({ name, text, isPartial }: { name: string; text: string; isPartial: boolean }) {
+function Lines({ name, text, isPartial }: { name: string; text: string; isPartial: boolean }) {
+  const rows = useMemo(() => {
+    const delimiter = /\.tsv$/i.test(name) ? "\t" : undefined;
+    return parseTable(text, { delimiter, partial: isPartial }).rows;
+  }, [name, text, isPartial]);
+  return <Grid name={name} rows={rows} />;
+}
+
+/** `note` stands below, in place of the number of rows. */
+export function Grid({ name, rows: given, note }: { name: string; rows: string[][]; note?: string }) {
   "use no memo"; // the virtualizer changes under the compiler's eyes
   const t = useT("artifacts.table");
   const [locale] = useLocale();
   const [sorting, setSorting] = useState<Sorting | null>(null);
   const scroller = useRef<HTMLDivElement>(null);
-  const { columns, body } = useMemo(() => {
-    const delimiter = /\.tsv$/i.test(name) ? "\t" : undefined;
-    return tableOf(parseTable(text, { delimiter, partial: isPartial }).rows, (n) => t("column", { n }));
-  }, [name, text, isPartial, t]);
+  const { columns, body } = useMemo(() => tableOf(given, (n) => t("column", { n })), [given, t]);
   const rows = useMemo(
     () => (sorting ? sorted(body, sorting, columns[sorting.column]?.type ?? "text", locale) : body),
     [body, columns, sorting, locale],
@@ -125,7 +131,7 @@ function Grid({ name, text, isPartial }: { name: string; text: string; isPartial
         </div>
       </div>
       <footer className="flex h-8 shrink-0 items-center border-t px-4 text-xs text-muted-foreground tabular-nums">
-        {t("rows", { n: rows.length })} · {t("columns", { n: columns.length })}
+        {note ?? t("rows", { n: rows.length })} · {t("columns", { n: columns.length })}
       </footer>
     </div>
   );

@@ -25,7 +25,7 @@ BLOCKS = [
 ]
 NO_EFFECT_YET = {
     "tool_search", "uploads", "subagents", "acp_agents", "skill_evolution", "agents_api", "memory",
-    "run_events", "guardrails", "channels", "extensions", "checkpointer",
+    "run_events", "channels", "extensions", "checkpointer",
 }  # fmt: skip
 EXAMPLES_ONLY = {
     ("sandbox", "mounts"),

@@ -20,6 +20,7 @@ from deerflow.agents.lead_agent.prompt import apply_prompt_template
 from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.guardrail_middleware import guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
@@ -206,6 +207,8 @@ def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> 
         "loop_detection": LoopDetectionMiddleware(),
         "clarification": ClarificationMiddleware(),
     }
+    if config.guardrails.enabled and entry is not None:
+        slots["guardrail"] = guardrail_of(config.guardrails)
     if options.is_plan_mode:
         slots["todo"] = TodoMiddleware()
     if config.token_usage.enabled:

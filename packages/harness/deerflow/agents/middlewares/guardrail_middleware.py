@@ -1,0 +1,178 @@
+"""Each tool call is judged before it is made; where the judge is not sure, the person decides."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import interrupt
+
+from deerflow.agents.marks import NOTE
+from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, emit
+from deerflow.agents.middlewares.tool_results import error_result, with_replaced
+from deerflow.config.schema import GuardrailsConfig
+from deerflow.context import RunContext
+from deerflow.guardrails import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest
+from deerflow.reflection import resolve_variable
+
+logger = logging.getLogger(__name__)
+
+DECISIONS = ("approve", "edit", "reject", "respond")
+
+
+class GuardrailMiddleware(Middleware):
+    """Allows a call, refuses it with the provider's reason, or interrupts the run until the person has decided.
+
+    Each call that needs a decision has an interrupt of its own, in the shape of LangChain's human-in-the-loop: the value is
+    ``{"action_requests": [{"name", "args", "description"}], "review_configs": [{"action_name", "allowed_decisions"}]}``, the
+    answer ``{"decisions": [{"type": "approve"}]}``, or ``edit`` with ``edited_action``, ``reject`` or ``respond`` with
+    ``message``. Calls beside it run and are not repeated.
+
+    Args:
+        provider: judges.
+        fail_closed: a provider that raises denies the call; otherwise the call is made.
+        passport: sent to the provider as ``agent_id``.
+    """
+
+    def __init__(self, provider: GuardrailProvider, *, fail_closed: bool = True, passport: str | None = None) -> None:
+        super().__init__()
+        self.provider = provider
+        self.fail_closed = fail_closed
+        self.passport = passport
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        decision = await self._judged(request)
+        if decision.allow:
+            return await handler(request)
+        if not decision.ask:
+            return _denied(request, decision)
+        answer = _answer(request, decision)
+        _log(request, answer["type"], decision)
+        if answer["type"] == "approve":
+            return await handler(request)
+        if answer["type"] == "edit":
+            return await self._edited(request, handler, dict(answer["edited_action"]["args"]))
+        said = str(answer.get("message") or "").strip()
+        if answer["type"] == "respond":
+            return ToolMessage(
+                said or "(no answer)", name=request.tool_call["name"], tool_call_id=request.tool_call["id"] or ""
+            )
+        why = f"The user's reason: {said}" if said else "The user gave no reason."
+        return error_result(
+            request.tool_call, f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
+        )
+
+    async def _edited(self, request: ToolCallRequest, handler: ToolHandler, args: dict[str, Any]) -> ToolResult:
+        changed = request.override(tool_call={**request.tool_call, "args": args})
+        decision = await self._judged(changed)
+        if not decision.allow and not decision.ask:
+            return _denied(changed, decision)
+        note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
+
+        def noted(message: ToolMessage) -> ToolMessage:
+            notes = "\n".join(filter(None, (message.additional_kwargs.get(NOTE), note)))
+            return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NOTE: notes}})
+
+        return with_replaced(await handler(changed), noted)
+
+    async def _judged(self, request: ToolCallRequest) -> GuardrailDecision:
+        context: RunContext | None = request.runtime.context if request.runtime is not None else None
+        asked = GuardrailRequest(
+            tool_name=request.tool_call["name"],
+            tool_input=request.tool_call["args"],
+            agent_id=self.passport,
+            timestamp=datetime.now(UTC).isoformat(),
+            thread_id=context.thread_id if context else None,
+            is_subagent=context.is_subagent if context else False,
+            user_id=context.principal.user_id if context else None,
+            run_id=context.run_id if context else None,
+            agent_name=context.agent_name if context else None,
+        )
+        try:
+            return await self.provider.aevaluate(asked)
+        except GraphBubbleUp:
+            raise
+        except Exception:
+            logger.exception("The guardrail %s failed", getattr(self.provider, "name", type(self.provider).__name__))
+            reason = GuardrailReason("oap.evaluator_error", "the guardrail could not judge the call")
+            return GuardrailDecision(allow=not self.fail_closed, reasons=[reason])
+
+
+def guardrail_of(config: GuardrailsConfig) -> GuardrailMiddleware:
+    """The configured guardrail.
+
+    Raises:
+        ValueError: none is configured, or the class does not fit.
+        ImportError: its package is not installed.
+    """
+    if config.provider is None:
+        raise ValueError("guardrails.enabled is true, but guardrails.provider is missing in config.yaml.")
+    cls: Any = resolve_variable(config.provider.use)
+    settings = dict(config.provider.config)
+    parameters = inspect.signature(cls).parameters
+    if "framework" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        settings.setdefault("framework", "deerflow")
+    try:
+        provider = cls(**settings)
+    except TypeError as error:
+        raise ValueError(f"guardrails.provider.config does not fit {config.provider.use}: {error}") from error
+    if not isinstance(provider, GuardrailProvider):
+        raise ValueError(f"guardrails.provider.use: {config.provider.use} has no name, evaluate and aevaluate.")
+    return GuardrailMiddleware(provider, fail_closed=config.fail_closed, passport=config.passport)
+
+
+def _answer(request: ToolCallRequest, decision: GuardrailDecision) -> Mapping[str, Any]:
+    """What the person decided. A run whose answer cannot be read waits on."""
+    call = request.tool_call
+    value: dict[str, Any] = {
+        "action_requests": [{"name": call["name"], "args": call["args"], "description": _why(decision)}],
+        "review_configs": [{"action_name": call["name"], "allowed_decisions": list(DECISIONS)}],
+        "tool_call_id": call["id"],
+    }
+    while (problem := _problem(answer := interrupt(value), call["name"])) is not None:
+        value = {**value, "error": problem}
+    return answer["decisions"][0]
+
+
+def _problem(answer: Any, name: str) -> str | None:
+    """What is wrong with an answer; None if it can be followed."""
+    decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
+    if not isinstance(decisions, list) or len(decisions) != 1 or not isinstance(decisions[0], Mapping):
+        return 'Answer with {"decisions": [{"type": "approve"}]}: one decision.'
+    if decisions[0].get("type") not in DECISIONS:
+        return f"The type of a decision is one of {', '.join(DECISIONS)}."
+    if decisions[0]["type"] == "edit":
+        edited = decisions[0].get("edited_action")
+        if not isinstance(edited, Mapping) or not isinstance(edited.get("args"), Mapping):
+            return 'An edit needs "edited_action": {"name": …, "args": {…}}.'
+        if edited.get("name", name) != name:
+            return "An edit cannot change the tool: reject the call and say what to do instead."
+    return None
+
+
+def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> ToolMessage:
+    _log(request, "deny", decision)
+    code = decision.reasons[0].code if decision.reasons else "oap.denied"
+    name = request.tool_call["name"] or "unknown_tool"
+    return error_result(
+        request.tool_call,
+        f"Error: the call of '{name}' was not made: {_why(decision)} ({code}).\nChoose another way, or tell the user what is needed.",
+    )
+
+
+def _why(decision: GuardrailDecision) -> str:
+    return (decision.reasons[0].message if decision.reasons else "") or "blocked by guardrail policy"
+
+
+def _log(request: ToolCallRequest, outcome: str, decision: GuardrailDecision) -> None:
+    reasons = [{"code": reason.code, "message": reason.message} for reason in decision.reasons]
+    call = request.tool_call
+    event = {"tool": call["name"], "tool_call_id": call["id"], "decision": outcome, "reasons": reasons}
+    emit(request.runtime, {"type": "guardrail", **event, "policy_id": decision.policy_id})

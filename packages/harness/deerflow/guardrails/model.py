@@ -1,0 +1,64 @@
+"""What a guardrail is asked about a tool call, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True)
+class GuardrailRequest:
+    """A tool call before it is made.
+
+    Args:
+        agent_id: the passport of the configuration.
+        timestamp: now, ISO 8601 in UTC.
+        user_id: whose run it is.
+        agent_name: the custom agent that calls; None: the lead agent.
+    """
+
+    tool_name: str
+    tool_input: dict[str, Any]
+    agent_id: str | None = None
+    thread_id: str | None = None
+    is_subagent: bool = False
+    timestamp: str = ""
+    user_id: str | None = None
+    run_id: str | None = None
+    agent_name: str | None = None
+
+
+@dataclass(frozen=True)
+class GuardrailReason:
+    """Why: ``code`` as in the Open Agent Passport, e.g. ``oap.tool_not_allowed``."""
+
+    code: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class GuardrailDecision:
+    """Whether the call is made.
+
+    Args:
+        allow: it is.
+        ask: it is not, unless the person says so.
+        policy_id: of the rule that decided.
+    """
+
+    allow: bool
+    reasons: list[GuardrailReason] = field(default_factory=list[GuardrailReason])
+    policy_id: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    ask: bool = False
+
+
+@runtime_checkable
+class GuardrailProvider(Protocol):
+    """Judges tool calls. ``evaluate`` may block; ``aevaluate`` is what runs use."""
+
+    name: str
+
+    def evaluate(self, request: GuardrailRequest) -> GuardrailDecision: ...
+
+    async def aevaluate(self, request: GuardrailRequest) -> GuardrailDecision: ...

@@ -11,6 +11,8 @@ import {
   type RefObject,
   type UIEvent,
 } from "react";
+import { flushSync } from "react-dom";
+import { cn } from "@/lib/cn";
 import { afterPage } from "@/lib/after-page";
 import { toast } from "@/ui/toast";
 import { useRunSettings } from "@/lib/run-settings";
@@ -148,6 +150,10 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
     const away = rest > 120; // the virtualizer hears of it later than this
     if (away !== (left !== null)) setLeft(away ? pieces : null);
   };
+  const printing = usePrinting();
+  const shown = printing
+    ? rows.map(({ key }, index) => ({ key, index, start: 0 }))
+    : virtualizer.getVirtualItems();
   const [query, setQuery] = useState<string | null>(null);
   const wanted = useMemo(() => patternOf(query ?? ""), [query]);
   const places = useMemo(() => (wanted ? placesOf(turns, wanted) : []), [turns, wanted]);
@@ -159,7 +165,7 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
     when: isInChat,
   });
   return (
-    <div className="relative min-h-0 flex-1">
+    <div className="relative min-h-0 flex-1 print:block">
       {query !== null && (
         <Suspense>
           <FindBar
@@ -176,7 +182,7 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
         aria-live="off"
         aria-label={t("conversation")}
         tabIndex={0}
-        className="h-full overflow-x-hidden overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-none"
+        className="h-full overflow-x-hidden overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-none print:h-auto print:overflow-visible"
         onScroll={onScroll}
         onClickCapture={({ target }) => {
           // What one opens stays where it is.
@@ -188,8 +194,11 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
           }, 300);
         }}
       >
-        <div className="relative mx-auto w-full max-w-3xl" style={{ height: virtualizer.getTotalSize() }}>
-          {virtualizer.getVirtualItems().map((row) => (
+        <div
+          className="relative mx-auto w-full max-w-3xl"
+          style={printing ? undefined : { height: virtualizer.getTotalSize() }}
+        >
+          {shown.map((row) => (
             <div
               key={row.key}
               ref={(element) => {
@@ -197,8 +206,8 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
                 if (element) observer?.observe(element);
               }}
               data-index={row.index}
-              className="absolute top-0 left-0 w-full px-4 last:pb-4 sm:px-6"
-              style={{ transform: `translateY(${row.start}px)` }}
+              className={cn("w-full px-4 last:pb-4 sm:px-6", !printing && "absolute top-0 left-0")}
+              style={printing ? undefined : { transform: `translateY(${row.start}px)` }}
             >
               <FindContext value={wanted}>{rows[row.index]?.content}</FindContext>
             </div>
@@ -214,6 +223,31 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
       )}
     </div>
   );
+}
+
+/** Everything is put on paper, in light colours. It has to be there when the event is over. */
+function usePrinting(): boolean {
+  const [printing, setPrinting] = useState(false);
+  useEffect(() => {
+    const { classList } = document.documentElement;
+    let dark = false;
+    const before = () => {
+      dark = classList.contains("dark");
+      classList.remove("dark");
+      flushSync(() => setPrinting(true));
+    };
+    const after = () => {
+      if (dark) classList.add("dark");
+      setPrinting(false);
+    };
+    window.addEventListener("beforeprint", before);
+    window.addEventListener("afterprint", after);
+    return () => {
+      window.removeEventListener("beforeprint", before);
+      window.removeEventListener("afterprint", after);
+    };
+  }, []);
+  return printing;
 }
 
 const isInChat = (target: EventTarget | null) =>

@@ -43,7 +43,7 @@ export function Sidebar({ open, onClose }: SidebarProps) {
   return (
     <nav
       aria-label={t("sidebar")}
-      className="flex h-full w-66 shrink-0 flex-col border-r border-sidebar-border bg-sidebar"
+      className="flex h-full w-66 shrink-0 flex-col border-r border-sidebar-border bg-sidebar print:hidden"
     >
       <SidebarBody onOpen={() => {}} onCollapse={toggle} />
     </nav>
@@ -63,7 +63,7 @@ function Rail({ onExpand }: { onExpand: () => void }) {
   return (
     <nav
       aria-label={t("sidebar")}
-      className="flex h-full w-13 shrink-0 flex-col items-center gap-1 border-r border-sidebar-border bg-sidebar py-2.5"
+      className="flex h-full w-13 shrink-0 flex-col items-center gap-1 border-r border-sidebar-border bg-sidebar py-2.5 print:hidden"
     >
       <IconButton
         label={t("expand")}

@@ -52,13 +52,13 @@ export function WithFiles({ children }: { children: ReactNode }) {
     />
   );
   return (
-    <div className="flex min-w-0 flex-1">
-      <div className="flex min-w-0 flex-1 flex-col">{children}</div>
+    <div className="flex min-w-0 flex-1 print:block">
+      <div className="flex min-w-0 flex-1 flex-col print:block">{children}</div>
       {wide && files && (
         <>
           <Splitter label={t("files")} share={share} onShare={setShare} />
           <div
-            className="flex shrink-0 flex-col"
+            className="flex shrink-0 flex-col print:hidden"
             style={{ width: `clamp(20rem, ${share}%, calc(100% - 22.5rem))` }}
           >
             {files}
@@ -99,7 +99,7 @@ function Splitter({ label, share, onShare }: SplitterProps) {
       aria-valuemax={SHARE.most}
       aria-valuenow={share}
       tabIndex={0}
-      className="relative w-px shrink-0 cursor-col-resize touch-none bg-border outline-offset-2 transition-colors before:absolute before:-inset-x-1.5 before:inset-y-0 hover:bg-ring focus-visible:bg-ring"
+      className="relative w-px shrink-0 cursor-col-resize touch-none bg-border outline-offset-2 transition-colors before:absolute before:-inset-x-1.5 before:inset-y-0 hover:bg-ring focus-visible:bg-ring print:hidden"
       onPointerDown={({ currentTarget, pointerId }) => currentTarget.setPointerCapture(pointerId)}
       onPointerMove={({ currentTarget, pointerId, clientX }) => {
         if (!currentTarget.hasPointerCapture(pointerId)) return;

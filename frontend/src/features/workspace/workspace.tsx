@@ -23,7 +23,7 @@ export function Workspace() {
   useShortcut(SHORTCUTS.focusComposer, () => focusComposer(), { inInputs: true });
 
   return (
-    <div className="flex h-dvh overflow-hidden bg-background text-foreground">
+    <div className="flex h-dvh overflow-hidden bg-background text-foreground print:block print:h-auto print:overflow-visible">
       <a
         href="#conversation"
         className="sr-only bg-background focus:not-sr-only focus:absolute focus:z-50 focus:m-2 focus:rounded-md focus:p-2"
@@ -46,7 +46,7 @@ function Conversation() {
   const { threadId, turns, phase } = useSession();
   const isNew = threadId === null && turns.length === 0 && phase === "ready";
   return (
-    <main id="conversation" className="flex min-h-0 flex-1 flex-col" tabIndex={-1}>
+    <main id="conversation" className="flex min-h-0 flex-1 flex-col print:block" tabIndex={-1}>
       {isNew ? (
         <div className="min-h-0 flex-1 overflow-y-auto">
           <Welcome onPick={fillComposer} />
@@ -55,7 +55,7 @@ function Conversation() {
         <TurnList onOpenFile={panel.set} />
       )}
       {phase === "ready" && (
-        <div className="mx-auto w-full max-w-3xl shrink-0 px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-4">
+        <div className="mx-auto w-full max-w-3xl shrink-0 px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-4 print:hidden">
           <TodoDock />
           <Composer welcome={isNew} />
         </div>

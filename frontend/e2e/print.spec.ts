@@ -1,0 +1,28 @@
+import { longThread } from "./chat";
+import { expect, test } from "./fixtures";
+
+test("a conversation is printed as a document, whole and without the page around it", async ({
+  page,
+  gateway,
+}) => {
+  const id = await longThread(page, gateway.url, 120);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.goto(`/chats/${id}`);
+  const log = page.getByRole("log");
+  await expect(log.getByText("answer 59")).toBeVisible();
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  await expect(log.getByText("answer 0", { exact: true })).toBeVisible();
+  await expect(log.getByRole("article")).toHaveCount(60);
+  await expect(page.getByRole("navigation", { name: "Chats" })).toBeHidden();
+  await expect(page.getByRole("textbox", { name: "Message" })).toBeHidden();
+  await expect(page.getByRole("button", { name: "Copy answer" }).first()).toBeHidden();
+  expect(await page.evaluate(() => document.documentElement.classList.contains("dark"))).toBe(false);
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  expect(await page.evaluate(() => document.documentElement.classList.contains("dark"))).toBe(true);
+  await page.emulateMedia({ media: null });
+
+  const paper = (await page.pdf({ path: process.env.PAPER })).toString("latin1");
+  expect(paper.match(/\/Type\s*\/Page\b/g)?.length).toBeGreaterThan(5);
+  await expect(log.getByText("answer 0", { exact: true })).toHaveCount(0);
+});

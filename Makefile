@@ -86,7 +86,7 @@ test-page: node-modules
 e2e: install-dev page ## Try the page in a real browser (Chromium), against a real gateway
 	@cd frontend && ../$(NODE) npx playwright test
 
-nightly: install-dev page standalone ## Run what is slow and rarely breaks: all launchers and users, kill series, the page behind nginx
+nightly: install-dev page standalone ## Run what is slow and rarely breaks: all launchers and users, kill series, chat interfaces of others, the page behind nginx
 	@$(PYTEST) -m nightly
 	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
 	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60

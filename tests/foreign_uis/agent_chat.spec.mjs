@@ -74,16 +74,6 @@ for (const [what, [act, given]] of Object.entries(answers)) {
   });
 }
 
-test("a tool's question is marked as resolved, and one talks on", async ({ page }) => {
-  await send(page, await script(call("send_mail", { to: "ada@example.com" }), say("Well then.")));
-  await page.getByRole("button", { name: "Mark as Resolved" }).click();
-  await expect(page.getByRole("button", { name: "Mark as Resolved" })).toBeHidden();
-  await done(page);
-  await send(page, "Something else.");
-  await expect(page.getByText("Well then.", { exact: true })).toBeVisible();
-  await done(page);
-});
-
 test("a message is sent while a tool's question waits", async ({ page }) => {
   await send(page, await script(call("send_mail", { to: "ada@example.com" }), say("Well then.")));
   await expect(page.getByRole("button", { name: "Mark as Resolved" })).toBeVisible();

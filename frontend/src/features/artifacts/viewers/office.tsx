@@ -52,7 +52,9 @@ export default function OfficeViewer(props: ViewerProps) {
   if ("deck" in data) return <Slides deck={data.deck} />;
   return (
     <div tabIndex={0} className="min-h-0 flex-1 overflow-y-auto -outline-offset-2">
-      <article className="prose-chat mx-auto max-w-3xl px-6 py-6">{data.text}</article>
+      <article className="prose-chat mx-auto max-w-3xl px-6 py-6">
+        <div className="space-y-4">{data.text}</div>
+      </article>
     </div>
   );
 }

@@ -1,0 +1,79 @@
+import type { Page } from "@playwright/test";
+import { expect, signIn, test } from "./fixtures";
+
+/** What stands out of the window, and texts that are cut without a sign of it. */
+const faults = (page: Page) =>
+  page.evaluate(() => {
+    const found: string[] = [];
+    const name = (one: Element) => `${one.tagName} “${one.textContent?.trim().slice(0, 30)}”`;
+    const scrolls = (one: Element | null): boolean =>
+      !!one && (/auto|scroll/.test(getComputedStyle(one).overflowX) || scrolls(one.parentElement));
+    if (document.documentElement.scrollWidth > innerWidth) found.push("the page is wider than the window");
+    for (const one of document.querySelectorAll("body *")) {
+      const style = getComputedStyle(one);
+      const box = one.getBoundingClientRect();
+      const words = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent?.trim());
+      if (
+        !words ||
+        box.width <= 1 ||
+        box.height <= 1 ||
+        style.visibility === "hidden" ||
+        one.closest(".sr-only, svg, [inert]")
+      )
+        continue;
+      if ((box.right > innerWidth + 1 || box.left < -1) && !scrolls(one))
+        found.push(`out of the window: ${name(one)}`);
+      const cut = style.overflowX === "hidden" || style.overflowX === "clip";
+      if (cut && style.textOverflow !== "ellipsis" && one.scrollWidth > one.clientWidth + 1)
+        found.push(`cut: ${name(one)}`);
+      if (
+        one.matches("button *, button") &&
+        style.whiteSpace !== "nowrap" &&
+        one.scrollHeight > one.clientHeight + 4 &&
+        cut
+      )
+        found.push(`cut below: ${name(one)}`);
+    }
+    return found;
+  });
+
+for (const width of [390, 768, 1024, 1440]) {
+  test(`Chinese fits everywhere, ${width} wide`, async ({ browser, gateway }) => {
+    const context = await browser.newContext({ viewport: { width, height: 844 }, locale: "zh-CN" });
+    const page = await context.newPage();
+    const check = async (where: string) => expect.soft(await faults(page), where).toEqual([]);
+    await page.goto(`${gateway.url}/login`);
+    await page.getByLabel("邮箱").waitFor();
+    await check("login");
+    await signIn(context, gateway.url);
+    await page.goto(`${gateway.url}/chats`);
+    const field = page.getByRole("textbox", { name: "消息", exact: true });
+    await field.fill("write");
+    await check("welcome");
+    await field.press("Enter");
+    await expect(page.getByText("The report is ready").last()).toBeVisible();
+    await expect(page.getByRole("button", { name: "停止智能体" })).toBeHidden();
+    await check("answer and file");
+    await page.goto(`${page.url().split("?")[0]}?panel=`);
+    await expect(page.getByText("report.md").last()).toBeVisible();
+    await check("files");
+    for (const section of [
+      "account",
+      "tokens",
+      "appearance",
+      "notifications",
+      "models",
+      "sandbox",
+      "users",
+      "about",
+    ]) {
+      await page.goto(`${gateway.url}/settings/${section}`);
+      await page.getByRole("heading").first().waitFor();
+      await check(`settings/${section}`);
+    }
+    await page.goto(`${gateway.url}/nowhere`);
+    await page.getByRole("heading").waitFor();
+    await check("404");
+    await context.close();
+  });
+}

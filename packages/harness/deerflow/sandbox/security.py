@@ -9,12 +9,6 @@ LOCAL_PROVIDERS = (
     "deerflow.sandbox.local.local_sandbox_provider:LocalSandboxProvider",
 )
 
-HOST_BASH_DISABLED = (
-    "Host bash execution is disabled for LocalSandboxProvider, because commands would run on the host without isolation. "
-    "Set sandbox.use to auto in config.yaml for an isolated shell, or sandbox.allow_host_bash to true in a trusted "
-    "environment."
-)
-
 
 def uses_local_sandbox_provider(config: Any = None) -> bool:
     """Whether ``sandbox.use`` names the provider without isolation.

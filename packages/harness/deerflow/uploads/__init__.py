@@ -62,22 +62,19 @@ def save_upload(source: BinaryIO, name: str, uploads_dir: Path) -> Upload:
         ValueError: the name is unusable.
         OSError: the file cannot be written; nothing is left behind.
     """
-    base = normalize_filename(name)
-    for candidate in free_names(base):
-        target = uploads_dir / candidate
-        try:
-            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        except FileExistsError:
-            continue
+    parent = os.open(uploads_dir, _DIRECTORY)
+    try:
+        free, handle = _new_file(normalize_filename(name), parent)
         with os.fdopen(handle, "wb") as file:
             try:
                 shutil.copyfileobj(source, file, 1 << 20)
             except BaseException:
-                target.unlink(missing_ok=True)
+                _remove(free, parent)
                 raise
             file.flush()
-            return _upload(candidate, os.fstat(file.fileno()))
-    raise OSError(errno.EEXIST, "too many files of this name", base)
+            return _upload(free, os.fstat(file.fileno()))
+    finally:
+        os.close(parent)
 
 
 def list_uploads(uploads_dir: Path) -> list[Upload]:
@@ -178,6 +175,7 @@ def _headings(lines: list[str]) -> Iterator[tuple[str, int]]:
 
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FORGOTTEN = 24 * 3600.0
 """Seconds after which a staged file belongs to nobody: its process died."""
 
@@ -227,7 +225,7 @@ class Staging:
         with self._lock:
             self._close()
             self._require_open()
-            parent = os.open(uploads_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            parent = os.open(uploads_dir, _DIRECTORY)
             published: list[Upload] = []
             try:
                 for path, name in self._staged:
@@ -263,19 +261,21 @@ def _move(path: Path, name: str, parent: int) -> Upload:
     if os.geteuid() == 0:
         owner = os.fstat(parent).st_uid
         os.chown(path, owner, owner)
+    free, handle = _new_file(name, parent)
+    os.close(handle)
+    try:
+        os.replace(path, free, dst_dir_fd=parent)
+    except BaseException:
+        _remove(free, parent)
+        raise
+    return _upload(free, os.stat(free, dir_fd=parent, follow_symlinks=False))
+
+
+def _new_file(name: str, parent: int) -> tuple[str, int]:
+    """A free name, and the file that now has it. A link of a name is neither followed nor replaced."""
     for candidate in free_names(name):
-        try:
-            # Takes the name; a link of that name is neither followed nor replaced.
-            os.close(os.open(candidate, _NEW, 0o644, dir_fd=parent))
-        except FileExistsError:
-            continue
-        try:
-            os.replace(path, candidate, dst_dir_fd=parent)
-        except BaseException:
-            _remove(candidate, parent)
-            raise
-        info = os.stat(candidate, dir_fd=parent, follow_symlinks=False)
-        return Upload(candidate, info.st_size, info.st_mtime)
+        with suppress(FileExistsError):
+            return candidate, os.open(candidate, _NEW, 0o644, dir_fd=parent)
     raise OSError(errno.EEXIST, "too many files of this name", name)
 
 

@@ -15,8 +15,8 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 
 from deerflow.agents.marks import NOTE
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, emit
-from deerflow.agents.middlewares.results import error_result, with_replaced
+from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
+from deerflow.agents.middlewares.results import ToolResult, error_result, with_replaced
 from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
 from deerflow.guardrails import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest

@@ -89,7 +89,7 @@ class Hit:
 
 
 class MessageSearch:
-    """Searches of all people, one at a time for each, with a pause after each that is as long as it was work."""
+    """Searches of all people, one at a time for each, with pauses so that together they take :data:`SHARE` of a processor."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -172,6 +172,7 @@ class Runtime:
         self._drain_seconds = config.runs.drain_seconds
         self._housekeeping: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
+        self._first_look: asyncio.Task[None] | None = None
         self._warming_up: asyncio.Task[object] | None = None
 
     async def start(self) -> None:
@@ -188,14 +189,14 @@ class Runtime:
                 await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
         if not self.database.is_postgres:  # there, the queue sweeps
             self._sweeping = asyncio.create_task(self._sweep(), name="forgotten runs")
-        await self._scheduler.look()
+        self._first_look = asyncio.create_task(self._look_at_crons(), name="crons")
         self.jobs.start()
 
     async def aclose(self) -> None:
         """Let runs end for a while, leave the others for whoever comes next, and close everything."""
         if self._warming_up is not None:
             await self._warming_up
-        for task in (self._housekeeping, self._sweeping):
+        for task in (self._housekeeping, self._sweeping, self._first_look):
             if task is not None:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
@@ -252,6 +253,15 @@ class Runtime:
                         await self._queue.defer(run_id, thread_id)
             except Exception:
                 logger.warning("Runs that were left over could not be looked for.", exc_info=True)
+
+    async def _look_at_crons(self) -> None:
+        """For the first time; from then on their task comes again by itself. A full disk has room again some time."""
+        while True:
+            try:
+                return await self._scheduler.look()
+            except Exception as error:
+                logger.warning("Crons cannot be started yet: %s", error)
+            await asyncio.sleep(SWEEP_SECONDS)
 
     async def _keep_house(self) -> None:
         while True:

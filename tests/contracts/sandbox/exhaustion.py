@@ -86,7 +86,8 @@ async def watched_fork_bomb(environment: Environment) -> None:
     assert result.killed_for == "processes", result
     assert await survivors(marker) == []
     assert len(await appeared(other)) == 1
-    assert (await environment.sh("echo usable", sandbox=sandbox)).output == "usable\n"
+    after = await environment.sh("echo usable", sandbox=sandbox)
+    assert after.output == "usable\n", after
 
 
 @checks("31", "a process that wants too much memory gets an error", Need.DATA_LIMIT)

@@ -14,15 +14,16 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 AS_USER = ROOT / "tests/support/as_user.py"
-UID = 54_321
+UIDS = {"bwrap-": 54_321, "landlock-30.2": 54_322, "userns-": 54_323, "noproc-": 54_324, "landlock-": 54_325}
+"""One for each: the limit of a user's processes counts those of all tests that run as that user."""
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="test_contract itself ran as an ordinary user")
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home(checks: str) -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="deerflow-user-", dir="/var/tmp"))
-    shutil.chown(directory, UID, UID)
+    shutil.chown(directory, UIDS[checks], UIDS[checks])
     yield directory
     subprocess.run(["rm", "-rf", "--", str(directory)], check=True)
 
@@ -40,7 +41,7 @@ def test_an_ordinary_user_gets_the_same_sandbox(checks: str, home: Path) -> None
     environment |= {"HOME": str(home), "USER": "somebody", "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
         [
-            sys.executable, str(AS_USER), str(UID), sys.base_prefix, sys.prefix, str(ROOT), "--",
+            sys.executable, str(AS_USER), str(UIDS[checks]), sys.base_prefix, sys.prefix, str(ROOT), "--",
             sys.executable, "-m", "pytest", "tests/harness/sandbox/test_contract.py", "-k", checks, "-q",
             "--no-header", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={home}/pytest",
         ],

@@ -34,9 +34,17 @@ def running(marker: str) -> list[str]:
     return [pid for pid in found if int(pid) != os.getpid()]
 
 
+async def started(marker: str) -> bool:
+    return await _becomes(marker, lives=True)
+
+
 async def gone(marker: str) -> bool:
+    return await _becomes(marker, lives=False)
+
+
+async def _becomes(marker: str, *, lives: bool) -> bool:
     for _ in range(100):
-        if not await asyncio.to_thread(running, marker):
+        if bool(await asyncio.to_thread(running, marker)) is lives:
             return True
         await asyncio.sleep(0.05)
     return False
@@ -229,12 +237,12 @@ async def test_reset_and_destroy_end_everything_and_other_threads_live_on(local:
     await other.exec(f"bash -c 'exec -a {other_marker} sleep 300' >/dev/null 2>&1 &")
     await local.sandbox.exec(f"setsid bash -c 'exec -a {marker} sleep 300' >/dev/null 2>&1 &")
     process = await local.sandbox.start_process(f"exec -a {marker} sleep 300")
-    assert await asyncio.to_thread(running, marker)
+    assert await started(marker)
     await local.sandbox.reset()
     assert await gone(marker)
     with pytest.raises(SandboxNotFoundError):
         await local.sandbox.read_process(process.id)
-    assert await asyncio.to_thread(running, other_marker)
+    assert await started(other_marker)
     await local.provider.release(other.id, destroy=True)
     assert await gone(other_marker)
     assert local.provider.get(other.id) is None

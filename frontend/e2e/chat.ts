@@ -63,10 +63,10 @@ export async function longThread(page: Page, url: string, count: number): Promis
       content: `**answer ${i}**\n\n- one\n- two\n\n\`\`\`python\nprint(${i})\n\`\`\`\n`,
     },
   ]).flat();
-  const told = await page.request.post(`${url}/api/threads/${id}/state`, {
+  const response = await page.request.post(`${url}/api/threads/${id}/state`, {
     data: { values: { messages }, as_node: "model" },
     headers,
   });
-  expect(told.status()).toBe(200);
+  expect(response.status()).toBe(200);
   return id;
 }

@@ -73,7 +73,7 @@ test("several conversations are chosen by keyboard and deleted, which can be und
   await page.keyboard.press("Delete");
   await expect(list.locator(`a[href="${two}"]`)).toHaveCount(0);
   expect(await isThere(page, two)).toBe(true);
-  await page.reload(); // whoever leaves has no more use for "Undo"
+  await page.reload(); // a person who leaves has no more use for "Undo"
   await expect.poll(() => isThere(page, two)).toBe(false);
   await expect(list.locator(`a[href="${one}"]`)).toBeVisible();
   await expect(list.locator(`a[href="${two}"]`)).toHaveCount(0);

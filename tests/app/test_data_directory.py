@@ -1,4 +1,4 @@
-"""What lies in the data directory is for the one who runs DeerFlow, and for nobody else on the machine."""
+"""What lies in the data directory is for the user who runs DeerFlow, and for no other user of the machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reachable(directory: Path, top: Path) -> Iterator[Path]:
             yield from reachable(path, top)
 
 
-def test_nobody_else_reads_the_data_directory_however_open_the_umask(tmp_path: Path):
+def test_no_other_user_reads_the_data_directory_however_open_the_umask(tmp_path: Path):
     with ScriptedOpenAI() as model:
         model.script(
             ToolCalls(("bash", {"command": "echo secret > /mnt/user-data/outputs/report.md"})),

@@ -8,7 +8,7 @@ function Page() {
   const [threadId, onThreadId] = useThreadId();
   const chat = useStream({ apiUrl, apiKey, assistantId, threadId, onThreadId, reconnectOnMount: true, fetchStateHistory: true });
   const { messages, interrupt, isLoading, error } = chat;
-  // On an older branch the hook goes on there, but shows the newest one afterwards, unless it is told the checkpoint.
+  // On an older branch the hook goes on there, but shows the newest one afterwards, unless it gets the checkpoint.
   const shown = chat.branch ? chat.history.at(-1)?.checkpoint : undefined;
   return (
     <Chat

@@ -77,7 +77,7 @@ async def watched_fork_bomb(environment: Environment) -> None:
     marker, other = environment.new_name(), environment.new_name()
     await environment.sandbox.start_process(f"exec -a {other} sleep 300")
     await appeared(other)
-    # Bounded by itself, should nobody stop it: 600 detached processes and as many children.
+    # Bounded by itself, should nothing stop it: 600 detached processes and as many children.
     bomb = "for _ in range(600):\n if os.fork() == 0:\n  os.setsid()\n  os.fork() and os._exit(0)\n  break\n"
     sandbox = await environment.other("watched")
     result = await environment.sh(

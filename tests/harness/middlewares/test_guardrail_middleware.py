@@ -107,7 +107,7 @@ async def test_a_refused_call_is_not_made_and_says_why(start, endpoint) -> None:
 
 
 @pytest.mark.parametrize(("fail_closed", "made"), [(True, []), (False, ["a:"])])
-async def test_a_provider_that_fails_denies_unless_told_otherwise(start, endpoint, fail_closed, made) -> None:
+async def test_a_provider_that_fails_denies_unless_configured_otherwise(start, endpoint, fail_closed, made) -> None:
     endpoint.script(ToolCalls(("send", {"to": "a"})), Text("ok"))
     talk = opened(start, Spy(RuntimeError("down")), fail_closed=fail_closed)
     result = next(message for message in await talk.say("go") if isinstance(message, ToolMessage))

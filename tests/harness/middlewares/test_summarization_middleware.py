@@ -176,7 +176,7 @@ async def test_what_the_model_says_as_a_summary_is_not_streamed(opened, endpoint
     assert sum(event["type"] == "token_usage" for event in events) == len(endpoint.requests)
 
 
-async def test_a_window_nobody_knows_is_learned_from_the_refusal(opened, endpoint) -> None:
+async def test_an_unknown_window_is_learned_from_the_refusal(opened, endpoint) -> None:
     talk = opened(window=None)
     for number in range(30):
         said = await talk.say(f"Question {number}?")

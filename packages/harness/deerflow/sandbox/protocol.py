@@ -177,7 +177,7 @@ def _path(value: Any) -> str:
 
 
 def _why(value: Any) -> str:
-    """It is shown: a lone surrogate would break whoever encodes it."""
+    """It is shown: a lone surrogate cannot be encoded."""
     return _text(value)[:MAX_WHY].encode("utf-8", "replace").decode()
 
 

@@ -83,7 +83,7 @@ LONGEST_TIMER = 60.0
 class LocalQueue:
     """A :class:`RunQueue` in memory, on one event loop.
 
-    What was rung is forgotten when the process ends: at its start whoever owns the queue rings for all runs that have
+    What was rung is forgotten when the process ends: at its start the owner of the queue rings for all runs that have
     not ended.
     """
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 
 class RequestBody(BaseModel):
-    """What a client sends. A field that nobody knows is a mistake."""
+    """What a client sends. A field that the route does not know is a mistake."""
 
     model_config = ConfigDict(extra="forbid")
 

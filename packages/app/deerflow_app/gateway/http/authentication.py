@@ -1,4 +1,4 @@
-"""Nobody reaches a route of the API unknown, except those that are public; pages of other sites reach none with our cookies. What goes
+"""A route of the API is reached with a credential, except for the public ones; pages of other sites reach none with our cookies. What goes
 on (streams, sockets) ends when what was shown for it is worth nothing any more: the session ended, the token was revoked."""
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Revocation:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         credential = scope.get("state", {}).get("credential")
-        if credential is None or credential.user is None:  # nobody signed in
+        if credential is None or credential.user is None:  # no one is signed in
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             closed = {"type": "websocket.close", "code": POLICY_VIOLATION}
@@ -226,4 +226,4 @@ def _has_length(start: Message) -> bool:
 
 
 class _RevokedError(OSError):
-    """To whoever sends it looks as though the client had left."""
+    """To the sender it looks as though the client had left."""

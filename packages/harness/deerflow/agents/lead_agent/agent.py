@@ -44,6 +44,7 @@ from deerflow.agents.transcript import Transcript
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
+from deerflow.models.factory import NO_MODELS
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
 from deerflow.tools.clarification import ask_clarification_tool
@@ -158,9 +159,7 @@ def resolve_model(config: AppConfig, name: str | None) -> ModelConfig:
         ValueError: no models are configured.
     """
     if not config.models:
-        raise ValueError(
-            "No chat models are configured. Set a provider key such as OPENAI_API_KEY, or add a model to config.yaml."
-        )
+        raise ValueError(NO_MODELS)
     found = next((model for model in config.models if model.name == name), None)
     if name is not None and found is None:
         logger.warning("Model %r is not configured; using %r.", name, config.models[0].name)

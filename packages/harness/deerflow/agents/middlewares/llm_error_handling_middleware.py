@@ -16,6 +16,7 @@ from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
 from deerflow.agents.middlewares.results import ERROR, ModelResult, cut_off, is_empty, is_error, last_ai, reminder
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
+from deerflow.models.context_window import model_id
 from deerflow.models.failures import ErrorKind, Failure, classify, explain
 from deerflow.models.resilience import CircuitBreakers
 
@@ -75,7 +76,7 @@ class LLMErrorHandlingMiddleware(Middleware):
         failures: list[tuple[BaseChatModel, Failure]] = []
         for model in (request.model, *self.fallbacks):
             if failures:
-                notice = f"Switching to the fallback model {_model_name(model)}."
+                notice = f"Switching to the fallback model {model_id(model)}."
                 _emit_retry(request, failures[-1][1], notice, attempt=1, max_attempts=1, wait_ms=0)
             outcome = await self._ask(request if model is request.model else request.override(model=model), handler)
             if not isinstance(outcome, Failure):
@@ -113,7 +114,7 @@ class LLMErrorHandlingMiddleware(Middleware):
             if not failure.retriable or is_late or number >= self.retry_max_attempts:
                 return failure
             wait_ms = self._delay_ms(failure, number)
-            notice = f"{_model_name(request.model)} did not answer ({failure.detail}). Trying again."
+            notice = f"{model_id(request.model)} did not answer ({failure.detail}). Trying again."
             number += 1
             _emit_retry(request, failure, notice, attempt=number, max_attempts=self.retry_max_attempts, wait_ms=wait_ms)
             await self._sleep(wait_ms / 1000)
@@ -174,18 +175,14 @@ def _emit_retry(request: ModelRequest[RunContext], failure: Failure, message: st
 def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]]) -> AIMessage:
     """The first failure is the one to explain; fallbacks are named with their own."""
     model, failure = failures[0]
-    text = explain(failure, model=_model_name(model), provider=_provider(model))
+    text = explain(failure, model=model_id(model), provider=_provider(model))
     for fallback, other in failures[1:]:
-        text += f"\nThe fallback model {_model_name(fallback)} failed as well ({other.kind.value}{': ' + other.detail if other.detail else ''})."
+        text += f"\nThe fallback model {model_id(fallback)} failed as well ({other.kind.value}{': ' + other.detail if other.detail else ''})."
     return AIMessage(
         content=text,
         additional_kwargs={ERROR: {"kind": failure.kind.value, "message": text}},
         response_metadata={"finish_reason": "error"},
     )
-
-
-def _model_name(model: BaseChatModel) -> str:
-    return str(getattr(model, "model_name", None) or getattr(model, "model", None) or model.get_name())
 
 
 def _provider(model: BaseChatModel) -> str:
@@ -195,4 +192,4 @@ def _provider(model: BaseChatModel) -> str:
 def _breaker_key(model: BaseChatModel) -> str:
     names = ("openai_api_base", "anthropic_api_url", "base_url", "api_base")
     address = next((value for name in names if (value := getattr(model, name, None))), "")
-    return f"{_provider(model)}|{address}|{_model_name(model)}"
+    return f"{_provider(model)}|{address}|{model_id(model)}"

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
 from deerflow.agents.middlewares.results import ModelResult, messages_of
 from deerflow.context import RunContext
+from deerflow.models.context_window import model_id
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ def cost_of(usage: Mapping[str, Any], pricing: Any) -> dict[str, Any] | None:
 
 def _report(request: ModelRequest[RunContext], message: AIMessage) -> None:
     usage: dict[str, Any] = dict(message.usage_metadata or {})
-    model = _model_id(request, message)
+    model = model_id(request.model)  # the one that was asked, which a fallback may have changed
     logger.info(
         "Token usage of %s: input=%s output=%s total=%s cache_read=%s",
         model,
@@ -63,13 +64,6 @@ def _report(request: ModelRequest[RunContext], message: AIMessage) -> None:
         request.runtime,
         {"type": "token_usage", "model": model, "usage": usage, "cost": cost_of(usage, _pricing(request, model))},
     )
-
-
-def _model_id(request: ModelRequest[RunContext], message: AIMessage) -> str:
-    """The provider's name of the model that was asked, which a fallback may have changed."""
-    model = request.model
-    asked = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return str(asked or message.response_metadata.get("model_name") or "unknown")
 
 
 def _pricing(request: ModelRequest[RunContext], model: str) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from bench.scripted_openai import Text
 
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
-from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware, cost_of
+from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.config import AppConfig
 
 USAGE = {
@@ -20,39 +20,6 @@ USAGE = {
 
 def config(*models: dict) -> AppConfig:
     return AppConfig.model_validate({"models": [{"use": "langchain_openai:ChatOpenAI", **model} for model in models]})
-
-
-@pytest.mark.parametrize(
-    ("usage", "pricing", "amount"),
-    [
-        ({"input_tokens": 1_000_000, "output_tokens": 0}, {"input": 3}, 3.0),
-        ({"input_tokens": 0, "output_tokens": 500_000}, {"input": 3, "output": 15}, 7.5),
-        (
-            {"input_tokens": 1000, "output_tokens": 0, "input_token_details": {"cache_read": 1000}},
-            {"input": 3, "cache_read": 0.3},
-            0.0003,
-        ),
-        (
-            {"input_tokens": 1000, "output_tokens": 0, "input_token_details": {"cache_read": 1000}},
-            {"input": 3, "cache_read": None},
-            0.003,
-        ),
-        (
-            {"input_tokens": 10, "output_tokens": 0, "input_token_details": {"cache_read": 99}},
-            {"input": 3, "cache_read": 0},
-            0.0,
-        ),
-        ({"input_tokens": None, "output_tokens": None, "input_token_details": None}, {"input": 3}, 0.0),
-        ({}, {"input": 1}, 0.0),
-    ],
-)
-def test_cost_follows_from_usage_and_price(usage, pricing, amount) -> None:
-    assert cost_of(usage, pricing) == {"amount": pytest.approx(amount), "currency": "USD"}
-
-
-@pytest.mark.parametrize("pricing", [None, {}, {"cache_read": 1}])
-def test_without_a_price_there_is_no_cost(pricing) -> None:
-    assert cost_of({"input_tokens": 5, "output_tokens": 5}, pricing) is None
 
 
 async def test_each_call_reports_usage_and_cost(start, endpoint, context, caplog) -> None:

@@ -30,13 +30,27 @@ from deerflow.config.section import (
 # models --------------------------------------------------------------------------------------------------------------
 
 
-class PricingConfig(Section):
-    """What a model costs, in money per million tokens."""
+class Prices(Section):
+    """Money per million tokens."""
 
     input: float = Field(default=0, ge=0)
     output: float = Field(default=0, ge=0)
     cache_read: float | None = Field(default=None, ge=0)
     """None: cached input costs as much as other input."""
+    cache_write: float | None = Field(default=None, ge=0)
+    """None: input that is written to the cache costs as much as other input."""
+
+
+class LongPromptPrices(Prices):
+    """Prices of calls that read more than ``above`` tokens."""
+
+    above: int = Field(ge=1)
+
+
+class PricingConfig(Prices):
+    """What a model costs."""
+
+    long_prompt: LongPromptPrices | None = None
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
     """ISO 4217."""
 
@@ -62,6 +76,7 @@ class ModelConfig(OpenSection):
     thinking: Settings | None = None
     """Short for ``when_thinking_enabled.thinking``."""
     pricing: PricingConfig | None = None
+    """None: the shipped price of this model, if there is one."""
     context_window: int | None = Field(default=None, ge=1)
     """Tokens."""
     fallbacks: tuple[str, ...] = ()

@@ -7,8 +7,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from deerflow.agents.middlewares.token_usage_middleware import cost_of
 from deerflow.config import AppConfig
+from deerflow.models.pricing import cost_of, pricing_of
 
 LAST_MESSAGE_CHARS = 2000
 
@@ -50,9 +50,7 @@ class UsageMeter:
         self._add_cost(model, message)
 
     def _add_cost(self, model: str, message: AIMessage) -> None:
-        entries = self.config.models if self.config else ()
-        entry = next((entry for entry in entries if model in (entry.model, entry.name)), None)
-        priced = cost_of(dict(message.usage_metadata or {}), entry.pricing) if entry and entry.pricing else None
+        priced = cost_of(dict(message.usage_metadata or {}), pricing_of(self.config, model, self.model_name))
         if priced:
             self.cost = (self.cost or 0.0) + priced["amount"]
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deerflow.errors import NotFoundError
 from deerflow.features.model_check import check_model
 from deerflow.models import model_info
+from deerflow.models.pricing import pricing_of
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["models"])
@@ -53,7 +54,8 @@ class ModelTest(BaseModel):
 @router.get("/api/models", summary="All models; the first is the default")
 async def list_models(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Models:
     config = await runtime.config_source.acurrent()
-    currencies = {model.pricing.currency for model in config.models if model.pricing}
+    prices = [pricing_of(config, model.model, model.name) for model in config.models]
+    currencies = {price.currency for price in prices if price}
     return Models(
         models=[Model.model_validate(model) for model in model_info(config)],
         token_usage=TokenUsage(enabled=config.token_usage.enabled),

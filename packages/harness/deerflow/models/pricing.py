@@ -1,0 +1,67 @@
+"""What calls of models cost: as configured, else as in ``prices.yaml``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypedDict
+
+import yaml
+
+from deerflow.config import AppConfig
+from deerflow.config.schema import PricingConfig
+
+PER_MILLION = 1_000_000
+_DATE = re.compile(r"[-@]\d{4}-?\d\d-?\d\d$")
+
+
+class Cost(TypedDict):
+    amount: float
+    currency: str
+
+
+def pricing_of(config: AppConfig | None, model: str, name: str | None = None) -> PricingConfig | None:
+    """The price of a model; None: not known.
+
+    Args:
+        model: the provider's id, as it was asked for or as the answer names it, with or without its date.
+        name: prefer the entry of this name where several have the same model.
+    """
+    ids = (model, _DATE.sub("", model))
+    entries = [entry for entry in config.models if ids[0] in (entry.model, entry.name)] if config else []
+    entries = entries or ([entry for entry in config.models if entry.model == ids[1]] if config else [])
+    chosen = next((entry for entry in entries if entry.name == name), entries[0] if entries else None)
+    if chosen is not None and chosen.pricing is not None:
+        return chosen.pricing
+    if chosen is not None and chosen.model not in ids:  # an answer that names the entry
+        return _shipped().get(_DATE.sub("", chosen.model))
+    return _shipped().get(ids[0]) or _shipped().get(ids[1])
+
+
+def cost_of(usage: Mapping[str, Any], pricing: PricingConfig | None) -> Cost | None:
+    """Money for one call; None without a price.
+
+    Args:
+        usage: LangChain's usage metadata; what was read from a cache or written to it is part of ``input_tokens``.
+    """
+    if pricing is None:
+        return None
+    price, details = pricing, usage.get("input_token_details") or {}
+    sent, read, written = (
+        int(count or 0)
+        for count in (usage.get("input_tokens"), details.get("cache_read"), details.get("cache_creation"))
+    )
+    if pricing.long_prompt is not None and sent > pricing.long_prompt.above:
+        price = pricing.long_prompt
+    amount = max(0, sent - read - written) * price.input + int(usage.get("output_tokens") or 0) * price.output
+    amount += read * (price.input if price.cache_read is None else price.cache_read)
+    amount += written * (price.input if price.cache_write is None else price.cache_write)
+    return Cost(amount=round(amount / PER_MILLION, 9), currency=pricing.currency)
+
+
+@cache
+def _shipped() -> dict[str, PricingConfig]:
+    entries = yaml.safe_load(Path(__file__).with_name("prices.yaml").read_text(encoding="utf-8"))
+    return {model: PricingConfig.model_validate(entry) for model, entry in entries.items()}

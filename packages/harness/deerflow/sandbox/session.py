@@ -130,6 +130,7 @@ class Session:
         self._replies: dict[int, asyncio.Future[protocol.Event]] = {}
         self._reading: asyncio.Task[None] | None = None
         self._cleanups: list[Callable[[], Awaitable[None]]] = []
+        self._killing = asyncio.Lock()
         self.processes: dict[str, str] = {}
         """Background processes by name, with their command lines; kept by whoever starts them."""
         self.last_used = time.monotonic()
@@ -202,6 +203,8 @@ class Session:
         """
         if not self.alive:
             raise SessionDiedError("The sandbox has ended.")
+        async with self._killing:
+            pass
         limit = max(2, min(max_output, MAX_OUTPUT))
         running = _Command(limit, on_text)
         number = next(self._ids)
@@ -230,6 +233,8 @@ class Session:
 
     async def start_process(self, name: str, command: str, *, cwd: str | None = None) -> protocol.ProcessReport:
         """Start a background process under ``name``."""
+        async with self._killing:
+            pass
         return await self._process_request("exec", name, command=command, cwd=cwd, background=True)
 
     async def read_process(self, name: str) -> protocol.ProcessReport:
@@ -268,6 +273,12 @@ class Session:
             running.reason = reason
             self._send({"op": "kill", "id": number})
         return len(self._commands)
+
+    async def kill_all(self, reason: KillReason) -> None:
+        """Kill everything inside from the host. A command that is asked for meanwhile begins afterwards."""
+        async with self._killing:
+            self.blame(reason)
+            await asyncio.to_thread(kill_tree, self.pid, spared=self.idle_processes)
 
     def blame(self, reason: KillReason) -> None:
         """Note why commands under way may fail, the killing being done already."""

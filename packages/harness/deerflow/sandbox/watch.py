@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deerflow.sandbox.interface import Limits
-from deerflow.sandbox.process_tree import kill_tree, process_tree
+from deerflow.sandbox.process_tree import process_tree
 from deerflow.sandbox.session import Session
 
 MEMORY_INTERVAL = 1.0
@@ -62,8 +62,7 @@ class Watch:
 
     async def _check_processes(self, most: int) -> None:
         if len(await asyncio.to_thread(process_tree, self._session.pid, most)) > most:
-            self._session.blame("processes")
-            await asyncio.to_thread(kill_tree, self._session.pid, spared=self._session.idle_processes)
+            await self._session.kill_all("processes")
 
     async def _check_memory(self) -> None:
         if await asyncio.to_thread(

@@ -47,10 +47,21 @@ test("files that are too large or too many are refused with the reason, and the 
   await chat.sees("20 arrived");
 });
 
-test("files are dropped anywhere on the page, but no folders", async ({ page, chat, files }) => {
+/** A folder with others in it, and what is hidden. */
+function holiday(beside: string) {
+  const folder = join(beside, "../holiday");
+  for (const inner of ["", "days/first", ".git", "nothing"])
+    mkdirSync(join(folder, inner), { recursive: true });
+  for (const name of ["plan.txt", "days/first/morning.txt", "days/b.txt", ".hidden", ".git/config"])
+    writeFileSync(join(folder, name), name);
+  return folder;
+}
+const FLAT = ["holiday__plan.txt", "holiday__days__b.txt", "holiday__days__first__morning.txt"];
+
+test("files and folders are dropped anywhere on the page", async ({ page, chat, files }) => {
   const [table] = files({ "dropped.csv": 10 });
-  const folder = join(table!, "../holiday");
-  mkdirSync(folder);
+  const folder = holiday(table!);
+  const empty = join(folder, "nothing");
   await chat.field.waitFor();
   const browser = await page.context().newCDPSession(page);
   const drag = (type: "dragEnter" | "dragOver" | "drop") =>
@@ -58,15 +69,39 @@ test("files are dropped anywhere on the page, but no folders", async ({ page, ch
       type,
       x: 700,
       y: 20,
-      data: { items: [], files: [table!, folder], dragOperationsMask: 1 },
+      data: { items: [], files: [table!, folder, empty], dragOperationsMask: 1 },
     });
   await drag("dragEnter");
   await drag("dragOver");
-  await expect(page.getByText("Drop files here")).toBeVisible();
+  await expect(page.getByText("Drop files or folders here")).toBeVisible();
   await drag("drop");
-  await expect(page.getByText("Drop files here")).toBeHidden();
-  await expect(page.getByText("holiday: folders can’t be sent.")).toBeVisible();
-  await expect(attached(page)).toHaveText(/dropped\.csv/);
+  await expect(page.getByText("Drop files or folders here")).toBeHidden();
+  await expect(page.getByText("nothing: nothing to send in this folder.")).toBeVisible();
+  await expect(attached(page)).toHaveText(["dropped.csv", ...FLAT].map((name) => new RegExp(name)));
+});
+
+test("a folder is picked, and goes along as far as the message has room", async ({ page, chat, files }) => {
+  const [beside] = files({ beside: 1 });
+  const folder = holiday(beside!);
+  await chat.field.fill("/fol");
+  const choosing = page.waitForEvent("filechooser");
+  await chat.field.press("Enter");
+  await (await choosing).setFiles(folder);
+  await expect(attached(page)).toHaveText(FLAT.map((name) => new RegExp(name)));
+  await chat.field.fill("bash cat /mnt/user-data/uploads/holiday__days__first__morning.txt");
+  await chat.field.press("Enter");
+  await chat.sees("The command has ended.");
+  await page
+    .getByRole("button", { name: /Run the command/ })
+    .first()
+    .click();
+  await chat.sees("days/first/morning.txt");
+
+  mkdirSync(join(folder, "many"));
+  for (let number = 0; number < 1200; number += 1) writeFileSync(join(folder, "many", `${number}.txt`), "");
+  await page.getByLabel("Add a folder").last().setInputFiles(folder);
+  await expect(page.getByText("20 of 1203 files added: the limit is 20 per message.")).toBeVisible();
+  await expect(attached(page)).toHaveCount(20);
 });
 
 test.describe("the clipboard", () => {
@@ -81,6 +116,7 @@ test.describe("the clipboard", () => {
     });
     await page.keyboard.press("ControlOrMeta+v");
     await expect(attached(page)).toHaveText(/image\.png/);
+    await expect(attached(page).locator("img")).toHaveJSProperty("naturalWidth", 40);
     await chat.ask("hello picture");
     const sent = chat.log.getByRole("button", { name: /image\.png/ });
     await expect(sent.locator("img")).toHaveJSProperty("naturalWidth", 40);

@@ -4,9 +4,10 @@ import { useEffect, useEffectEvent, useState } from "react";
 import { createPortal } from "react-dom";
 import { useT } from "@/i18n";
 import { filesOf, LIMITS, megabytes } from "./limits";
+import type { Message } from "./use-message";
 
 /** Files may be dropped anywhere in the window; says so while they are dragged over it. */
-export function DropOverlay({ onFiles }: { onFiles: (files: File[], folders: string[]) => void }) {
+export function DropOverlay({ onFiles }: { onFiles: Message["addFiles"] }) {
   const t = useT("composer");
   const [over, setOver] = useState(false);
   const take = useEffectEvent(onFiles);

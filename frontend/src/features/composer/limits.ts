@@ -10,7 +10,7 @@ export const LONG_PASTE = 8000;
 /** Pasted text of more characters would make the field slow: it becomes a file at once. */
 export const HUGE_PASTE = 200_000;
 
-export type Refusal = "count" | "size" | "total" | "folder";
+export type Refusal = "count" | "size" | "total" | "folder" | "empty";
 
 export interface Admission {
   accepted: File[];
@@ -46,15 +46,15 @@ function reasonAgainst(file: File, count: number, bytes: number): Refusal | null
 /** Directories that macOS shows as files. */
 const isBundle = (name: string) => /\.(app|bundle|framework)$/i.test(name);
 
-/** The files of a drop or paste, and the names of directories, which cannot be sent. */
-export function filesOf(transfer: DataTransfer): { files: File[]; folders: string[] } {
+/** The files and folders of a drop or paste; to be asked at once, as the browser takes them back after the event. */
+export function filesOf(transfer: DataTransfer): { files: File[]; folders: FileSystemDirectoryEntry[] } {
   const files: File[] = [];
-  const folders: string[] = [];
+  const folders: FileSystemDirectoryEntry[] = [];
   for (const item of Array.from(transfer.items)) {
     if (item.kind !== "file") continue;
     const entry = item.webkitGetAsEntry?.();
     const file = item.getAsFile();
-    if (entry?.isDirectory) folders.push(entry.name);
+    if (entry?.isDirectory) folders.push(entry as FileSystemDirectoryEntry);
     else if (file) files.push(file);
   }
   return { files, folders };

@@ -31,6 +31,7 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
   const [open, setOpen] = useState<"model" | "mode" | null>(null);
   const [stopping, setStopping] = useState(false);
   const files = useRef<HTMLInputElement>(null);
+  const folder = useRef<HTMLInputElement>(null);
   const focus = () => field.current?.focus();
 
   const stop = async () => {
@@ -49,6 +50,7 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
     openModels: () => setOpen("model"),
     openModes: () => setOpen("mode"),
     attach: () => files.current?.click(),
+    attachFolder: () => folder.current?.click(),
     stop: () => void stop(),
   });
 
@@ -111,6 +113,17 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
         aria-label={t("attach")}
         onChange={(event) => {
           message.addFiles(Array.from(event.target.files ?? []));
+          event.target.value = "";
+        }}
+      />
+      <input
+        ref={folder}
+        type="file"
+        {...{ webkitdirectory: "" }}
+        hidden
+        aria-label={t("slash.folder")}
+        onChange={(event) => {
+          message.addFolder(Array.from(event.target.files ?? []));
           event.target.value = "";
         }}
       />

@@ -4,6 +4,7 @@ export const SLASH_COMMANDS = [
   "model",
   "mode",
   "attach",
+  "folder",
   "files",
   "export",
   "stop",

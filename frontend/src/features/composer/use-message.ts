@@ -8,7 +8,8 @@ import { forgetDraft, readDraft, restoreDraft, writeDraft, type Draft } from "@/
 import { useDraftKeeper } from "./use-draft-keeper";
 import { onFill, onSay, placeholderIn } from "@/lib/compose";
 import { NOT_WALKING, ownMessages, step } from "./history";
-import { filesOf, HUGE_PASTE, LIMITS, LONG_PASTE, megabytes, type Refusal } from "./limits";
+import type * as folderCode from "./folders";
+import { filesOf, HUGE_PASTE, LIMITS, LONG_PASTE, megabytes, type Admission, type Refusal } from "./limits";
 import { useRunChoice } from "@/lib/run-settings";
 import { steerOrSend } from "./steer";
 import { useAttachments } from "./use-attachments";
@@ -24,6 +25,7 @@ const LIMIT_TEXT: Record<Refusal, string> = {
   size: megabytes(LIMITS.fileBytes),
   total: megabytes(LIMITS.totalBytes),
   folder: "",
+  empty: "",
 };
 
 /** The message that is being written, and what can be done with it. */
@@ -119,17 +121,31 @@ export function useMessage(conversation: string, isNew: boolean) {
     };
   }, [armed, queue]);
 
-  const addFiles = (files: File[], folders: string[] = []) => {
-    const refused = attachments.queue.add(files).concat(folders.map((name) => ({ name, reason: "folder" })));
+  const addFiles = (files: File[], folders: FileSystemDirectoryEntry[] = []) => {
+    if (folders.length) void addFolders((read) => read.readFolders(folders), files);
+    else report(attachments.queue.add(files), [], String(files.length));
+    field.current?.focus();
+  };
+
+  /** What folders hold is read by code of its own. */
+  const addFolders = async (
+    read: (code: typeof folderCode) => folderCode.FoundFiles | Promise<folderCode.FoundFiles>,
+    beside: File[],
+  ) => {
+    const found = await read(await import("./folders"));
+    const files = [...beside, ...found.files];
+    report(attachments.queue.add(files), found.refused, `${files.length}${found.more ? "+" : ""}`);
+  };
+
+  const report = (left: Admission["refused"], folders: Admission["refused"], all: string) => {
+    const refused = [...left, ...folders];
     for (const reason of new Set(refused.map((one) => one.reason))) {
       const names = refused.filter((one) => one.reason === reason).map((one) => one.name);
-      const all = files.length + folders.length;
-      const taken = all - refused.length;
-      const more = names.length > NAMED ? `, … (+${names.length - NAMED})` : "";
-      const told = names.slice(0, NAMED).join(", ") + more;
+      const taken = parseInt(all) - left.length;
+      const rest = names.length > NAMED ? `, … (+${names.length - NAMED})` : "";
+      const told = names.slice(0, NAMED).join(", ") + rest;
       toast.warning(t(`refused.${reason}`, { names: told, all, taken, limit: LIMIT_TEXT[reason] }));
     }
-    field.current?.focus();
   };
 
   return {
@@ -141,6 +157,7 @@ export function useMessage(conversation: string, isNew: boolean) {
     empty,
     armed: armed !== null,
     addFiles,
+    addFolder: (picked: File[]) => void addFolders((read) => read.pickedFolder(picked), []),
     write,
     send,
     stop,

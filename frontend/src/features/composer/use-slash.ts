@@ -12,6 +12,7 @@ interface Own {
   openModels: () => void;
   openModes: () => void;
   attach: () => void;
+  attachFolder: () => void;
   stop: () => void;
 }
 
@@ -29,6 +30,7 @@ export function useSlash(text: string, clear: () => void, own: Own) {
     model: own.openModels,
     mode: own.openModes,
     attach: own.attach,
+    folder: own.attachFolder,
     files: () => panel.set(""),
     export: () => threadId && downloadThread(threadId, "md"),
     stop: own.stop,

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, NotFoundError
+from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
@@ -23,7 +24,7 @@ from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
-from deerflow.runs.request import RunRequest
+from deerflow.runs.request import CommandRequest, RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
@@ -202,9 +203,17 @@ class DeerFlowClient:
                 yield event
 
     async def aresume(
-        self, thread_id: str, *, model_name: str | None = None, recursion_limit: int | None = None
+        self,
+        thread_id: str,
+        *,
+        model_name: str | None = None,
+        recursion_limit: int | None = None,
+        answers: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[StreamEvent, None]:
         """Continue a turn that was cut off, from its last finished step. Ends at once if there is nothing to do.
+
+        Args:
+            answers: to interrupts of the thread, by their id (see ``thread_state``): it goes on with these.
 
         Raises:
             ValueError: no model is configured, or an invalid thread id.
@@ -212,7 +221,9 @@ class DeerFlowClient:
         """
         options = self._turn_options(model_name=model_name)
         await self._workshop.agent(options)
-        if left_over := await self._runs.active(check_id(thread_id, "thread id")):
+        if answers:
+            run = await self._start(thread_id, _request(options, recursion_limit, None, answers))
+        elif left_over := await self._runs.active(check_id(thread_id, "thread id")):
             run = left_over[0]
         elif await self._is_unfinished(thread_id):
             run = await self._start(thread_id, _request(options, recursion_limit, None))
@@ -356,7 +367,7 @@ class DeerFlowClient:
         }
 
     async def athread_state(self, thread_id: str) -> dict[str, Any]:
-        """``{values: {title, messages, todos, artifacts}, next, unfinished}`` after the last finished step."""
+        """``{values: {title, messages, todos, artifacts}, next, interrupts, unfinished}`` after the last finished step."""
         state = await read_state(await self._workshop.agent(self._options), thread_id)
         values = {
             "title": state.values.get("title"),
@@ -364,8 +375,10 @@ class DeerFlowClient:
             "todos": state.values.get("todos") or [],
             "artifacts": list(state.values.get("artifacts") or []),
         }
-        unfinished = state.unfinished or bool(await self._runs.active(thread_id))
-        return {"values": values, "next": state.next, "unfinished": unfinished}
+        active = bool(await self._runs.active(thread_id))
+        interrupts = [] if active else [plain(interrupt) for interrupt in state.interrupts]
+        unfinished = state.unfinished or active
+        return {"values": values, "next": state.next, "interrupts": interrupts, "unfinished": unfinished}
 
     async def aget_messages(self, thread_id: str) -> list[dict[str, Any]]:
         """The thread's messages, in the form of the ``values`` event."""
@@ -569,9 +582,15 @@ def _serve(runner: asyncio.Runner) -> None:
         runner.get_loop().run_forever()
 
 
-def _request(options: RunOptions, recursion_limit: int | None, given: dict[str, Any] | None) -> RunRequest:
+def _request(
+    options: RunOptions,
+    recursion_limit: int | None,
+    given: dict[str, Any] | None,
+    answers: Mapping[str, Any] | None = None,
+) -> RunRequest:
     return RunRequest(
         input=given,
+        command=CommandRequest(resume=dict(answers)) if answers else None,
         context={key: value for key, value in asdict(options).items() if value is not None},
         config={"recursion_limit": recursion_limit} if recursion_limit else None,
         stream_mode=["values", "updates", "messages-tuple", "custom"],

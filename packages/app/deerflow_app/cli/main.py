@@ -9,7 +9,7 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -98,12 +98,21 @@ def run(
     plan: Plan = False,
     thinking: Thinking = True,
     local: Local = False,
+    approve: Annotated[
+        Literal["ask", "auto", "deny"] | None,
+        typer.Option(
+            help="Calls that need a decision: ask for it, approve or reject all.  [default: ask on a terminal, else deny]"
+        ),
+    ] = None,
 ) -> None:
     """Carry out one task: progress on stderr, the answer on stdout, delivered files in --out."""
-    from deerflow_app.cli.commands.run import Task, run_once
+    from deerflow_app.cli.commands.run import Task, on_terminal, run_once
+    from deerflow_app.cli.failures import usage_failure
 
     settings.local = local or settings.local
-    wanted = Task(task, tuple(file or ()), out, thread)
+    if approve == "ask" and not on_terminal():
+        raise usage_failure("--approve ask needs a terminal.", "Use --approve auto or --approve deny.")
+    wanted = Task(task, tuple(file or ()), out, thread, approve)
     raise typer.Exit(run_once(settings, wanted, model=model, plan=plan, thinking=thinking, as_json=as_json))
 
 

@@ -80,14 +80,21 @@ class RemoteClient:
             async for event in events:
                 yield event
 
-    async def aresume(self, thread_id: str, *, model_name: str | None = None) -> AsyncGenerator[StreamEvent, None]:
+    async def aresume(
+        self, thread_id: str, *, model_name: str | None = None, answers: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Join the turn that is going on, from its beginning; or go on with one that was cut off.
 
         Without either the last turn is told once more: it may have ended since the caller looked.
+
+        Args:
+            answers: to interrupts of the thread, by their id: it goes on with these.
         """
         runs = await self._runs(thread_id)
         active = _active(runs)
-        if active:
+        if answers:
+            run = await self._started(thread_id, None, model_name, answers)
+        elif active:
             run = next((run for run in active if run["status"] == "running"), active[0])
         elif (await self.athread_state(thread_id))["unfinished"]:
             run = await self._started(thread_id, None, model_name)
@@ -104,9 +111,16 @@ class RemoteClient:
 
         return Following(self._connection, run, patience=self._patience).events()
 
-    async def _started(self, thread_id: str, given: dict[str, Any] | None, model_name: str | None) -> Mapping[str, Any]:
+    async def _started(
+        self,
+        thread_id: str,
+        given: dict[str, Any] | None,
+        model_name: str | None,
+        answers: Mapping[str, Any] | None = None,
+    ) -> Mapping[str, Any]:
         request = {
             "input": given,
+            "command": {"resume": answers} if answers else None,
             "context": {**self._options, **({"model_name": model_name} if model_name else {})},
             "stream_mode": ["values", "updates", "messages-tuple", "custom"],
             "multitask_strategy": "reject",
@@ -134,15 +148,18 @@ class RemoteClient:
         }
 
     async def athread_state(self, thread_id: str) -> dict[str, Any]:
-        """``{values: {title, messages, todos, artifacts}, next, unfinished, running}`` after the last finished step."""
+        """``{values: {title, messages, todos, artifacts}, next, interrupts, unfinished, running}`` after the last step."""
         from deerflow.events.streams.client_events import shown_values
 
         active = _active(await self._runs(thread_id))
-        state = await self._if_there(f"/api/threads/{thread_id}/state", {"select": ["values", "next", "tasks"]})
-        state = state or {"values": {}, "next": [], "tasks": []}
+        state = await self._if_there(
+            f"/api/threads/{thread_id}/state", {"select": ["values", "next", "tasks", "interrupts"]}
+        )
+        state = state or {"values": {}, "next": [], "tasks": [], "interrupts": []}
         return {
             "values": shown_values(state["values"]),
             "next": tuple(state["next"]),
+            "interrupts": [] if active else state["interrupts"],
             "unfinished": bool(active or state["next"] or state["tasks"]),
             "running": bool(active),
         }

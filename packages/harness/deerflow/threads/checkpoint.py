@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Overwrite, StateSnapshot
+from langgraph.types import Interrupt, Overwrite, StateSnapshot
 
 from deerflow.agents.factory import Agent
 from deerflow.storage.checkpoints import Checkpointer
@@ -24,6 +24,7 @@ class ThreadState:
     unfinished: bool
     """A step is still to do: the process died or was stopped in the middle of a turn."""
     messages: list[AnyMessage]
+    interrupts: tuple[Interrupt, ...]
 
 
 def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
@@ -35,7 +36,8 @@ def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfi
 async def read_state(agent: Agent, thread_id: str) -> ThreadState:
     snapshot = await agent.aget_state(config_of(thread_id))
     values = snapshot.values if isinstance(snapshot.values, dict) else {}
-    return ThreadState(values, snapshot.next, is_unfinished(snapshot), list(values.get("messages") or []))
+    messages = list(values.get("messages") or [])
+    return ThreadState(values, snapshot.next, is_unfinished(snapshot), messages, snapshot.interrupts)
 
 
 def is_unfinished(snapshot: StateSnapshot) -> bool:

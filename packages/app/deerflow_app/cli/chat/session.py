@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from deerflow_app.cli.chat.approvals import WAITING, Approvals
 from deerflow_app.cli.chat.files import DEFAULT_OUT, copy_out, host_path
 from deerflow_app.cli.chat.transcript import Transcript, model_label
 from deerflow_app.cli.chat.turn import Turn, TurnView
@@ -54,6 +55,9 @@ class Chat:
         self.title = ""
         self.attached: list[Path] = []
         self.failed = False
+        self.waiting = False
+        """Calls of the thread wait for a decision of the person."""
+        self._approvals = Approvals(console, "ask" if answer is None else "deny")
         self._preparation = preparation
         self._answer = answer
         self._artifacts: list[str] = []
@@ -63,6 +67,7 @@ class Chat:
         """Turn to a new thread, or to the one named."""
         self.thread_id = thread_id or str(uuid.uuid4())
         self.title = title
+        self.waiting = False
         self._artifacts = list(artifacts)
         self.attached.clear()
 
@@ -85,7 +90,9 @@ class Chat:
         self.begin(thread_id, title=values.get("title") or "", artifacts=values.get("artifacts") or ())
         self.transcript.block(Text(f"  Thread {thread_id}", style="faint"))
         self.transcript.history(values["messages"])
-        if state["unfinished"]:
+        if state["interrupts"]:
+            await self._decide(state)
+        elif state["unfinished"]:
             self.transcript.notice(
                 "A turn is going on. You see it live; Ctrl-C stops it."
                 if state.get("running")
@@ -118,8 +125,14 @@ class Chat:
         if preparation.problem:
             self.transcript.notice(preparation.problem)
 
-    async def _turn(self, events: AsyncIterator[StreamEvent], shown: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Show a turn; of one that has begun already, ``shown`` are the messages that stand on the screen."""
+    async def _turn(
+        self, events: AsyncIterator[StreamEvent], shown: Sequence[Mapping[str, Any]] = (), *, ask: bool = True
+    ) -> None:
+        """Show a turn; of one that has begun already, ``shown`` are the messages that stand on the screen.
+
+        Args:
+            ask: for decisions that the turn waits for at its end.
+        """
         await self._prepared()
         async with self._view() as view:
             turn = Turn(view, known_artifacts=self._artifacts, known_messages=shown)
@@ -134,7 +147,22 @@ class Chat:
         self.transcript.ending(outcome, await self._places(outcome.artifacts))
         if outcome.stopped:
             self.transcript.notice("The thread is kept up to its last finished step: say how to go on, or /resume.")
-        await self._remember()
+        state = await self._remember()
+        self.waiting = bool(state["interrupts"])
+        if self.waiting and ask and not outcome.stopped:
+            await self._decide(state)
+        elif self.waiting:
+            self.transcript.notice(WAITING)
+
+    async def _decide(self, state: Mapping[str, Any]) -> None:
+        """Ask the person for what the thread waits for, and go on with the answers."""
+        answers = await self._approvals.answers(state["interrupts"])
+        self.waiting = len(answers) < len(state["interrupts"])
+        if not answers:
+            self.transcript.notice(WAITING)
+            return
+        events = self.client.aresume(self.thread_id, model_name=self.model_name, answers=answers)
+        await self._turn(events, state["values"]["messages"], ask=not self.waiting)
 
     async def _places(self, artifacts: list[str]) -> dict[str, Path | None]:
         """Where delivered files lie on this machine; those of a server elsewhere are fetched."""
@@ -151,10 +179,11 @@ class Chat:
         async with LiveView(self.console) as view:
             yield view
 
-    async def _remember(self) -> None:
-        values = (await self.client.athread_state(self.thread_id))["values"]
-        self.title = values.get("title") or ""
-        self._artifacts = list(values.get("artifacts") or ())
+    async def _remember(self) -> Mapping[str, Any]:
+        state = await self.client.athread_state(self.thread_id)
+        self.title = state["values"].get("title") or ""
+        self._artifacts = list(state["values"].get("artifacts") or ())
+        return state
 
 
 async def _played(turn: Turn, events: AsyncIterator[StreamEvent]) -> Turn:

@@ -93,7 +93,8 @@ async def _threads(chat: Chat, _argument: str) -> None:
 
 
 async def _resume(chat: Chat, argument: str) -> None:
-    await chat.open(_picked(await _listed(chat), argument, chat.thread_id))
+    waiting = chat.thread_id if chat.waiting else ""
+    await chat.open(_picked(await _listed(chat), argument or waiting, chat.thread_id))
 
 
 async def _model(chat: Chat, argument: str) -> None:

@@ -56,6 +56,8 @@ class Outcome:
     """The view has shown the error's message already, as text of the agent."""
     seconds: float = 0.0
     stopped: bool = False
+    waiting: bool = False
+    """Calls wait for a decision of the person."""
 
 
 class TurnView:
@@ -70,6 +72,7 @@ class TurnView:
     def todos(self, todos: list[dict[str, Any]]) -> None: ...
     def notice(self, text: str) -> None: ...
     def waiting(self, seconds: float | None) -> None: ...
+    def paused(self) -> None: ...
 
 
 class Turn:
@@ -129,8 +132,12 @@ class Turn:
         elif kind == "values":
             self._values(data)
         elif kind == "end":
-            self.outcome.usage = dict(data.get("usage") or {})
+            before = self.outcome.usage
+            self.outcome.usage = {key: before.get(key, 0) + n for key, n in (data.get("usage") or {}).items()}
             self.outcome.error = data.get("error")
+            self.outcome.waiting = data.get("stop_reason") == "interrupt"
+            if self.outcome.waiting:
+                self._view.paused()
             if notice := CUT_OFF.get(str(data.get("stop_reason"))):
                 self._end_message()
                 self._view.notice(notice)

@@ -102,6 +102,9 @@ class LiveView(TurnView):
     def waiting(self, seconds: float | None) -> None:
         self._silent_since = None if seconds is None else time.monotonic() - seconds
 
+    def paused(self) -> None:
+        self._running.clear()
+
     def _end_thinking(self) -> None:
         if self._thinking_since is not None:
             seconds, self._thinking_since, self._thinking = time.monotonic() - self._thinking_since, None, ""

@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 
 from deerflow.config import Paths
+from deerflow_app.cli.chat.approvals import Approvals, Approve
 from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
 from deerflow_app.cli.chat.session import Chat
 from deerflow_app.cli.chat.slash import COMMANDS, enter
@@ -29,6 +30,7 @@ from deerflow_app.cli.opening import Preparation, open_backend
 from deerflow_app.cli.terminal import clean, make_console, until_interrupted
 
 if TYPE_CHECKING:
+    from deerflow.events.streams.client_events import StreamEvent
     from deerflow_app.cli.client import Backend, Client
     from deerflow_app.cli.options import Settings
 
@@ -44,6 +46,8 @@ class Task:
     files: tuple[Path, ...] = ()
     out: Path | None = None
     thread_id: str | None = None
+    approve: Approve | None = None
+    """How calls are decided that need a person; None: asked for on a terminal, else rejected."""
 
 
 @dataclass(slots=True)
@@ -89,8 +93,11 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
     result = Result(thread_id)
     try:
         events = client.astream(task.text, thread_id=thread_id, files=task.files)
-        async with contextlib.aclosing(events):  # type: ignore[type-var]
-            turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
+        approvals = Approvals(progress, task.approve or ("ask" if on_terminal() else "deny"))
+        while events is not None:
+            async with contextlib.aclosing(events):  # type: ignore[type-var]
+                turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
+            events = await _decided(client, thread_id, turn.outcome, approvals)
     except Exception as error:
         logger.error("%s", error, exc_info=error)
         result.failure, result.kind = explain(error), type(error).__name__
@@ -102,12 +109,34 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
     return result
 
 
+def on_terminal() -> bool:
+    """Whether a person can be asked, whatever stdout is."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def _decided(
+    client: Client, thread_id: str, outcome: Outcome, approvals: Approvals
+) -> AsyncGenerator[StreamEvent, None] | None:
+    """What follows on the decisions that the turn waits for; None: there is none, or they stay open."""
+    if outcome.stopped or not outcome.waiting:
+        return None
+    waiting = (await client.athread_state(thread_id))["interrupts"]
+    answers = await approvals.answers(waiting)
+    return client.aresume(thread_id, answers=answers) if answers else None
+
+
 def _judge(result: Result, outcome: Outcome) -> None:
     if outcome.stopped:
         result.failure = Failure(
             "Stopped.", remedy=f"Go on with: deerflow --thread {result.thread_id}", exit_code=FAILED
         )
         result.kind = "stopped"
+    elif outcome.waiting:
+        remedy = f"Decide with: deerflow --thread {result.thread_id}"
+        result.failure, result.kind = (
+            Failure("Calls wait for your decision.", remedy=remedy, exit_code=FAILED),
+            "waiting",
+        )
     elif outcome.error:
         result.failure, result.kind = turn_failure(outcome.error), str(outcome.error.get("kind") or "error")
 

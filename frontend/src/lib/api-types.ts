@@ -941,6 +941,33 @@ export interface components {
             /** Message */
             message: string;
         };
+        /**
+         * Figures
+         * @description Args:
+         *     key: the day, model, agent or person.
+         *     unpriced_calls: calls of models without a known price: ``cost`` lacks them.
+         *     cost: money by currency.
+         */
+        Figures: {
+            /** Key */
+            key: string;
+            /** Calls */
+            calls: number;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Cached Tokens */
+            cached_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+            /** Total Tokens */
+            total_tokens: number;
+            /** Unpriced Calls */
+            unpriced_calls: number;
+            /** Cost */
+            cost: {
+                [key: string]: number;
+            };
+        };
         /** FileChange */
         FileChange: {
             /** Path */
@@ -2553,6 +2580,24 @@ export interface components {
             virtual_path: string;
             /** Artifact Url */
             artifact_url: string;
+        };
+        /**
+         * UsageReport
+         * @description Days are in UTC, both included; a run counts on the day on which it ended.
+         */
+        UsageReport: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "day" | "model" | "agent" | "person";
+            /** Since */
+            since: string;
+            /** Until */
+            until: string;
+            /** Rows */
+            rows: components["schemas"]["Figures"][];
+            total: components["schemas"]["Figures"];
         };
         /** UserRecord */
         UserRecord: {

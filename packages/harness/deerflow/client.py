@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import asdict, replace
+from datetime import date
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
@@ -19,6 +20,7 @@ from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
+from deerflow.features.usage import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
 from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
@@ -463,6 +465,15 @@ class DeerFlowClient:
     def get_model(self, name: str) -> dict[str, Any] | None:
         return next((model for model in self.list_models()["models"] if model["name"] == name), None)
 
+    async def ausage(
+        self, *, by: By = "day", since: date | None = None, until: date | None = None, everyone: bool = False
+    ) -> UsageReport:
+        """Tokens and money of the last 30 days, or of the days named, by day, model, agent or person.
+
+        Raises InvalidRequestError for more than 366 days.
+        """
+        return await self._runtime().usage.report(self._principal, by=by, since=since, until=until, everyone=everyone)
+
     # life -----------------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
@@ -517,6 +528,7 @@ class DeerFlowClient:
     delete_upload = _blocking(adelete_upload)
     get_artifact = _blocking(aget_artifact)
     list_artifacts = _blocking(alist_artifacts)
+    usage = _blocking(ausage)
 
 
 class _LoopThread:

@@ -22,6 +22,7 @@ from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
 from deerflow.features.suggestions import SuggestionService
 from deerflow.features.titles import TITLE, TitleJob
+from deerflow.features.usage import UsageService
 from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
 from deerflow.files.versions import record_run
 from deerflow.harness import Harness, RunOptions
@@ -121,6 +122,7 @@ class Runtime:
         self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete)
         self.store = StoreService(self.database)
         self.feedback = FeedbackRepository(self.database)
+        self.usage = UsageService(self.database)
         self.suggestions = SuggestionService(self.workshop.harness.models)
         run_store = RunStore(self.database)
         observer = _Observer(self)

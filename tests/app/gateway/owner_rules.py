@@ -112,6 +112,7 @@ RULES: dict[str, Rule] = {
     f"GET {_THREAD}/export": Rule(OWNED),
     "GET /api/search/messages": Rule(SIGNED_IN, params={"q": "secret"}),
     # models
+    "GET /api/usage": Rule(SIGNED_IN),
     "GET /api/models": Rule(SIGNED_IN),
     "GET /api/models/{model_name:path}": Rule(SIGNED_IN),
     "POST /api/models/{model_name:path}/test": Rule(SIGNED_IN),

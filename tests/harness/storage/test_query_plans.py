@@ -16,6 +16,7 @@ from deerflow.accounts.tokens import TokenRepository
 from deerflow.accounts.users import UserRepository
 from deerflow.features.assistant_rows import AssistantQuery, AssistantRepository
 from deerflow.features.store import DatabaseStore
+from deerflow.features.usage import UsageService
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.errors import TooSlowError
@@ -25,7 +26,7 @@ from deerflow.storage.threads import ThreadFilter, ThreadRepository
 from deerflow.tasks.cron_rows import CronQuery, CronRepository
 from deerflow.threads.feedback import FeedbackRepository
 
-ME = Principal("me")
+ME, ADMIN = Principal("me"), Principal("admin", role="admin")
 Query = Callable[[Database], Awaitable[Any]]
 
 QUERIES: dict[str, Query] = {
@@ -55,6 +56,8 @@ SORTED: dict[str, tuple[str, Query]] = {
         "a person has few",
         lambda db: AssistantRepository(db).search(ME, AssistantQuery(name="a"), limit=10, offset=0),
     ),
+    "usage": ("a year at most", lambda db: UsageService(db).report(ME, by="model")),
+    "usage of everyone": ("a year at most", lambda db: UsageService(db).report(ADMIN, everyone=True)),
     "crons": ("a person has few", lambda db: CronRepository(db).search(ME, CronQuery())),
 }
 """What sorts all that is the person's own, and why that will do. None of it scans what is others'."""

@@ -63,6 +63,7 @@ RUNTIME_ROUTERS = [
     "thread_state",
     "threads",
     "uploads",
+    "usage",
     "users",
 ]
 

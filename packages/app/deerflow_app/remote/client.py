@@ -17,6 +17,7 @@ from deerflow_app.remote.connection import Connection, RefusedError, get_once
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
+    from deerflow.features.usage import UsageReport
 
 PATIENCE = 60.0
 """Seconds that a turn waits for a server that has gone, perhaps to be started anew."""
@@ -182,6 +183,12 @@ class RemoteClient:
             if error.status != 404:
                 raise
             return None
+
+    async def ausage(self, **asked: Any) -> UsageReport:
+        """See ``DeerFlowClient.ausage``."""
+        return await self._connection.get(
+            "/api/usage", {key: value for key, value in asked.items() if value is not None}
+        )
 
     # files ----------------------------------------------------------------------------------------------------------
 

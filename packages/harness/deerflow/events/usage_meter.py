@@ -9,50 +9,63 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from deerflow.config import AppConfig
 from deerflow.models.pricing import cost_of, pricing_of
+from deerflow.storage.threads import LEAD_AGENT
 
 LAST_MESSAGE_CHARS = 2000
 
 
 @dataclass
 class UsageMeter:
-    """Every AI message once, by its id. ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``."""
+    """Every AI message once, by its id.
+
+    ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``, with ``cached_tokens`` where there are some, and
+    ``cost`` and ``currency`` where the model's price is known.
+    """
 
     config: AppConfig | None = None
     model_name: str | None = None
-    usage: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    usage: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     cost: float | None = None
     messages: int = 0
     last_ai_message: str | None = None
     last_message: BaseMessage | None = None
     _seen: set[str] = field(default_factory=set)
+    _counted: set[str] = field(default_factory=set)
 
-    def add(self, message: BaseMessage, caller: str = "lead_agent") -> None:
+    def add(self, message: BaseMessage, caller: str = LEAD_AGENT) -> None:
+        """A message that joins the thread."""
         if (message.id or "") in self._seen:
             return
         self._seen.add(message.id or "")
         self.messages += 1
-        is_own = caller == "lead_agent"
+        is_own = caller == LEAD_AGENT
         if is_own:
             self.last_message = message
         if not isinstance(message, AIMessage):
             return
         if (text := message.text) and is_own:
             self.last_ai_message = text[:LAST_MESSAGE_CHARS]
-        if not message.usage_metadata:
+        self.count(message, caller)
+
+    def count(self, message: AIMessage, caller: str = LEAD_AGENT) -> None:
+        """An answer of a model, whether or not it joins the thread."""
+        if not message.usage_metadata or (message.id or "") in self._counted:
             return
-        model = str(message.response_metadata.get("model_name") or self.model_name or "unknown")
-        counted = self.usage.setdefault(model, {}).setdefault(
+        self._counted.add(message.id or "")
+        used, model = message.usage_metadata, str(message.response_metadata.get("model_name") or self.model_name or "")
+        price = cost_of(used, pricing_of(self.config, model, self.model_name))
+        counted = self.usage.setdefault(model or "unknown", {}).setdefault(
             caller, {"input_tokens": 0, "output_tokens": 0, "calls": 0}
         )
-        counted["input_tokens"] += int(message.usage_metadata.get("input_tokens") or 0)
-        counted["output_tokens"] += int(message.usage_metadata.get("output_tokens") or 0)
+        counted["input_tokens"] += int(used.get("input_tokens") or 0)
+        counted["output_tokens"] += int(used.get("output_tokens") or 0)
         counted["calls"] += 1
-        self._add_cost(model, message)
-
-    def _add_cost(self, model: str, message: AIMessage) -> None:
-        priced = cost_of(dict(message.usage_metadata or {}), pricing_of(self.config, model, self.model_name))
-        if priced:
-            self.cost = (self.cost or 0.0) + priced["amount"]
+        if cached := int((used.get("input_token_details") or {}).get("cache_read") or 0):
+            counted["cached_tokens"] = counted.get("cached_tokens", 0) + cached
+        if price is not None:
+            counted["cost"] = counted.get("cost", 0.0) + price["amount"]
+            counted["currency"] = price["currency"]
+            self.cost = (self.cost or 0.0) + price["amount"]
 
     def totals(self) -> dict[str, Any]:
         """The columns of a run that a meter fills."""

@@ -17,6 +17,8 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import run_events, runs, steering, threads, tool_executions, turns, utc_now
+from deerflow.storage.threads import LEAD_AGENT
+from deerflow.storage.usage import add_usage
 
 CancelAction = Literal["interrupt", "rollback"]
 
@@ -386,6 +388,7 @@ def finish(connection: Connection, run: Run, ending: Ending) -> bool:
     values = {name: getattr(ending, name) for name in Ending.__slots__} | {"status": ending.status.value}
     sql.update(connection, runs, storable(values) | {"ended_at": now, "updated_at": now}, "run_id = ?", run.run_id)
     sql.execute(connection, "DELETE FROM tool_executions WHERE run_id = ?", run.run_id)
+    add_usage(connection, run.user_id, run.kwargs.get("agent_name") or LEAD_AGENT, ending.usage)
     _free_thread(connection, run.thread_id, ending.status)
     return True
 

@@ -204,6 +204,23 @@ tool_executions = Table(
 """The idempotency ledger: a call with side effects that has begun is never begun again. What it returned stands in the
 checkpoints; where it does not, nobody knows how it ended."""
 
+daily_usage = Table(
+    "daily_usage",
+    metadata,
+    Column("user_id", Id, primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("agent", Id, primary_key=True),
+    Column("model", String(256), primary_key=True),
+    Column("currency", String(3), primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cost", Float, nullable=False),
+    Index("daily_usage_by_day", "day"),
+)
+"""What models used in runs that ended on that day in UTC. ``currency`` is empty where the price is not known."""
+
 steering = Table(
     "steering",
     metadata,

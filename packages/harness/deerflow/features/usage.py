@@ -1,0 +1,99 @@
+"""What models used and what it cost: the figures of ended runs, by day, model, agent or person."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from deerflow.errors import ForbiddenError, InvalidRequestError
+from deerflow.identity import Principal
+from deerflow.storage.database import Database
+from deerflow.storage.usage import UNPRICED, Dimension, today, usage_by
+
+By = Literal["day", "model", "agent", "person"]
+DEFAULT_DAYS, MOST_DAYS, MOST_ROWS = 30, 366, 1000
+
+
+class Figures(TypedDict):
+    """Args:
+    key: the day, model, agent or person.
+    unpriced_calls: calls of models without a known price: ``cost`` lacks them.
+    cost: money by currency.
+    """
+
+    key: str
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    total_tokens: int
+    unpriced_calls: int
+    cost: dict[str, float]
+
+
+class UsageReport(TypedDict):
+    """Days are in UTC, both included; a run counts on the day on which it ended."""
+
+    by: By
+    since: str
+    until: str
+    rows: list[Figures]
+    total: Figures
+
+
+class UsageService:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def report(
+        self,
+        principal: Principal,
+        *,
+        by: By = "day",
+        since: date | None = None,
+        until: date | None = None,
+        everyone: bool = False,
+    ) -> UsageReport:
+        """The figures of the last 30 days or of the days named; the latest day first, otherwise the largest.
+
+        Args:
+            everyone: also those of others; for administrators.
+
+        Raises:
+            ForbiddenError: ``everyone`` for somebody else.
+            InvalidRequestError: more than 366 days, or an end before the beginning.
+        """
+        if everyone and principal.role != "admin":
+            raise ForbiddenError("Only administrators see what others used.")
+        last = until or date.fromisoformat(today())
+        first = since or last - timedelta(days=DEFAULT_DAYS - 1)
+        if not 0 <= (last - first).days < MOST_DAYS:
+            raise InvalidRequestError(f"since and until name up to {MOST_DAYS} days, the earlier one first.")
+        column: Dimension = "user_id" if by == "person" else by
+        scope = first.isoformat(), last.isoformat(), None if everyone else principal.user_id
+        found = await self._database.browse(lambda connection: usage_by(connection, column, *scope, MOST_ROWS))
+        sums = await self._database.browse(lambda connection: usage_by(connection, None, *scope, MOST_ROWS))
+        rows: dict[str, Figures] = {}
+        for row in found:
+            _add(rows.setdefault(row[column], _nothing(row[column])), row)
+        total = _nothing("total")
+        for row in sums:
+            _add(total, row)
+        return UsageReport(by=by, since=scope[0], until=scope[1], rows=list(rows.values()), total=total)
+
+
+def _nothing(key: str) -> Figures:
+    zeros = dict.fromkeys(("calls", "input_tokens", "cached_tokens", "output_tokens", "total_tokens"), 0)
+    return Figures(key=key, unpriced_calls=0, cost={}, **zeros)
+
+
+def _add(figures: Figures, row: dict[str, Any]) -> None:
+    for name in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+        figures[name] += int(row[name])
+    figures["total_tokens"] = figures["input_tokens"] + figures["output_tokens"]
+    if row["currency"] == UNPRICED:
+        figures["unpriced_calls"] += int(row["calls"])
+    else:
+        figures["cost"][row["currency"]] = figures["cost"].get(row["currency"], 0.0) + row["cost"]

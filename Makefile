@@ -105,7 +105,7 @@ types-page: install-dev node-modules ## Write the API's types for the page anew
 test: test-python test-page ## Run all tests but those in a browser
 
 test-python: install-dev
-	@$(PYTEST) -m "not nightly" --cov --cov-report=term:skip-covered
+	@$(PYTEST) -m "not nightly" --cov --cov-report=
 
 lint: lint-python lint-page ## Check style, types and floors, of Python and of the page
 

@@ -46,14 +46,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") != "true" or terminal is None:  # a worker of xdist has no terminal
         return
-    unstable = [report.nodeid for report in terminal.stats.get("rerun", ())]
+    unstable = terminal.stats.get("rerun", ())
     reasons = {str(report.longrepr[2]) for report in terminal.stats.get("skipped", ())}
     refused = sorted(reason for reason in reasons if not ALLOWED_SKIPS.search(reason))
     terminal.write_line("")
     for reason in refused:
         terminal.write_line(f"not allowed to be skipped: {reason}", red=True)
-    for name in unstable:
-        terminal.write_line(f"unstable: {name}", yellow=True)
+    for report in unstable:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        terminal.write_line(f"unstable: {report.nodeid}: {str(crash or report.longrepr)[:2000]}", yellow=True)
     terminal.write_line(f"unstable tests: {len(unstable)}, at most {UNSTABLE} are allowed")
     if (refused or len(unstable) > UNSTABLE) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

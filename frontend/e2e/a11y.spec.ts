@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import type { Page } from "@playwright/test";
 import { Chat } from "./chat";
 import { expect, signIn, test } from "./fixtures";
+import { eachPlainPage } from "./pages";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -60,21 +61,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.goto(`${page.url()}?panel=`);
       await expect(page.getByText("report.md").last()).toBeVisible();
       await check("files");
-      for (const section of [
-        "account",
-        "appearance",
-        "notifications",
-        "models",
-        "sandbox",
-        "users",
-        "about",
-      ]) {
-        await page.goto(`${gateway.url}/settings/${section}`);
-        await page.getByRole("heading").first().waitFor();
-        await check(`settings/${section}`);
-      }
-      await page.goto(`${gateway.url}/nowhere`);
-      await check("404");
+      await eachPlainPage(page, gateway.url, check);
       await context.close();
     });
   }

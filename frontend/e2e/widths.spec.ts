@@ -1,5 +1,6 @@
 import type { Page } from "@playwright/test";
 import { expect, signIn, test } from "./fixtures";
+import { eachPlainPage } from "./pages";
 
 /** What stands out of the window, and texts that are cut without a sign of it. */
 const faults = (page: Page) =>
@@ -41,7 +42,9 @@ for (const width of [390, 768, 1024, 1440]) {
   test(`Chinese fits everywhere, ${width} wide`, async ({ browser, gateway }) => {
     const context = await browser.newContext({ viewport: { width, height: 844 }, locale: "zh-CN" });
     const page = await context.newPage();
-    const check = async (where: string) => expect.soft(await faults(page), where).toEqual([]);
+    const check = async (where: string) => {
+      expect.soft(await faults(page), where).toEqual([]);
+    };
     await page.goto(`${gateway.url}/login`);
     await page.getByLabel("邮箱").waitFor();
     await check("login");
@@ -57,23 +60,7 @@ for (const width of [390, 768, 1024, 1440]) {
     await page.goto(`${page.url().split("?")[0]}?panel=`);
     await expect(page.getByText("report.md").last()).toBeVisible();
     await check("files");
-    for (const section of [
-      "account",
-      "tokens",
-      "appearance",
-      "notifications",
-      "models",
-      "sandbox",
-      "users",
-      "about",
-    ]) {
-      await page.goto(`${gateway.url}/settings/${section}`);
-      await page.getByRole("heading").first().waitFor();
-      await check(`settings/${section}`);
-    }
-    await page.goto(`${gateway.url}/nowhere`);
-    await page.getByRole("heading").waitFor();
-    await check("404");
+    await eachPlainPage(page, gateway.url, check);
     await context.close();
   });
 }

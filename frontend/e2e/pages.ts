@@ -1,0 +1,21 @@
+import type { Page } from "@playwright/test";
+
+const SECTIONS = [
+  "account",
+  "tokens",
+  "appearance",
+  "notifications",
+  "models",
+  "sandbox",
+  "users",
+  "about",
+] as const;
+
+/** Looks at each section of the settings, and at a page that does not exist. */
+export async function eachPlainPage(page: Page, url: string, check: (where: string) => Promise<void>) {
+  for (const place of [...SECTIONS.map((section) => `settings/${section}`), "nowhere"]) {
+    await page.goto(`${url}/${place}`);
+    await page.getByRole("heading").first().waitFor();
+    await check(place);
+  }
+}

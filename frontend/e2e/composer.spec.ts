@@ -146,6 +146,24 @@ test.describe("the clipboard", () => {
   });
 });
 
+test("the page is painted, and written in, before its code has come", async ({ page, chat }) => {
+  let come = () => {};
+  const here = new Promise<void>((resolve) => (come = resolve));
+  await page.route("**/*.js", (route) => here.then(() => route.continue()));
+  await page.reload({ waitUntil: "commit" });
+  await expect(page.getByRole("status", { name: "DeerFlow" })).toBeVisible();
+  await page.getByRole("textbox", { name: "Write while the page loads" }).click();
+  await page.keyboard.type("hello, half a ence");
+  for (let letter = 0; letter < "ence".length; letter += 1) await page.keyboard.press("ArrowLeft");
+  come();
+  await expect(chat.field).toHaveValue("hello, half a ence");
+  await page.keyboard.type("sent");
+  await expect(chat.field).toHaveValue("hello, half a sentence");
+  await chat.field.press("Enter");
+  await chat.sees("hello, half a sentence");
+  await expect(chat.field).toHaveValue("");
+});
+
 test("one's own messages are recalled with the arrow keys", async ({ chat }) => {
   await chat.ask("hello one");
   await chat.ask("hello two");

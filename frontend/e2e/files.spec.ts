@@ -167,12 +167,6 @@ test("the files take more than half, and the device remembers how much", async (
   await expect(splitter).toHaveAttribute("aria-valuenow", "60");
 });
 
-test("the page is painted before its code has come", async ({ page }) => {
-  await page.route("**/*.js", () => {}); // never comes
-  await page.goto("/chats", { waitUntil: "commit" });
-  await expect(page.getByRole("status", { name: "DeerFlow" })).toBeVisible();
-});
-
 /** Made with python-docx, openpyxl and python-pptx. */
 const office = (name: string) => join(import.meta.dirname, "office", name);
 

@@ -16,7 +16,7 @@ import { useAction } from "./use-action";
 const SETTINGS = new Set(["auth", "network", "model_not_found", "quota"]);
 
 /** What went wrong in a few words, and how to go on. */
-export function RunError({
+export default function RunError({
   turn,
   error,
   busy,

@@ -113,7 +113,7 @@ describe("the end of a turn", () => {
     const error = { name: "auth", message: "The provider rejected the API key for m: check OPENAI_API_KEY" };
     const answer = { id: "a", text: error.message, streaming: false };
     renderChat(view(turnWith({ state: "error", error, answer })), sessionWith({ retryTurn }));
-    expect(screen.getByText("The provider rejected the API key")).toBeTruthy();
+    expect(await screen.findByText("The provider rejected the API key")).toBeTruthy();
     expect(screen.queryByText(/OPENAI_API_KEY/)).toBeNull();
     fireEvent.click(screen.getByRole("button", { name: "Details" }));
     expect(screen.getByText(/OPENAI_API_KEY/)).toBeTruthy();

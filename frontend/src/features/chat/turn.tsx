@@ -1,6 +1,7 @@
 "use client";
-import { memo, useState } from "react";
+import { memo, Suspense, useState } from "react";
 import { useLocale, useT } from "@/i18n";
+import { afterPage } from "@/lib/after-page";
 import { formatDuration } from "@/lib/format";
 import { cn } from "@/lib/cn";
 import { Answer, AnswerActions, CutShort, StoppedMark } from "./answer";
@@ -8,9 +9,10 @@ import { Markdown } from "@/features/markdown";
 import { ClarificationCard } from "./clarification";
 import { useNow } from "./clock";
 import { Question } from "./question";
-import { RunError } from "./run-error";
 import { Steps } from "./steps";
 import type { Part, Turn } from "./turns";
+
+const RunError = afterPage(() => import("./run-error"));
 
 interface TurnProps {
   turn: Turn;
@@ -34,7 +36,11 @@ export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) 
       {!open && <CutShort turn={turn} last={last} busy={busy} />}
       {turn.clarification && <ClarificationCard asked={turn.clarification} busy={busy} />}
       {turn.state === "stopped" && <StoppedMark />}
-      {turn.error && <RunError turn={turn} error={turn.error} busy={busy} />}
+      {turn.error && (
+        <Suspense>
+          <RunError turn={turn} error={turn.error} busy={busy} />
+        </Suspense>
+      )}
       {!open && (turn.answer || turn.steps.length > 0) && !turn.error && (
         <AnswerActions turn={turn} last={last} busy={busy} />
       )}

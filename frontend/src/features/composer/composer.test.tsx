@@ -190,7 +190,7 @@ test("a slash opens the commands, which the keyboard filters and runs", async ()
   const now = session({ running: true });
   render(page(now));
   type("/");
-  expect(screen.getAllByRole("option").length).toBeGreaterThan(4);
+  expect((await screen.findAllByRole("option")).length).toBeGreaterThan(4);
   type("/sto");
   expect(screen.getAllByRole("option")).toHaveLength(1);
   press("Enter");

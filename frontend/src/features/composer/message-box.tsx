@@ -1,8 +1,10 @@
 "use client";
 import { Paperclip } from "lucide-react";
-import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { Suspense, useEffect, useRef, useState, type KeyboardEvent } from "react";
 import { useT } from "@/i18n";
+import { afterPage } from "@/lib/after-page";
 import { cn } from "@/lib/cn";
+import { carryOn, forgetEarly } from "@/lib/early";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { IconButton } from "@/ui/icon-button";
 import { AttachmentChips } from "./attachment-chips";
@@ -13,10 +15,11 @@ import { ModelPicker } from "./model-picker";
 import { Hint, Notices } from "./notices";
 import { QueueList } from "./queue-list";
 import { SendButtons } from "./send-buttons";
-import { SlashMenu } from "./slash-menu";
 import { Suggestions } from "./suggestions";
 import { useMessage } from "./use-message";
 import { useSlash } from "./use-slash";
+
+const SlashMenu = afterPage(() => import("./slash-menu"));
 
 interface MessageBoxProps {
   conversation: string;
@@ -44,6 +47,8 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
   useShortcut(SHORTCUTS.stop, () => void stop(), { enabled: canStop });
   useEffect(() => {
     if (window.matchMedia("(hover: hover)").matches) field.current?.focus();
+    carryOn(field.current);
+    forgetEarly();
   }, [field]);
 
   const slash = useSlash(message.text, () => message.write(""), {
@@ -69,7 +74,14 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
       <QueueList />
       <div className="relative">
         {slash.items.length > 0 && (
-          <SlashMenu items={slash.items} active={slash.active} onHover={slash.activate} onPick={slash.run} />
+          <Suspense>
+            <SlashMenu
+              items={slash.items}
+              active={slash.active}
+              onHover={slash.activate}
+              onPick={slash.run}
+            />
+          </Suspense>
         )}
         <div
           className={cn(

@@ -2,7 +2,7 @@
 import { useLayoutEffect, type KeyboardEvent } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { SLASH_LIST, slashItemId } from "./slash-menu";
+import { SLASH_LIST, slashItemId } from "./slash";
 import type { Message } from "./use-message";
 import type { useSlash } from "./use-slash";
 

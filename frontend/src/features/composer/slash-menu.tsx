@@ -15,7 +15,7 @@ import {
 import { useEffect, useRef } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import type { SlashCommand, SlashItem } from "./slash";
+import { SLASH_LIST, slashItemId, type SlashCommand, type SlashItem } from "./slash";
 
 const ICONS: Record<SlashCommand, LucideIcon> = {
   new: SquarePen,
@@ -30,9 +30,6 @@ const ICONS: Record<SlashCommand, LucideIcon> = {
   help: CircleHelp,
 };
 
-export const slashItemId = (id: string) => `slash-${id}`;
-export const SLASH_LIST = "slash-commands";
-
 interface SlashMenuProps {
   items: SlashItem[];
   active: number;
@@ -41,7 +38,7 @@ interface SlashMenuProps {
 }
 
 /** The keyboard stays in the message field, which names the active entry. */
-export function SlashMenu({ items, active, onHover, onPick }: SlashMenuProps) {
+export default function SlashMenu({ items, active, onHover, onPick }: SlashMenuProps) {
   const t = useT("composer");
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => {

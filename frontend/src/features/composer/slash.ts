@@ -37,3 +37,6 @@ export function filterSlash<T extends { id: string; label: string; text: string 
   );
   return [...starts, ...mentions];
 }
+
+export const slashItemId = (id: string) => `slash-${id}`;
+export const SLASH_LIST = "slash-commands";

@@ -7,6 +7,7 @@ import { ApiError } from "@/lib/http";
 import { forgetDraft, readDraft, restoreDraft, writeDraft, type Draft } from "@/lib/drafts";
 import { useDraftKeeper } from "./use-draft-keeper";
 import { onFill, onSay, placeholderIn } from "@/lib/compose";
+import { earlyText } from "@/lib/early";
 import { NOT_WALKING, ownMessages, step } from "./history";
 import type * as folderCode from "./folders";
 import { filesOf, HUGE_PASTE, LIMITS, LONG_PASTE, megabytes, type Admission, type Refusal } from "./limits";
@@ -35,7 +36,7 @@ export function useMessage(conversation: string, isNew: boolean) {
   const choice = useRunChoice(conversation);
   const field = useRef<HTMLTextAreaElement>(null);
   const [kept] = useState(() => readDraft(conversation, isNew));
-  const [text, setText] = useState(kept.text);
+  const [text, setText] = useState(() => [kept.text, earlyText()].filter(Boolean).join("\n\n"));
   const attachments = useAttachments(conversation, kept.files);
   const [recall, setRecall] = useState(NOT_WALKING);
   const [armed, setArmed] = useState<How | null>(null);

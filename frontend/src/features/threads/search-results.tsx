@@ -11,7 +11,7 @@ import { Marked } from "./snippet";
 import { useThreadSearch } from "./use-threads";
 
 /** What the server finds: chats by their title, and what was said in them. */
-export function SearchResults({ text, onOpen }: { text: string; onOpen: () => void }) {
+export default function SearchResults({ text, onOpen }: { text: string; onOpen: () => void }) {
   const t = useT("threads");
   const common = useT("common");
   const { data, error, isPending, refetch } = useThreadSearch(text);

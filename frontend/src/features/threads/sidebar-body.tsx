@@ -1,7 +1,8 @@
 "use client";
 import { PanelLeft, Search, SquarePen, WifiOff, X } from "lucide-react";
-import { useRef, useState, useSyncExternalStore, type MouseEvent } from "react";
+import { Suspense, useRef, useState, useSyncExternalStore, type MouseEvent } from "react";
 import { useT } from "@/i18n";
+import { afterPage } from "@/lib/after-page";
 import { useDebounced } from "@/lib/debounced";
 import { ApiError } from "@/lib/http";
 import { isPlainClick, threadPath, useThreadId } from "@/lib/route";
@@ -11,10 +12,11 @@ import { IconButton } from "@/ui/icon-button";
 import { Kbd } from "@/ui/kbd";
 import { Logo } from "@/ui/logo";
 import { AccountMenu } from "./account-menu";
-import { SearchResults } from "./search-results";
 import { startChat } from "@/lib/start-chat";
 import { ThreadList } from "./thread-list";
 import { useThreads } from "./use-threads";
+
+const SearchResults = afterPage(() => import("./search-results"));
 
 const DELAY = 200;
 
@@ -75,7 +77,9 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
       </div>
       <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto px-2 pt-1 pb-4">
         {query ? (
-          <SearchResults text={query} onOpen={onOpen} />
+          <Suspense>
+            <SearchResults text={query} onOpen={onOpen} />
+          </Suspense>
         ) : (
           <ThreadList
             key={String(archived)}

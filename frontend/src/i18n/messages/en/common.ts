@@ -12,6 +12,7 @@ export const common = {
   download: "Download",
   edit: "Edit",
   loading: "Loading…",
+  earlyMessage: "Write while the page loads",
   menu: "Menu",
   files: "Files",
   filesCount: "Files: {n}",

@@ -14,6 +14,7 @@ export const common: typeof en.common = {
   download: "下载",
   edit: "编辑",
   loading: "加载中…",
+  earlyMessage: "页面加载时即可输入",
   menu: "菜单",
   files: "文件",
   filesCount: "文件：{n}",

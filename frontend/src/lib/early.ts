@@ -1,0 +1,36 @@
+/** What a person writes before the page's code has come: the HTML has a plain field, whose text is carried on. */
+const early = { text: "", focused: false, at: [0, 0] as [number, number] };
+
+export const EARLY_FIELD = "early-message";
+
+function look() {
+  const field = document.getElementById(EARLY_FIELD);
+  if (!(field instanceof HTMLTextAreaElement)) return;
+  early.text = field.value;
+  early.focused = document.activeElement === field;
+  early.at = [field.selectionStart, field.selectionEnd];
+}
+
+if (typeof document !== "undefined") {
+  look();
+  for (const event of ["input", "focusin", "selectionchange"]) document.addEventListener(event, look);
+}
+
+/** Goes on in `field` where the one before it was left. */
+export function carryOn(field: HTMLTextAreaElement | null) {
+  if (!field) return;
+  const { focused, at } = early;
+  if (field.id === EARLY_FIELD) field.value = early.text;
+  if (!focused) return;
+  const rest = field.value.length - early.text.length;
+  field.focus();
+  field.setSelectionRange(at[0] + rest, at[1] + rest);
+}
+
+export const earlyText = () => (early.text.trim() ? early.text : "");
+
+/** The message field has it now. */
+export function forgetEarly() {
+  early.text = "";
+  early.focused = false;
+}

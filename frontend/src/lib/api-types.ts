@@ -1181,6 +1181,37 @@ export interface components {
                 }[];
             };
         };
+        /** Grant */
+        Grant: {
+            /** Id */
+            id: string;
+            /**
+             * Agent
+             * @description A custom agent; null: the lead agent.
+             */
+            agent: string | null;
+            /** Tool */
+            tool: string;
+            /**
+             * Thread Id
+             * @description null: in all threads.
+             */
+            thread_id: string | null;
+            /**
+             * Pattern
+             * @description Globs by argument; null: every call.
+             */
+            pattern: {
+                [key: string]: string;
+            } | null;
+            /** Created At */
+            created_at: string;
+        };
+        /** Grants */
+        Grants: {
+            /** Grants */
+            grants: components["schemas"]["Grant"][];
+        };
         /** Graph */
         Graph: {
             /** Nodes */
@@ -2446,6 +2477,43 @@ export interface components {
         Tokens: {
             /** Tokens */
             tokens: components["schemas"]["Token"][];
+        };
+        /** ToolDecision */
+        ToolDecision: {
+            /** Id */
+            id: string;
+            /** Run Id */
+            run_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /** User Id */
+            user_id: string;
+            /** Agent */
+            agent: string | null;
+            /** Tool */
+            tool: string;
+            /** Call Id */
+            call_id: string;
+            /**
+             * Decision
+             * @description deny, grant, approve, edit, reject or respond.
+             */
+            decision: string;
+            /**
+             * Code
+             * @description The guardrail's reason.
+             * @example oap.tool_not_allowed
+             */
+            code: string;
+            /** Policy Id */
+            policy_id: string | null;
+            /** Created At */
+            created_at: string;
+        };
+        /** ToolDecisions */
+        ToolDecisions: {
+            /** Decisions */
+            decisions: components["schemas"]["ToolDecision"][];
         };
         /**
          * ToolImage

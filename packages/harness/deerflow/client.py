@@ -28,6 +28,7 @@ from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.request import CommandRequest, RunRequest
 from deerflow.runtime import Runtime
+from deerflow.storage.approvals import ApprovalRepository
 from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import MultitaskStrategy, Run, RunStore
@@ -55,14 +56,18 @@ SILENCE = 0.2
 """Seconds without an event after which we look whether the execution failed before it could say so."""
 
 
-class ResumeOptions(TypedDict, total=False):
-    """What may be chosen when a turn goes on; what is left out or None is the client's."""
-
+class _Options(TypedDict, total=False):
     model_name: str | None
     recursion_limit: int | None
 
 
-class TurnOptions(ResumeOptions, total=False):
+class ResumeOptions(_Options, total=False):
+    """What may be chosen when a turn goes on; what is left out or None is the client's."""
+
+    answers: Mapping[str, Any] | None
+
+
+class TurnOptions(_Options, total=False):
     """What may be chosen for one turn."""
 
     files: Sequence[str | Path]
@@ -402,6 +407,15 @@ class DeerFlowClient:
         except (ConflictError, NotFoundError):
             return False
 
+    async def agrants(self) -> list[dict[str, Any]]:
+        """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, created_at}]``, newest first."""
+        found = await ApprovalRepository(self._database).grants(self._principal)
+        return [{name: value for name, value in asdict(grant).items() if name != "user_id"} for grant in found]
+
+    async def arevoke_grant(self, grant_id: str) -> None:
+        """Raises NotFoundError."""
+        await ApprovalRepository(self._database).revoke(self._principal, grant_id)
+
     # files ----------------------------------------------------------------------------------------------------------
 
     async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> dict[str, Any]:
@@ -518,6 +532,8 @@ class DeerFlowClient:
         return self._loop.iterate(self.aresume(thread_id, **options))
 
     list_threads = _blocking(alist_threads)
+    grants = _blocking(agrants)
+    revoke_grant = _blocking(arevoke_grant)
     get_thread = _blocking(aget_thread)
     thread_state = _blocking(athread_state)
     get_messages = _blocking(aget_messages)

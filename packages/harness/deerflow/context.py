@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -35,6 +35,25 @@ class ToolLedger(Protocol):
         ...
 
 
+@runtime_checkable
+class Approvals(Protocol):
+    """What the person has granted, and the record of what was decided. ``agent`` is empty for the lead agent."""
+
+    async def patterns(self, agent: str, tool: str) -> Sequence[Mapping[str, str] | None]:
+        """Of the person's grants for a tool in this thread; None: every call."""
+        ...
+
+    async def grant(self, agent: str, tool: str, pattern: Mapping[str, str] | None, *, everywhere: bool) -> None:
+        """Keep a grant, for this thread or for all."""
+        ...
+
+    async def record(
+        self, call_id: str, decision: str, *, asked_by: str, agent: str, tool: str, code: str, policy_id: str | None
+    ) -> None:
+        """Keep what was decided about a call of the message ``asked_by``."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What a run knows. ``context_schema`` of every agent graph."""
@@ -56,6 +75,7 @@ class RunContext:
     sandbox_provider: SandboxProvider | None = None
     sandbox_policy: Policy = Policy()
     ledger: ToolLedger | None = None
+    approvals: Approvals | None = None
     arrivals: Callable[[], Awaitable[list[Any]]] | None = None
     """The person's messages that came since the last model call, for the run to go on with."""
 

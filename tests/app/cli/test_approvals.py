@@ -102,6 +102,28 @@ def test_a_call_left_open_waits_for_resume_also_in_another_process(
     assert done(data_dir) == ["one", "two"]
 
 
+def test_a_grant_is_given_listed_and_revoked_in_the_chat(
+    endpoint: ScriptedOpenAI, folder: Path, data_dir: Path
+) -> None:
+    endpoint.script(bash("one"), bash("two"), Text("First done."))
+    with TerminalSession(cwd=folder) as session:
+        session.say("work")
+        session.wait_for("1 of 1  bash")
+        session.say("w")
+        session.wait_for("Arguments › ")
+        session.type(CTRL_U + json.dumps({"command": "echo * >> /mnt/user-data/workspace/log"}) + ENTER)
+        session.wait_for("First done.")
+        session.say("/grants")
+        session.wait_for("echo * >> /mnt")
+        session.wait_for("always")
+        session.say("/grants revoke 1")
+        session.wait_for("Such calls ask again.")
+        endpoint.script(bash("three"))
+        session.say("more")
+        session.wait_for("1 of 1  bash")
+    assert done(data_dir) == ["one", "two"]
+
+
 def test_run_asks_on_its_terminal(endpoint: ScriptedOpenAI, folder: Path, data_dir: Path) -> None:
     endpoint.script(bash("one"), Text("Done."))
     with TerminalSession("run", "work", cwd=folder) as session:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.app.gateway.conftest import Gateway, Population, opened, settings_for
 
@@ -25,50 +28,76 @@ async def _resumed(gateway: Gateway, path: str, **answers: Any) -> dict[str, Any
     return answer.json()
 
 
+def _bash(command: str) -> tuple[str, dict[str, Any]]:
+    return "bash", {"description": "d", "command": command}
+
+
+class Site:
+    """A gateway that can be restarted over its data."""
+
+    def __init__(
+        self, root: Path, population: Population, scripted: ScriptedOpenAI, guardrails: dict[str, Any]
+    ) -> None:
+        self.root, self._population = root, population
+        population.copy_to(Paths(root).data_dir)
+        model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "k"}
+        config = {
+            "models": [{**model, "base_url": scripted.base_url}],
+            "sandbox": {
+                "use": "deerflow.sandbox.local:LocalSandboxProvider",
+                "allow_host_bash": True,
+                "tool_image": {"enabled": False},
+            },
+            "title": {"enabled": False},
+            "guardrails": {"enabled": True, **guardrails},
+        }
+        (root / "config.yaml").write_text(json.dumps(config))
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Gateway]:
+        runtime = await asyncio.to_thread(lambda: Runtime(ConfigSource(cwd=self.root), Paths(self.root)))
+        async with opened(settings_for(self.root), runtime) as gateway:
+            await gateway.resume(self._population)
+            yield gateway
+
+    def log(self) -> list[str]:
+        return sorted(line for file in self.root.rglob("workspace/log") for line in file.read_text().split())
+
+
+def _guarded(**names: list[str]) -> dict[str, Any]:
+    return {"provider": {"use": "deerflow.guardrails.builtin:AllowlistProvider", "config": names}}
+
+
+async def _said(client: httpx.AsyncClient, path: str, **more: Any) -> None:
+    said = {"input": {"messages": [{"role": "user", "content": "go"}]}, **more}
+    (await client.post(f"{path}/runs/wait", json=said)).raise_for_status()
+
+
+async def _thread(client: httpx.AsyncClient) -> str:
+    return f"/api/threads/{(await client.post('/api/threads', json={})).json()['thread_id']}"
+
+
+async def _asked(client: httpx.AsyncClient, path: str) -> dict[str, str]:
+    """Interrupts by the command that waits."""
+    interrupts = (await client.get(f"{path}/state")).json()["interrupts"]
+    return {one["value"]["action_requests"][0]["args"]["command"]: one["id"] for one in interrupts}
+
+
 async def test_pending_calls_survive_a_restart_and_are_decided_one_by_one(
     tmp_path: Path, population: Population, scripted: ScriptedOpenAI
 ) -> None:
-    population.copy_to(Paths(tmp_path).data_dir)
-    config = {
-        "models": [
-            {
-                "name": "m",
-                "use": "langchain_openai:ChatOpenAI",
-                "model": "m",
-                "base_url": scripted.base_url,
-                "api_key": "k",
-            }
-        ],
-        "sandbox": {"use": "deerflow.sandbox.local:LocalSandboxProvider", "tool_image": {"enabled": False}},
-        "title": {"enabled": False},
-        "guardrails": {
-            "enabled": True,
-            "provider": {
-                "use": "deerflow.guardrails.builtin:AllowlistProvider",
-                "config": {"ask_tools": ["write_file"], "denied_tools": ["str_replace"]},
-            },
-        },
-    }
-    (tmp_path / "config.yaml").write_text(json.dumps(config))
-
-    async def runtime() -> Runtime:
-        return await asyncio.to_thread(lambda: Runtime(ConfigSource(cwd=tmp_path), Paths(tmp_path)))
-
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["write_file"], denied_tools=["str_replace"]))
     scripted.script(
         ToolCalls(
             _write("a"), _write("b"), ("str_replace", {"path": "x", "old_str": "a", "new_str": "b"}), _write("c")
         ),
         Text("Written."),
     )
-    async with opened(settings_for(tmp_path), await runtime()) as gateway:
-        await gateway.resume(population)
-        thread = (await gateway.admin.post("/api/threads", json={})).json()["thread_id"]
-        path = f"/api/threads/{thread}"
-        said = {"input": {"messages": [{"role": "user", "content": "write"}]}}
-        (await gateway.admin.post(f"{path}/runs/wait", json=said)).raise_for_status()
+    async with site.open() as gateway:
+        path = await _thread(gateway.admin)
+        await _said(gateway.admin, path)
         assert (await gateway.admin.get(path)).json()["status"] == "interrupted"
-    async with opened(settings_for(tmp_path), await runtime()) as gateway:
-        await gateway.resume(population)
+    async with site.open() as gateway:
         state = (await gateway.admin.get(f"{path}/state")).json()
         asked = {
             request["args"]["content"]: interrupt["id"]
@@ -88,3 +117,77 @@ async def test_pending_calls_survive_a_restart_and_are_decided_one_by_one(
         assert values["messages"][-1]["content"] == "Written."
         written = sorted(file.name for file in tmp_path.rglob("workspace/*") if file.is_file())
         assert written == ["c", "z"]
+        rows = (await gateway.admin.get("/api/approvals/decisions")).json()["decisions"]
+        assert sorted(row["decision"] for row in rows) == ["approve", "deny", "edit", "reject"]
+        assert {row["code"] for row in rows} == {"deerflow.ask", "oap.tool_not_allowed"}
+        assert (await gateway.user.get("/api/approvals/decisions")).status_code == 403
+        await gateway.admin.delete(path)
+        assert (await gateway.admin.get("/api/approvals/decisions")).json() == {"decisions": []}
+
+
+async def test_a_grant_holds_for_its_person_agent_tool_and_arguments_until_it_is_revoked(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    chained = "echo four; echo five"
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash", "write_file"]))
+    async with site.open() as gateway:
+        me, other = gateway.admin, gateway.user
+        scripted.script(ToolCalls(_bash("echo one")), Text("done"))
+        path = await _thread(me)
+        await _said(me, path)
+        answer: dict[str, Any] = {"type": "approve", "grant": "always", "pattern": {"command": "printf *"}}
+        await _resumed(gateway, path, **{(await _asked(me, path))["echo one"]: answer})
+        assert list(await _asked(me, path)) == ["echo one"], "a pattern that does not fit decides nothing"
+        answer["pattern"] = {"command": "echo *"}
+        await _resumed(gateway, path, **{(await _asked(me, path))["echo one"]: answer})
+        [grant] = (await me.get("/api/approvals/grants")).json()["grants"]
+        assert (grant["tool"], grant["pattern"], grant["agent"], grant["thread_id"]) == (
+            "bash",
+            answer["pattern"],
+            None,
+            None,
+        )
+
+        fresh = await _thread(me)
+        scripted.script(ToolCalls(_bash("echo two"), _bash(chained), _bash("ls")))
+        await _said(me, fresh)
+        assert sorted(await _asked(me, fresh)) == [chained, "ls"]
+        scripted.script(ToolCalls(_bash("echo two")))
+        theirs = await _thread(other)
+        await _said(other, theirs)
+        assert list(await _asked(other, theirs)) == ["echo two"]
+        assert (await other.get("/api/approvals/grants")).json() == {"grants": []}
+        assert (await other.delete(f"/api/approvals/grants/{grant['id']}")).status_code == 404
+        scripted.script(ToolCalls(_bash("echo two")))
+        custom = await _thread(me)
+        await _said(me, custom, context={"agent_name": "another"})
+        assert list(await _asked(me, custom)) == ["echo two"]
+
+        assert (await me.delete(f"/api/approvals/grants/{grant['id']}")).status_code == 204
+        scripted.script(ToolCalls(_bash("echo two")))
+        last = await _thread(me)
+        await _said(me, last)
+        assert list(await _asked(me, last)) == ["echo two"]
+
+
+async def test_an_answer_counts_more_than_a_grant_that_is_made_beside_it(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    granted, refused, later = (f"echo {name} >> /mnt/user-data/workspace/log" for name in ("a", "b", "c"))
+    async with site.open() as gateway:
+        scripted.script(ToolCalls(_bash(granted), _bash(refused), _bash(later)), Text("done"))
+        path = await _thread(gateway.admin)
+        await _said(gateway.admin, path)
+        asked = await _asked(gateway.admin, path)
+        answers = {asked[granted]: {"type": "approve", "grant": "thread"}, asked[refused]: {"type": "reject"}}
+        await _resumed(gateway, path, **answers)
+        await _said(gateway.admin, path, input=None) if await _asked(gateway.admin, path) else None
+        assert site.log() == ["a", "c"]
+        scripted.script(ToolCalls(_bash("ls")), Text("done"))
+        await _said(gateway.admin, path)
+        assert await _asked(gateway.admin, path) == {}
+        elsewhere = await _thread(gateway.admin)
+        scripted.script(ToolCalls(_bash("ls")))
+        await _said(gateway.admin, elsewhere)
+        assert list(await _asked(gateway.admin, elsewhere)) == ["ls"]

@@ -170,6 +170,14 @@ class RemoteClient:
         params = {"model_name": model_name} if model_name else None
         return await self._connection.get(f"/api/threads/{check_id(thread_id, 'thread id')}/context", params)
 
+    async def agrants(self) -> list[dict[str, Any]]:
+        """What the person has approved for longer than one call, the newest first."""
+        return (await self._connection.get("/api/approvals/grants"))["grants"]
+
+    async def arevoke_grant(self, grant_id: str) -> None:
+        async with self._connection.open("DELETE", f"/api/approvals/grants/{quote(grant_id, safe='')}"):
+            pass
+
     async def _runs(self, thread_id: str) -> list[dict[str, Any]]:
         """The newest first; a thread that is not there has none."""
         params = {"limit": MOST_RUNS, "select": ["run_id", "thread_id", "status"]}

@@ -38,6 +38,7 @@ from deerflow.storage.tables import (
     sessions,
     store_items,
     threads,
+    tool_decisions,
     tool_executions,
     utc_now,
 )
@@ -87,6 +88,8 @@ def expendable(*, now: datetime, events_before: datetime | None, leftovers_befor
         found["events"] = Rows(run_events, run_events.c.run_id.in_(ended), func.length(run_events.c.data))
         calls = tool_executions.c
         found["tool_executions"] = Rows(tool_executions, calls.run_id.in_(ended), func.length(calls.call))
+        made = tool_decisions.c
+        found["tool_decisions"] = Rows(tool_decisions, made.run_id.in_(ended), func.length(made.code))
     return found
 
 

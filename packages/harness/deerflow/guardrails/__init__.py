@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from deerflow.guardrails.builtin import AllowlistProvider
-from deerflow.guardrails.model import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest
+from deerflow.guardrails.model import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest, covers
 
 __all__ = [
     "AllowlistProvider",
@@ -14,6 +14,7 @@ __all__ = [
     "GuardrailProvider",
     "GuardrailReason",
     "GuardrailRequest",
+    "covers",
 ]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -62,3 +65,19 @@ class GuardrailProvider(Protocol):
     def evaluate(self, request: GuardrailRequest) -> GuardrailDecision: ...
 
     async def aevaluate(self, request: GuardrailRequest) -> GuardrailDecision: ...
+
+
+def covers(pattern: Mapping[str, str] | None, args: Mapping[str, Any]) -> bool:
+    """Whether a call with these arguments fits the globs of a grant; None: every call does.
+
+    A ``*`` stands for text that cannot begin another command: without line ends, control characters and ``;&|<>$`()``.
+    """
+    return all(name in args and _glob(glob).fullmatch(_text(args[name])) for name, glob in (pattern or {}).items())
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029;&|<>$`()]*".join(map(re.escape, pattern.split("*"))))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

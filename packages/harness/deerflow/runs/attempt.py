@@ -38,6 +38,7 @@ from deerflow.runs.admission import Slot
 from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
 from deerflow.runs.input import GraphInput, RunInput
 from deerflow.runs.request import RunRequest, RunSpec
+from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
 from deerflow.storage.runs import (
@@ -230,7 +231,10 @@ class Attempt:
             spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
         )
         ledger = RunLedger(parts.database, self.run.run_id)
-        context = replace(context, ledger=ledger, arrivals=self._arrivals)
+        approvals = RunApprovals(
+            parts.database, run_id=self.run.run_id, thread_id=self.run.thread_id, user_id=spec.principal.user_id
+        )
+        context = replace(context, ledger=ledger, approvals=approvals, arrivals=self._arrivals)
         if parts.store is not None:
             agent = agent.copy(update={"store": parts.store(spec.principal)})
         self._agent = agent

@@ -221,6 +221,36 @@ daily_usage = Table(
 )
 """What models used in runs that ended on that day in UTC. ``currency`` is empty where the price is not known."""
 
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("user_id", Id, nullable=False, index=True),
+    Column("agent", Id, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
+    Column("pattern", Json),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+"""Calls that a person need not decide about any more; see :class:`deerflow.storage.approvals.Grant`."""
+
+tool_decisions = Table(
+    "tool_decisions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("run_id", Id, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("thread_id", Id, nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("agent", Id, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("decision", String(16), nullable=False),
+    Column("code", Text, nullable=False),
+    Column("policy_id", Text),
+    Column("created_at", UtcDateTime, nullable=False, index=True),
+)
+"""What guardrails and people decided about tool calls that were not simply allowed."""
+
 steering = Table(
     "steering",
     metadata,

@@ -21,6 +21,7 @@ _CHOICES = {
     "r": ("reject", "[r]eject"),
     "i": ("respond", "answer [i]nstead"),
 }
+_GRANTS = {"t": ("thread", "approve in this [t]hread"), "w": ("always", "approve al[w]ays")}
 
 
 class Approvals:
@@ -58,18 +59,26 @@ class Approvals:
             return await _line("Answer")
         if problem := value.get("error"):
             self._console.print(Text(f"\n  ! {visible(str(problem))}", style="warn"))
-        allowed = {each["action_name"]: each["allowed_decisions"] for each in value.get("review_configs") or ()}
-        return {
-            "decisions": [await self._decision(each, allowed.get(each["name"]), place) for each in requests],
-        }
+        rules = {each["action_name"]: each for each in value.get("review_configs") or ()}
+        return {"decisions": [await self._decision(each, rules.get(each["name"]) or {}, place) for each in requests]}
 
-    async def _decision(self, request: Mapping[str, Any], allowed: Sequence[str] | None, place: str) -> dict[str, Any]:
+    async def _decision(self, request: Mapping[str, Any], rules: Mapping[str, Any], place: str) -> dict[str, Any]:
         self._show(f"{place}  {request['name']}", request.get("description") or "", request["args"])
-        choices = {key: choice for key, choice in _CHOICES.items() if allowed is None or choice[0] in allowed}
+        allowed = {*rules.get("allowed_decisions", [name for name, _ in _CHOICES.values()]), *rules.get("grants", ())}
+        choices = {key: choice for key, choice in (_CHOICES | _GRANTS).items() if choice[0] in allowed}
         names = {name: name for name, _ in choices.values()} | {key: name for key, (name, _) in choices.items()}
         while (kind := names.get((await _line("  ".join(label for _, label in choices.values()))).lower())) is None:
             pass
         match kind:
+            case "thread" | "always":
+                exact = {name: value for name, value in request["args"].items() if name != "description"}
+                self._console.print(
+                    Text("  For which arguments? * stands for any text, nothing for every call.", style="faint")
+                )
+                pattern = await self._edited(
+                    {name: _written(value) for name, value in exact.items()}, may_be_empty=True
+                )
+                return {"type": "approve", "grant": kind, **({"pattern": pattern} if pattern else {})}
             case "edit":
                 args = await self._edited(request["args"])
                 return {"type": "edit", "edited_action": {"name": request["name"], "args": args}}
@@ -78,10 +87,12 @@ class Approvals:
             case _:
                 return {"type": kind}
 
-    async def _edited(self, args: Mapping[str, Any]) -> dict[str, Any]:
+    async def _edited(self, args: Mapping[str, Any], *, may_be_empty: bool = False) -> dict[str, Any]:
         typed = json.dumps(args, ensure_ascii=False)
         while True:
             typed = await _line("Arguments", typed)
+            if may_be_empty and not typed:
+                return {}
             try:
                 if isinstance(edited := json.loads(typed), dict):
                     return edited
@@ -93,11 +104,14 @@ class Approvals:
     def _show(self, title: str, why: str, args: Mapping[str, Any]) -> None:
         shown = Text(f"\n  ? {visible(title)}", style="bold").append(f"  {visible(str(why))}", style="warn")
         for name, value in args.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             shown.append(f"\n    {visible(name)}: ", style="faint")
-            shown.append(visible(text).rstrip("\n").replace("\n", "\n      "), style="none")
+            shown.append(visible(_written(value)).rstrip("\n").replace("\n", "\n      "), style="none")
         _forget_typed()
         self._console.print(shown, soft_wrap=True)
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def visible(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import shlex
@@ -171,6 +172,26 @@ async def _exit(_chat: Chat, _argument: str) -> None:
     """:func:`enter` decides what leaves, and what is a message."""
 
 
+async def _grants(chat: Chat, argument: str) -> None:
+    found = await chat.backend.client.agrants()
+    if argument:
+        number = argument.removeprefix("revoke").strip()
+        if not number.isdecimal() or not 1 <= int(number) <= len(found):
+            raise usage_failure(f"There is no grant {argument!r}.", "/grants lists them.")
+        await chat.backend.client.arevoke_grant(found[int(number) - 1]["id"])
+        chat.transcript.block(Text("  Revoked. Such calls ask again.", style="faint"))
+        return
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    for number, grant in enumerate(found, 1):
+        where = "always" if grant["thread_id"] is None else f"in thread {grant['thread_id'][:8]}"
+        what = json.dumps(grant["pattern"], ensure_ascii=False) if grant["pattern"] else "every call"
+        by = f" of {grant['agent']}" if grant["agent"] else ""
+        table.add_row(f" {number}", clean(grant["tool"] + by), clean(what), Text(where, style="faint"))
+    chat.transcript.block(table if found else Text("  You have granted nothing.", style="faint"))
+    if found:
+        chat.console.print(Text("  /grants revoke NUMBER takes one back.", style="faint"))
+
+
 _PARTS = (
     ("System prompt", "system"),
     ("Tools", "tools"),
@@ -188,6 +209,7 @@ COMMANDS = MappingProxyType(
         "/model": Command("/model [name]", "show the models, or choose the one that answers", _model),
         "/context": Command("/context", "show what fills the model's window", _context),
         "/compact": Command("/compact [what to keep]", "summarize the conversation for the model", _exit),
+        "/grants": Command("/grants [revoke number]", "list what you approved for longer, or take it back", _grants),
         "/files": Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
         "/help": Command("/help", "this list", _help),
         "/exit": Command("/exit", "leave", _exit),

@@ -10,21 +10,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import ToolMessage
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 
 from deerflow.agents.marks import NOTE
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
-from deerflow.agents.middlewares.results import ToolResult, error_result, with_replaced
+from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result, with_replaced
 from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
-from deerflow.guardrails import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest
+from deerflow.guardrails import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest, covers
 from deerflow.reflection import resolve_variable
 
 logger = logging.getLogger(__name__)
 
 DECISIONS = ("approve", "edit", "reject", "respond")
+GRANTS = ("thread", "always")
 
 
 class GuardrailMiddleware(Middleware):
@@ -33,7 +34,8 @@ class GuardrailMiddleware(Middleware):
     Each call that needs a decision has an interrupt of its own, in the shape of LangChain's human-in-the-loop: the value is
     ``{"action_requests": [{"name", "args", "description"}], "review_configs": [{"action_name", "allowed_decisions"}]}``, the
     answer ``{"decisions": [{"type": "approve"}]}``, or ``edit`` with ``edited_action``, ``reject`` or ``respond`` with
-    ``message``. Calls beside it run and are not repeated.
+    ``message``. Calls beside it run and are not repeated. ``approve`` may carry a ``grant``, for this ``thread`` or ``always``,
+    with a ``pattern`` of arguments: calls that it covers are made without asking. An answer counts more than a grant.
 
     Args:
         provider: judges.
@@ -52,10 +54,17 @@ class GuardrailMiddleware(Middleware):
         if decision.allow:
             return await handler(request)
         if not decision.ask:
-            return _denied(request, decision)
-        answer = _answer(request, decision)
-        _log(request, answer["type"], decision)
+            return await _denied(request, decision)
+        try:
+            answer = _answer(request, decision)
+        except GraphInterrupt:
+            if not await _is_granted(request):
+                raise
+            await _record(request, "grant", decision)
+            return await handler(request)
+        await _record(request, answer["type"], decision)
         if answer["type"] == "approve":
+            await _grant(request, answer)
             return await handler(request)
         if answer["type"] == "edit":
             return await self._edited(request, handler, dict(answer["edited_action"]["args"]))
@@ -73,7 +82,7 @@ class GuardrailMiddleware(Middleware):
         changed = request.override(tool_call={**request.tool_call, "args": args})
         decision = await self._judged(changed)
         if not decision.allow and not decision.ask:
-            return _denied(changed, decision)
+            return await _denied(changed, decision)
         note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
 
         def noted(message: ToolMessage) -> ToolMessage:
@@ -83,7 +92,7 @@ class GuardrailMiddleware(Middleware):
         return with_replaced(await handler(changed), noted)
 
     async def _judged(self, request: ToolCallRequest) -> GuardrailDecision:
-        context: RunContext | None = request.runtime.context if request.runtime is not None else None
+        context = _context(request)
         asked = GuardrailRequest(
             tool_name=request.tool_call["name"],
             tool_input=request.tool_call["args"],
@@ -133,15 +142,15 @@ def _answer(request: ToolCallRequest, decision: GuardrailDecision) -> Mapping[st
     call = request.tool_call
     value: dict[str, Any] = {
         "action_requests": [{"name": call["name"], "args": call["args"], "description": _why(decision)}],
-        "review_configs": [{"action_name": call["name"], "allowed_decisions": list(DECISIONS)}],
+        "review_configs": [{"action_name": call["name"], "allowed_decisions": list(DECISIONS), "grants": list(GRANTS)}],
         "tool_call_id": call["id"],
     }
-    while (problem := _problem(answer := interrupt(value), call["name"])) is not None:
+    while (problem := _problem(answer := interrupt(value), call["name"], call["args"])) is not None:
         value = {**value, "error": problem}
     return answer["decisions"][0]
 
 
-def _problem(answer: Any, name: str) -> str | None:
+def _problem(answer: Any, name: str, args: Mapping[str, Any]) -> str | None:
     """What is wrong with an answer; None if it can be followed."""
     decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
     if not isinstance(decisions, list) or len(decisions) != 1 or not isinstance(decisions[0], Mapping):
@@ -154,11 +163,47 @@ def _problem(answer: Any, name: str) -> str | None:
             return 'An edit needs "edited_action": {"name": …, "args": {…}}.'
         if edited.get("name", name) != name:
             return "An edit cannot change the tool: reject the call and say what to do instead."
+    return _problem_of_grant(decisions[0], args)
+
+
+def _problem_of_grant(decision: Mapping[str, Any], args: Mapping[str, Any]) -> str | None:
+    grant, pattern = decision.get("grant"), decision.get("pattern")
+    if grant is None and pattern is None:
+        return None
+    if grant not in GRANTS or decision["type"] != "approve":
+        return 'A grant is "thread" or "always", and goes with an approval.'
+    if pattern is None:
+        return None
+    if not isinstance(pattern, Mapping) or not all(isinstance(glob, str) for glob in pattern.values()):
+        return 'A pattern names globs by argument: {"command": "git push *"}.'
+    if not covers(pattern, args):
+        return "The pattern does not fit the arguments of this call."
     return None
 
 
-def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> ToolMessage:
-    _log(request, "deny", decision)
+def _context(request: ToolCallRequest) -> RunContext | None:
+    return request.runtime.context if request.runtime is not None else None
+
+
+async def _is_granted(request: ToolCallRequest) -> bool:
+    """Whether the person has granted this tool of this agent for such arguments."""
+    context, call = _context(request), request.tool_call
+    if context is None or context.approvals is None:
+        return False
+    patterns = await context.approvals.patterns(context.agent_name or "", call["name"])
+    return any(covers(pattern, call["args"]) for pattern in patterns)
+
+
+async def _grant(request: ToolCallRequest, answer: Mapping[str, Any]) -> None:
+    context = _context(request)
+    if answer.get("grant") and context is not None and context.approvals is not None:
+        everywhere = answer["grant"] == "always"
+        agent, tool = context.agent_name or "", request.tool_call["name"]
+        await context.approvals.grant(agent, tool, answer.get("pattern"), everywhere=everywhere)
+
+
+async def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> ToolMessage:
+    await _record(request, "deny", decision)
     code = decision.reasons[0].code if decision.reasons else "oap.denied"
     name = request.tool_call["name"] or "unknown_tool"
     return error_result(
@@ -171,8 +216,19 @@ def _why(decision: GuardrailDecision) -> str:
     return (decision.reasons[0].message if decision.reasons else "") or "blocked by guardrail policy"
 
 
-def _log(request: ToolCallRequest, outcome: str, decision: GuardrailDecision) -> None:
+async def _record(request: ToolCallRequest, outcome: str, decision: GuardrailDecision) -> None:
+    """What was decided, in the run's events and as a row."""
     reasons = [{"code": reason.code, "message": reason.message} for reason in decision.reasons]
-    call = request.tool_call
+    call, context = request.tool_call, _context(request)
     event = {"tool": call["name"], "tool_call_id": call["id"], "decision": outcome, "reasons": reasons}
     emit(request.runtime, {"type": "guardrail", **event, "policy_id": decision.policy_id})
+    if context is not None and context.approvals is not None:
+        await context.approvals.record(
+            call["id"] or "",
+            outcome,
+            asked_by=asking_id(request),
+            agent=context.agent_name or "",
+            tool=call["name"],
+            code=decision.reasons[0].code if decision.reasons else "",
+            policy_id=decision.policy_id,
+        )

@@ -1,0 +1,124 @@
+"""What a person has granted to agents for longer than one call, and the record of what was decided about calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from hashlib import blake2b
+
+from sqlalchemy import Connection, Table
+
+from deerflow.errors import NotFoundError
+from deerflow.identity import Principal
+from deerflow.storage import sql
+from deerflow.storage.database import Database
+from deerflow.storage.tables import grants, tool_decisions, utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Calls of one tool by one agent that need no decision any more.
+
+    Args:
+        agent: a custom agent; empty: the lead agent.
+        thread_id: None: in all threads.
+        pattern: globs by argument; None: every call.
+    """
+
+    id: str
+    user_id: str
+    agent: str
+    tool: str
+    thread_id: str | None
+    pattern: dict[str, str] | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDecision:
+    """What was decided about one call, by a rule (``deny``), a grant or the person."""
+
+    id: str
+    run_id: str
+    thread_id: str
+    user_id: str
+    agent: str
+    tool: str
+    call_id: str
+    decision: str
+    code: str
+    policy_id: str | None
+    created_at: datetime
+
+
+class ApprovalRepository:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def grants(self, principal: Principal) -> list[Grant]:
+        """The newest first."""
+        tail = "WHERE user_id = ? ORDER BY created_at DESC, id"
+        return await self._database.read(
+            lambda connection: sql.select(connection, Grant, grants, tail, principal.user_id)
+        )
+
+    async def revoke(self, principal: Principal, grant_id: str) -> None:
+        """Raises NotFoundError."""
+        statement = "DELETE FROM grants WHERE id = ? AND user_id = ?"
+
+        def job(connection: Connection) -> int:
+            return sql.execute(connection, statement, grant_id, principal.user_id).rowcount
+
+        if not await self._database.write(job):
+            raise NotFoundError("There is no such grant.")
+
+    async def decisions(
+        self, *, run_id: str | None = None, thread_id: str | None = None, before: datetime | None = None, limit: int
+    ) -> list[ToolDecision]:
+        """Of everyone, the newest first."""
+        given = {"run_id = ?": run_id, "thread_id = ?": thread_id, "created_at < ?": before}
+        asked = {condition: value for condition, value in given.items() if value is not None}
+        where = f"WHERE {' AND '.join(asked)} " if asked else ""
+        tail = f"{where}ORDER BY created_at DESC, id LIMIT ?"
+        return await self._database.read(
+            lambda connection: sql.select(connection, ToolDecision, tool_decisions, tail, *asked.values(), limit)
+        )
+
+
+class RunApprovals:
+    """See :class:`deerflow.context.Approvals`."""
+
+    def __init__(self, database: Database, *, run_id: str, thread_id: str, user_id: str) -> None:
+        self._database = database
+        self._run_id, self._thread_id, self._user_id = run_id, thread_id, user_id
+
+    async def patterns(self, agent: str, tool: str) -> list[dict[str, str] | None]:
+        tail = "WHERE user_id = ? AND agent = ? AND tool = ? AND (thread_id IS NULL OR thread_id = ?)"
+        mine = self._user_id, agent, tool, self._thread_id
+        found = await self._database.read(lambda connection: sql.select(connection, Grant, grants, tail, *mine))
+        return [grant.pattern for grant in found]
+
+    async def grant(self, agent: str, tool: str, pattern: Mapping[str, str] | None, *, everywhere: bool) -> None:
+        thread_id = None if everywhere else self._thread_id
+        given = dict(pattern) if pattern else None
+        key = sql.dumps([self._user_id, agent, tool, thread_id, sorted((given or {}).items())])
+        await self._add(grants, Grant(_short(key), self._user_id, agent, tool, thread_id, given, utc_now()))
+
+    async def record(
+        self, call_id: str, decision: str, *, asked_by: str, agent: str, tool: str, code: str, policy_id: str | None
+    ) -> None:
+        key = _short(f"{self._run_id}/{asked_by}/{call_id}/{decision}")
+        whose = self._run_id, self._thread_id, self._user_id
+        made = ToolDecision(key, *whose, agent, tool, call_id, decision, code, policy_id, utc_now())
+        await self._add(tool_decisions, made)
+
+    async def _add(self, table: Table, row: Grant | ToolDecision) -> None:
+        """Once: an answer is played again when a process has died on it."""
+        await self._database.write(
+            lambda connection: sql.insert(connection, table, asdict(row), "ON CONFLICT DO NOTHING") and None
+        )
+
+
+def _short(key: str) -> str:
+    return blake2b(key.encode(), digest_size=16).hexdigest()

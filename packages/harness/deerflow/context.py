@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from deerflow.config import AppConfig
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
+from deerflow.storage.budgets import Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,10 @@ class RunContext:
     sandbox_policy: Policy = Policy()
     ledger: ToolLedger | None = None
     approvals: Approvals | None = None
+    count_usage: Callable[[Any, str], None] | None = None
+    """Called with each answer of a model, and with whose it is."""
+    budget: Budget | None = None
+    """None: nothing limits what the run spends."""
     arrivals: Callable[[], Awaitable[list[Any]]] | None = None
     """The person's messages that came since the last model call, for the run to go on with."""
 

@@ -110,6 +110,12 @@ ROOT = {
     "guardrails.fail_closed": True,
     "guardrails.passport": None,
     "guardrails.provider": None,
+    "spending.currency": "USD",
+    **{
+        f"spending.{limit}.{key}": value
+        for limit in ("per_run", "per_thread", "per_person_day", "per_agent_day")
+        for key, value in (("tokens", None), ("money", None), ("at_limit", "ask"))
+    },
     "circuit_breaker.failure_threshold": 5,
     "circuit_breaker.recovery_timeout_sec": 60,
     "extensions.mcp_servers": {},

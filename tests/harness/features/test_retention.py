@@ -21,6 +21,7 @@ from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.tables import (
     api_tokens,
+    budgets,
     jobs,
     run_events,
     runs,
@@ -193,6 +194,9 @@ async def test_leftovers_go_when_they_are_over(database: Database, retention: Re
         token = {"id": name, "user_id": "alice", "name": name, "hash": name, "hint": "h", "scopes": []}
         await _insert(database, api_tokens, **token, created_at=now, expires_at=moment)
         await _insert(database, jobs, kind="title", key=name, payload={}, due_at=moment)
+    spent = {"scope": "person", "tokens": 1, "cost": 0, "currency": "USD", "extensions": 0}
+    for day in ("", *((now - days * DAY).date().isoformat() for days in (0, 3))):
+        await _insert(database, budgets, key="alice", day=day, **spent)
     await _insert(database, jobs, kind="title", key="held", payload={}, due_at=now - 31 * DAY, leased_until=now + DAY)
     report = await retention.apply(NOTHING)
     assert {name: amount.count for name, amount in report.items() if amount.count} == {
@@ -200,6 +204,7 @@ async def test_leftovers_go_when_they_are_over(database: Database, retention: Re
         "sessions": 2,
         "api_tokens": 1,
         "jobs": 1,
+        "budgets": 1,
     }
     left = await database.read(lambda connection: sorted(connection.scalars(select(jobs.c.key))))
     assert left == ["held", "later", "recent"]

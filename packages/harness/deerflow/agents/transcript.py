@@ -26,6 +26,7 @@ REMINDER_NAMES = frozenset(
         "empty_answer_reminder",
         "running_processes",
         "summary_request",
+        "spending_limit",
     }
 )
 """Names of human messages that stand at the end of one request only."""

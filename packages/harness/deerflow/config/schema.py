@@ -515,6 +515,32 @@ class GuardrailsConfig(Section):
     provider: GuardrailProviderConfig | None = None
 
 
+class SpendingLimit(Section):
+    """What may be spent. None: there is no limit."""
+
+    tokens: int | None = Field(default=None, ge=1)
+    money: float | None = Field(default=None, gt=0)
+    at_limit: Literal["ask", "stop"] = "ask"
+    """``ask`` the person whether to go on; ``stop`` with a last answer. Runs without a person always stop."""
+
+
+class SpendingConfig(Section):
+    """How much runs may spend."""
+
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
+    """Of all ``money``; prices in others do not count."""
+    per_run: SpendingLimit = SpendingLimit()
+    per_thread: SpendingLimit = SpendingLimit()
+    per_person_day: SpendingLimit = SpendingLimit()
+    """Days are in UTC."""
+    per_agent_day: SpendingLimit = SpendingLimit()
+
+    @property
+    def is_limited(self) -> bool:
+        limits = (self.per_run, self.per_thread, self.per_person_day, self.per_agent_day)
+        return any(limit.tokens or limit.money for limit in limits)
+
+
 class CircuitBreakerConfig(Section):
     """When calls to a failing model provider are stopped, and for how long."""
 
@@ -651,6 +677,7 @@ class AppConfig(OpenSection):
     runs: RunsConfig = RunsConfig()
     retention: RetentionConfig = RetentionConfig()
     guardrails: GuardrailsConfig = GuardrailsConfig()
+    spending: SpendingConfig = SpendingConfig()
     circuit_breaker: CircuitBreakerConfig = CircuitBreakerConfig()
     channels: Settings = EMPTY
     """Free; each channel takes its part through ``require``."""

@@ -32,6 +32,7 @@ from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import (
     api_tokens,
+    budgets,
     jobs,
     run_events,
     runs,
@@ -81,6 +82,11 @@ def expendable(*, now: datetime, events_before: datetime | None, leftovers_befor
             jobs,
             (jobs.c.due_at < leftovers_before) & or_(jobs.c.leased_until.is_(None), jobs.c.leased_until < now),
             func.length(cast(jobs.c.payload, Text)),
+        ),
+        "budgets": Rows(
+            budgets,
+            (budgets.c.day != "") & (budgets.c.day < (now - timedelta(days=2)).date().isoformat()),
+            func.length(budgets.c.key),
         ),
     }
     if events_before is not None:
@@ -233,7 +239,7 @@ class Retention:
 
         Returns:
             How much, by what it is: threads, checkpoints (threads whose older ones were removed), events, tool_executions,
-            store_items, sessions, api_tokens, jobs.
+            store_items, sessions, api_tokens, jobs, budgets.
         """
         now = utc_now()
         report = {

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
-from deerflow.agents.middlewares.results import ERROR, cut_off, is_error
+from deerflow.agents.middlewares.results import ERROR, SPENDING_LIMIT, cut_off, is_error
 from deerflow.config import ConfigError
 from deerflow.errors import RequestError
 from deerflow.events.graph_stream import GraphStream, emit_added, emit_input
@@ -39,6 +39,7 @@ from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, enqueue_follow_up, fo
 from deerflow.runs.input import GraphInput, RunInput
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.storage.approvals import RunApprovals
+from deerflow.storage.budgets import Budget, keys_of, spent
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
 from deerflow.storage.runs import (
@@ -55,6 +56,7 @@ from deerflow.storage.runs import (
     next_pending,
 )
 from deerflow.storage.thread_lock import LockLostError
+from deerflow.storage.threads import LEAD_AGENT
 from deerflow.threads.checkpoint import config_of, is_unfinished
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from deerflow.agents.factory import Agent
+    from deerflow.config.schema import SpendingConfig
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
@@ -234,12 +237,19 @@ class Attempt:
         approvals = RunApprovals(
             parts.database, run_id=self.run.run_id, thread_id=self.run.thread_id, user_id=spec.principal.user_id
         )
-        context = replace(context, ledger=ledger, approvals=approvals, arrivals=self._arrivals)
+        if self._meter.config is None:
+            self._meter = UsageMeter(context.config, spec.options.model_name)
+        context = replace(
+            context,
+            ledger=ledger,
+            approvals=approvals,
+            arrivals=self._arrivals,
+            count_usage=self._meter.count,
+            budget=self._budget(spec, context.config.spending if context.config else None),
+        )
         if parts.store is not None:
             agent = agent.copy(update={"store": parts.store(spec.principal)})
         self._agent = agent
-        if self._meter.config is None:
-            self._meter = UsageMeter(context.config, spec.options.model_name)
         again = self._stream is not None
         self._stream = GraphStream(self._writer, self._meter, request.modes, self._joined.extend, self.slot.take)
         try:
@@ -257,8 +267,23 @@ class Attempt:
                     interrupt_after=request.interrupt_after,
                 )
         finally:
+            if context.budget is not None:
+                await context.budget.close()
             await context.release_sandbox()
         return await self._played(agent)
+
+    def _budget(self, spec: RunSpec, limits: SpendingConfig | None) -> Budget | None:
+        if limits is None or not limits.is_limited:
+            return None
+        run, command = self.run, spec.request.command
+        return Budget(
+            self.parts.database,
+            limits,
+            keys_of(run.run_id, run.thread_id, run.user_id, spec.options.agent_name or LEAD_AGENT),
+            lambda currency: spent(self._meter.usage, currency),
+            attended="cron_id" not in run.metadata and not run.kwargs.get("delete_thread"),
+            resumed=command is not None and command.resume is not None,
+        )
 
     def _specified(self) -> RunSpec:
         """The run's request, validated when it is first needed."""
@@ -286,6 +311,8 @@ class Attempt:
         if last is not None and is_error(last):
             failure = last.additional_kwargs[ERROR]
             return Outcome(RunStatus.ERROR, str(failure["kind"]), str(failure["message"]))
+        if last is not None and SPENDING_LIMIT in last.additional_kwargs:
+            return Outcome(RunStatus.SUCCESS, SPENDING_LIMIT, checkpoint_id=checkpoint_id)
         reason = (cut_off(last) if last is not None else None) or "end_turn"
         return Outcome(RunStatus.SUCCESS, reason, checkpoint_id=checkpoint_id)
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.storage import sql
+from deerflow.storage.budgets import keys_of, release, spent
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import run_events, runs, steering, threads, tool_executions, turns, utc_now
@@ -388,7 +389,10 @@ def finish(connection: Connection, run: Run, ending: Ending) -> bool:
     values = {name: getattr(ending, name) for name in Ending.__slots__} | {"status": ending.status.value}
     sql.update(connection, runs, storable(values) | {"ended_at": now, "updated_at": now}, "run_id = ?", run.run_id)
     sql.execute(connection, "DELETE FROM tool_executions WHERE run_id = ?", run.run_id)
-    add_usage(connection, run.user_id, run.kwargs.get("agent_name") or LEAD_AGENT, ending.usage)
+    agent = run.kwargs.get("agent_name") or LEAD_AGENT
+    add_usage(connection, run.user_id, agent, ending.usage)
+    keys = keys_of(run.run_id, run.thread_id, run.user_id, agent)
+    release(connection, keys, lambda currency: spent(ending.usage, currency))
     _free_thread(connection, run.thread_id, ending.status)
     return True
 

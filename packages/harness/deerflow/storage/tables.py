@@ -251,6 +251,21 @@ tool_decisions = Table(
 )
 """What guardrails and people decided about tool calls that were not simply allowed."""
 
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("scope", String(8), primary_key=True),
+    Column("key", Id, primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("tokens", BigInteger, nullable=False),
+    Column("cost", Float, nullable=False),
+    Column("currency", String(3), nullable=False),
+    Column("extensions", Integer, nullable=False),
+    Column("extended_by", Id),
+)
+"""What was spent or is reserved of the limits of a run, a thread, a person or an agent; ``day`` is empty for the first two. ``extensions``: how
+often a person let it go on, last in the run ``extended_by``."""
+
 steering = Table(
     "steering",
     metadata,

@@ -186,6 +186,9 @@ def _summarizer(harness: Harness) -> BaseChatModel | None:
 def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> dict[str, AnyMiddleware]:
     config = harness.config
     fallbacks = _fallbacks(harness, entry, options) if entry is not None else []
+    summarization = SummarizationMiddleware(
+        config.summarization, harness.windows, model=_summarizer(harness), skills_path=config.skills.container_path
+    )
     slots: dict[str, AnyMiddleware] = {
         "tool_order": ToolOrderMiddleware(),
         "thread_data": ThreadDataMiddleware(harness.paths),
@@ -197,12 +200,8 @@ def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> 
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),
-        "summarization": SummarizationMiddleware(
-            config.summarization,
-            harness.windows,
-            model=_summarizer(harness),
-            skills_path=config.skills.container_path,
-        ),
+        "summarization": summarization,
+        "token_usage": TokenUsageMiddleware(emits=config.token_usage.enabled, size=summarization.size),
         "loop_detection": LoopDetectionMiddleware(),
         "clarification": ClarificationMiddleware(),
     }
@@ -210,8 +209,6 @@ def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> 
         slots["guardrail"] = guardrail_of(config.guardrails)
     if options.is_plan_mode:
         slots["todo"] = TodoMiddleware()
-    if config.token_usage.enabled:
-        slots["token_usage"] = TokenUsageMiddleware()
     if entry is not None and entry.supports_vision:
         slots["vision"] = ViewImageMiddleware()
     return slots

@@ -139,14 +139,14 @@ async def _final_answer(
         "loop_warning",
         f"[LOOP DETECTED] Tools are closed for this turn: {why}. Tell the user what you found, what is missing and why.",
     )
-    final = await _without_tools(continued(request, *so_far, note), handler)
+    final = await without_tools(continued(request, *so_far, note), handler)
     answer = last_ai(final)
     if answer is None:
         return with_messages(result, [*so_far, AIMessage(content=FORCED_STOP, additional_kwargs={LOOP_STOP: True})])
-    return with_messages(final, [*so_far, _stripped(answer)])
+    return with_messages(final, [*so_far, stripped(answer)])
 
 
-async def _without_tools(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+async def without_tools(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
     """Ask with tools forbidden; where a provider refuses that setting, trust the reminder."""
     forbidden: Any = {"type": "none"} if request.model._llm_type.startswith("anthropic") else "none"
     try:
@@ -158,7 +158,7 @@ async def _without_tools(request: ModelRequest[RunContext], handler: ModelHandle
         return await handler(request)
 
 
-def _stripped(message: AIMessage) -> AIMessage:
+def stripped(message: AIMessage, notice: str = FORCED_STOP) -> AIMessage:
     """A final answer: no calls left in any form, some text in any case."""
     kwargs = {
         key: value for key, value in message.additional_kwargs.items() if key not in ("tool_calls", "function_call")
@@ -174,18 +174,18 @@ def _stripped(message: AIMessage) -> AIMessage:
         "invalid_tool_calls": [],
         "additional_kwargs": kwargs,
         "response_metadata": metadata,
-        "content": _stopped(message.content),
+        "content": _stopped(message.content, notice),
     }
     return message.model_copy(update=update)
 
 
-def _stopped(content: Any) -> Any:
+def _stopped(content: Any, notice: str) -> Any:
     """The content with the stop notice behind it and without blocks that are calls. A new object."""
     if isinstance(content, list):
         kept = [block for block in content if not (isinstance(block, dict) and block.get("type") in _CALL_BLOCKS)]
-        return [*kept, {"type": "text", "text": FORCED_STOP}]
+        return [*kept, {"type": "text", "text": notice}]
     text = content if isinstance(content, str) else str(content or "")
-    return f"{text}\n\n{FORCED_STOP}" if text.strip() else FORCED_STOP
+    return f"{text}\n\n{notice}" if text.strip() else notice
 
 
 _CALL_BLOCKS = frozenset(

@@ -27,6 +27,7 @@ ERROR = "error"
 """Key in an AI message's ``additional_kwargs``: not the model's words, but why there are none."""
 
 LOOP_STOP = "loop_stop"
+SPENDING_LIMIT = "spending_limit"
 """Key in an AI message's ``additional_kwargs``: the final answer that loop detection asked for."""
 
 LIMIT_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})

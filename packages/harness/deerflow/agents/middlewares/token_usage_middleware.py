@@ -1,31 +1,176 @@
-"""What each model call used and what it cost."""
+"""What each model call used and cost, and what happens when a run has spent what it may."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage
+from langgraph.errors import GraphInterrupt
+from langgraph.types import interrupt
 
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.results import ModelResult, messages_of
+from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
+from deerflow.agents.middlewares.results import (
+    ERROR,
+    SPENDING_LIMIT,
+    ModelResult,
+    is_summary_request,
+    last_ai,
+    messages_of,
+    reminder,
+    with_messages,
+)
+from deerflow.config.schema import SpendingConfig
 from deerflow.context import RunContext
-from deerflow.models.context_window import model_id
+from deerflow.models.context_window import estimate, model_id
 from deerflow.models.pricing import cost_of, pricing_of
+from deerflow.storage.budgets import Amount, Budget, LimitReached
 
 logger = logging.getLogger(__name__)
 
+Size = Callable[[ModelRequest[RunContext]], int]
+ANSWER_TOKENS = 8192
+"""What a call of a model without ``max_tokens`` is taken to write at most."""
+MARGIN = 1.25
+"""Requests may be larger than they are estimated."""
+SPEND_MORE = "spend_more"
+"""The name of the action that a person is asked to allow."""
+STOPPED = "[STOPPED] The spending limit is reached."
+
 
 class TokenUsageMiddleware(Middleware):
-    """A log line and a ``token_usage`` event per model call: tokens, and money where the model's price is known."""
+    """Counts each model call, and keeps the run within its budget.
+
+    Before a call its worst case is reserved. Where that would exceed a limit, the person is asked in the shape of LangChain's
+    human-in-the-loop, as for guarded tool calls, whether to go on; or the model is asked for a last answer with what it has.
+
+    Args:
+        emits: a log line and a ``token_usage`` event per call: tokens, and money where the model's price is known.
+        size: tokens of a request.
+    """
+
+    def __init__(self, *, emits: bool = True, size: Size | None = None) -> None:
+        super().__init__()
+        self.emits = emits
+        self.size = size or (lambda request: sum(map(estimate, request.messages)))
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
-        result = await handler(request)
+        context = request.runtime.context if request.runtime is not None else None
+        budget = context.budget if context is not None else None
+        if context is None or budget is None:
+            return self._counted(request, context, await handler(request))
+        call, worst = object(), self._worst(request, context, budget.limits)
+        try:
+            await _reserve(budget, call, worst)
+        except LimitReached as reached:
+            return await self._last(request, handler, context, worst, reached)
+        try:
+            return self._counted(request, context, await handler(request))
+        finally:
+            budget.settle(call)
+
+    async def _last(
+        self,
+        request: ModelRequest[RunContext],
+        handler: ModelHandler,
+        context: RunContext,
+        worst: Amount,
+        reached: LimitReached,
+    ) -> ModelResult:
+        """The last answer; nothing is asked of the model if nothing at all is left."""
+        budget, call = context.budget, object()
+        assert budget is not None
+        if is_summary_request(request):
+            return AIMessage("")
+        emit(request.runtime, {"type": SPENDING_LIMIT, **reached.facts})
+        try:
+            await budget.reserve(call, worst, last=True)
+        except LimitReached as empty:
+            text = f"Stopped: {empty}. {empty.remedy}"
+            return AIMessage(
+                text,
+                additional_kwargs={ERROR: {"kind": SPENDING_LIMIT, "message": text}},
+                response_metadata={"finish_reason": "error"},
+            )
+        note = f"[SPENDING LIMIT] Tools are closed: {reached}. Tell the user what you found, and what is missing."
+        try:
+            asked = request.override(messages=[*request.messages, reminder(SPENDING_LIMIT, note)])
+            result = self._counted(request, context, await without_tools(asked, handler))
+        finally:
+            budget.settle(call)
+        answer = last_ai(result)
+        if answer is None:
+            return result
+        final = stripped(answer, STOPPED)
+        final.additional_kwargs[SPENDING_LIMIT] = reached.facts
+        return with_messages(result, [final if message is answer else message for message in messages_of(result)])
+
+    def _worst(self, request: ModelRequest[RunContext], context: RunContext, limits: SpendingConfig) -> Amount:
+        sent, model = round(self.size(request) * MARGIN), model_id(request.model)
+        received = getattr(request.model, "max_tokens", None) or ANSWER_TOKENS
+        usage = {"input_tokens": sent, "output_tokens": received, "input_token_details": {"cache_creation": sent}}
+        cost = cost_of(usage, pricing_of(context.config, model, context.model_name))
+        return Amount(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
+
+    def _counted(
+        self, request: ModelRequest[RunContext], context: RunContext | None, result: ModelResult
+    ) -> ModelResult:
+        caller = "middleware:summarization" if is_summary_request(request) else "lead_agent"
         for message in messages_of(result):
             if isinstance(message, AIMessage) and message.usage_metadata:
-                _report(request, message)
+                if context is not None and context.count_usage is not None:
+                    context.count_usage(message, "subagent" if context.is_subagent else caller)
+                if self.emits:
+                    _report(request, message)
         return result
+
+
+async def _reserve(budget: Budget, call: object, worst: Amount) -> None:
+    """Raises LimitReached where the run has to stop, and LangGraph's GraphInterrupt where the person is asked first."""
+    extend = False
+    while True:
+        try:
+            await budget.reserve(call, worst, extend=extend)
+            break
+        except LimitReached as reached:
+            if not reached.asks or not _allows(reached):
+                raise
+            extend = True
+    if budget.resumed and not extend:  # the answer may be to this question, though there is room again
+        try:
+            answer = interrupt({"action_requests": []})
+        except GraphInterrupt:
+            return
+        if _decision(answer) == "reject":
+            budget.settle(call)
+            raise LimitReached("the user allows no more spending")
+
+
+def _allows(reached: LimitReached) -> bool:
+    """Whether the person lets the run go on. A run whose answer cannot be read waits on."""
+    value: dict[str, Any] = {
+        "action_requests": [
+            {
+                "name": SPEND_MORE,
+                "args": reached.facts,
+                "description": f"Go on, although {reached}? If you approve, as much again may be spent.",
+            }
+        ],
+        "review_configs": [{"action_name": SPEND_MORE, "allowed_decisions": ["approve", "reject"]}],
+    }
+    while (decision := _decision(interrupt(value))) is None:
+        value = {**value, "error": 'Answer with {"decisions": [{"type": "approve"}]} or "reject".'}
+    return decision == "approve"
+
+
+def _decision(answer: Any) -> str | None:
+    decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
+    first = decisions[0] if isinstance(decisions, list) and len(decisions) == 1 else None
+    kind = first.get("type") if isinstance(first, Mapping) else None
+    return kind if kind in ("approve", "reject") else None
 
 
 def _report(request: ModelRequest[RunContext], message: AIMessage) -> None:

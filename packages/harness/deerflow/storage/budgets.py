@@ -1,0 +1,199 @@
+"""What a run, its thread, its person and its agent may spend: reserved before a call of a model, replaced by what it took.
+
+The row of a run holds what it has charged so far. A charge states the run's new total, and the difference goes to the other
+rows in the same transaction: so a process that dies in a call leaves nothing that the next one does not put right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import Connection
+
+from deerflow.config.schema import SpendingConfig, SpendingLimit
+from deerflow.storage import sql
+from deerflow.storage.database import Database
+from deerflow.storage.usage import today
+
+Scope = Literal["run", "thread", "person", "agent"]
+How = Literal["next", "last", "extend"]
+SCOPES: dict[Scope, tuple[str, str, str]] = {
+    "agent": ("per day for this agent", "per_agent_day", "Go on tomorrow (UTC)."),
+    "person": ("per day and person", "per_person_day", "Go on tomorrow (UTC)."),
+    "run": ("per run", "per_run", "Send a message to go on."),
+    "thread": ("per thread", "per_thread", "Go on in a new thread."),
+}
+"""How a limit is called, its setting, and what helps."""
+
+
+SETTLE_AFTER = 0.25
+"""Seconds: most tools are quicker, and the next call writes anyway."""
+
+
+class Amount(NamedTuple):
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class LimitReached(Exception):
+    """The next call could exceed a limit.
+
+    Args:
+        text: which, for the model and the person.
+        remedy: what to do about it.
+        facts: ``{setting, unit, limit, used}``; ``used`` includes what other calls have reserved.
+        asks: whether a person may let the run go on.
+    """
+
+    def __init__(
+        self, text: str, *, remedy: str = "", facts: Mapping[str, Any] | None = None, asks: bool = False
+    ) -> None:
+        self.remedy, self.facts, self.asks = remedy, dict(facts or {}), asks
+        super().__init__(text)
+
+
+@dataclass
+class Budget:
+    """The limits of one run.
+
+    Args:
+        spent: what the run has used so far, in money of the currency of the limits.
+        attended: whether a person can be asked.
+        resumed: the run answers a question, perhaps this one.
+    """
+
+    database: Database
+    limits: SpendingConfig
+    keys: Mapping[Scope, str]
+    spent: Callable[[str], Amount]
+    attended: bool
+    resumed: bool
+    _reserved: dict[object, Amount] = field(default_factory=dict)
+    _charged: Amount | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _is_closed: bool = False
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def reserve(self, call: object, amount: Amount, *, last: bool = False, extend: bool = False) -> None:
+        """Reserve what a call may take.
+
+        Args:
+            last: it may exceed what is left, if anything is: nothing follows it.
+            extend: limits at which the person is asked are extended by as much again, once in this run.
+
+        Raises:
+            LimitReached: and nothing was reserved.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        async with self._one_at_a_time:
+            self._reserved[call] = amount
+            try:
+                await self._charge("last" if last else "extend" if extend else "next", amount)
+            except BaseException:
+                del self._reserved[call]
+                raise
+
+    def settle(self, call: object) -> None:
+        """The call has ended: what it took counts in place of what was reserved, in the database with the next call or soon."""
+        del self._reserved[call]
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(SETTLE_AFTER, lambda: loop.create_task(self._settle()))
+
+    async def close(self) -> None:
+        """Charge nothing more: :func:`release` does the rest."""
+        async with self._one_at_a_time:
+            self._is_closed = True
+
+    async def _settle(self) -> None:
+        async with self._one_at_a_time:
+            if not self._is_closed:
+                await self._charge()
+
+    async def _charge(self, how: How | None = None, added: Amount = Amount()) -> None:
+        amounts = [self.spent(self.limits.currency), *self._reserved.values()]
+        total = Amount(sum(each.tokens for each in amounts), sum(each.cost for each in amounts))
+        known, self._charged = self._charged, None  # a cancelled charge may have been written
+        await self.database.write(lambda connection: self._write(connection, known, total, how, added))
+        self._charged = total
+
+    def _write(
+        self, connection: Connection, known: Amount | None, total: Amount, how: How | None, added: Amount
+    ) -> None:
+        own = known or sql.execute(connection, _OWN, self.keys["run"]).fetchone() or Amount()
+        delta = Amount(total.tokens - own[0], total.cost - own[1])
+        for scope, row in _add(connection, self.keys, delta, self.limits.currency).items():
+            if how is None or (reached := self._reached(scope, row, added, how)) is None:
+                continue
+            if how != "extend" or not reached.asks or row.extended_by == self.keys["run"]:
+                raise reached
+            where = (scope, self.keys[scope], _day(scope))
+            sql.execute(connection, _EXTEND, self.keys["run"], *where)
+            if (reached := self._reached(scope, row._replace(extensions=row.extensions + 1), added, how)) is not None:
+                raise reached
+
+    def _reached(self, scope: Scope, row: _Row, added: Amount, how: How) -> LimitReached | None:
+        whose, setting, remedy = SCOPES[scope]
+        limit: SpendingLimit = getattr(self.limits, setting)
+        pairs = ((limit.tokens, row.tokens, added.tokens), (limit.money, row.cost, added.cost))
+        for unit, (allowed, used, reserved) in zip(("tokens", self.limits.currency), pairs, strict=True):
+            if allowed is None:
+                continue
+            before, allowed = max(0, used - reserved), allowed * (1 + row.extensions)
+            if (before >= allowed) if how == "last" else used > allowed:
+                return LimitReached(
+                    f"the spending limit of {allowed:,.10g} {unit} {whose} is reached ({before:,.6g} used)",
+                    remedy=f"{remedy} The limit is spending.{setting} in config.yaml.",
+                    facts={"setting": f"spending.{setting}", "unit": unit, "limit": allowed, "used": before},
+                    asks=self.attended and limit.at_limit == "ask",
+                )
+        return None
+
+
+def keys_of(run_id: str, thread_id: str, user_id: str, agent: str) -> dict[Scope, str]:
+    """Whose budgets a run uses, always in the same order: two transactions that lock rows must not wait for each other."""
+    return {"agent": agent, "person": user_id, "run": run_id, "thread": thread_id}
+
+
+def release(connection: Connection, keys: Mapping[Scope, str], spent: Callable[[str], Amount]) -> None:
+    """The run has ended: what it used counts, nothing is reserved any more."""
+    gone = "DELETE FROM budgets WHERE scope = 'run' AND key = ? RETURNING tokens, cost, currency"
+    for tokens, cost, currency in sql.execute(connection, gone, keys["run"]).fetchall():
+        total, others = spent(currency), dict(keys)
+        del others["run"]
+        _add(connection, others, Amount(total.tokens - tokens, total.cost - cost), currency)
+
+
+def spent(usage: Mapping[str, Mapping[str, Mapping[str, Any]]] | None, currency: str) -> Amount:
+    """Of the usage of a run, ``{model: {caller: {...}}}``; money in other currencies is left out."""
+    counted = [each for callers in (usage or {}).values() for each in callers.values()]
+    tokens = sum(each["input_tokens"] + each["output_tokens"] for each in counted)
+    return Amount(tokens, sum(each.get("cost", 0.0) for each in counted if each.get("currency") == currency))
+
+
+class _Row(NamedTuple):
+    tokens: int
+    cost: float
+    extensions: int
+    extended_by: str | None
+
+
+_OWN = "SELECT tokens, cost FROM budgets WHERE scope = 'run' AND key = ?"
+_EXTEND = "UPDATE budgets SET extensions = extensions + 1, extended_by = ? WHERE scope = ? AND key = ? AND day = ?"
+_ROW = "(?, ?, ?, ?, ?, ?, 0)"
+_ADD = """INSERT INTO budgets (scope, key, day, tokens, cost, currency, extensions) VALUES {}
+    ON CONFLICT (scope, key, day) DO UPDATE SET tokens = budgets.tokens + excluded.tokens,
+    cost = budgets.cost + excluded.cost RETURNING scope, tokens, cost, extensions, extended_by"""
+
+
+def _add(connection: Connection, keys: Mapping[Scope, str], amount: Amount, currency: str) -> dict[Scope, _Row]:
+    values = [value for scope, key in keys.items() for value in (scope, key, _day(scope), *amount, currency)]
+    rows = sql.execute(connection, _ADD.format(", ".join([_ROW] * len(keys))), *values).fetchall()
+    return {row[0]: _Row(*row[1:]) for row in rows}
+
+
+def _day(scope: Scope) -> str:
+    return today() if scope in ("person", "agent") else ""

@@ -1,0 +1,42 @@
+"""Limits hold for a crowd of runs, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from bench.scripted_openai import ScriptedOpenAI, ToolCalls
+from tests.harness.runs.run_house import ME, ended, say, thread
+
+from deerflow.runtime import Runtime
+
+LIMIT, WRITTEN, ONE_ANSWER = 200_000, 8000, 20_000
+
+
+def working(number: int) -> Callable[[dict[str, Any]], ToolCalls]:
+    def reply(request: dict[str, Any]) -> ToolCalls:
+        read = len(json.dumps(request)) // 4
+        usage = {"prompt_tokens": read, "completion_tokens": WRITTEN, "total_tokens": read + WRITTEN}
+        return ToolCalls(("bash", {"description": "Count", "command": f"echo {number}"}), usage=usage)
+
+    return reply
+
+
+async def test_a_crowd_of_runs_exceeds_a_limit_by_one_answer_at_most(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI, settings: dict[str, Any]
+) -> None:
+    limits = {"per_person_day": {"tokens": LIMIT, "at_limit": "stop"}}
+    runtime = await asyncio.to_thread(make, spending=limits)
+    await runtime.start()
+    try:
+        endpoint.script(*map(working, range(200)))
+        threads = [await thread(runtime) for _ in range(8)]
+        runs = [await runtime.runs.start(ME, say("work"), thread_id=where) for where in threads]
+        await asyncio.gather(*(ended(runtime, run) for run in runs))
+        total = (await runtime.usage.report(ME))["total"]
+        assert total["calls"] == len(endpoint.requests)
+        assert LIMIT - ONE_ANSWER < total["total_tokens"] <= LIMIT + ONE_ANSWER
+    finally:
+        await runtime.aclose()

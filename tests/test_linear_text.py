@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from deerflow.agents.middlewares import shell_advice
 from deerflow.agents.middlewares.results import structure
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
+from deerflow.agents.receipts import is_test_command
 from deerflow.features.ask import without_thoughts
 from deerflow.models.demo import _Turn
 from deerflow.models.demo_analysis import parse_number
@@ -69,6 +70,7 @@ def _host(text: str) -> None:
 READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "failures": (lambda text: classify(RuntimeError(text)), ["sk-", "bearer ", "api key ", "insufficient ", "AIza"]),
     "thoughts": (without_thoughts, ["<think>", "<think></think>"]),
+    "test commands": (is_test_command, ["A=", "a/", "make a", " a", "; pytest"]),
     "fences": (FENCED.split, ["```", "`", "``` "]),
     "minimax": (THINK.findall, ["<think>", "<think> ", "</think> "]),
     "tags": (TAG.findall, ["<function=", "<", "<parameter"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import wraps
 from inspect import signature
 from typing import Annotated, Any, get_type_hints
 
@@ -58,12 +59,29 @@ class ForgivingTool(StructuredTool):
         return {name: value for name, value in given.items() if name in known} | taken
 
 
-def async_tool(name: str) -> Callable[[Callable[..., Coroutine[Any, Any, Any]]], StructuredTool]:
-    """As LangChain's ``@tool(name)`` over a coroutine function; the tool gets a synchronous form as well."""
+def async_tool(
+    name: str, *, with_artifact: bool = False
+) -> Callable[[Callable[..., Coroutine[Any, Any, Any]]], StructuredTool]:
+    """As LangChain's ``@tool(name)`` over a coroutine function; the tool gets a synchronous form as well.
+
+    Args:
+        with_artifact: the function may return ``(text, artifact)``; the artifact is for the harness, not for the model.
+    """
 
     def decorate(function: Callable[..., Coroutine[Any, Any, Any]]) -> StructuredTool:
         # Resolved once: LangChain evaluates annotations that are strings anew at every call.
         function.__annotations__ = get_type_hints(function, include_extras=True)
-        return ForgivingTool.from_function(blocking_twin(function), function, name=name)
+        called = _with_artifact(function) if with_artifact else function
+        shape = "content_and_artifact" if with_artifact else "content"
+        return ForgivingTool.from_function(blocking_twin(called), called, name=name, response_format=shape)
 
     return decorate
+
+
+def _with_artifact(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        result = await function(*args, **kwargs)
+        return result if isinstance(result, tuple) else (result, None)
+
+    return call

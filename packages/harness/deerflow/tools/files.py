@@ -5,9 +5,11 @@ Failures come back as ``Error: ...`` text that says what to do; the model reads 
 
 from __future__ import annotations
 
+import asyncio
 import codecs
+import hashlib
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool
 from pydantic import AfterValidator, Field
@@ -28,6 +30,8 @@ Path = Annotated[str, AfterValidator(absolute), Field(description=f"Absolute, or
 
 GLOB_MAX = 1000
 GREP_MAX = 500
+LARGE = 1 << 20
+"""Bytes that are hashed in a thread of their own."""
 
 
 @async_tool("ls")
@@ -89,14 +93,14 @@ async def read_file_tool(
     return _shown(lines, first, last, max(1, start_char), settings(runtime).sandbox.read_file_output_max_chars, notes)
 
 
-@async_tool("write_file")
+@async_tool("write_file", with_artifact=True)
 async def write_file_tool(
     path: Path,
     content: str,
     runtime: Runtime,
     append: Annotated[bool, Field(description="Add to the end instead of replacing")] = False,
     description: Description = "",
-) -> str:
+) -> str | tuple[str, dict[str, Any]]:
     """Write a text file; directories are made as needed."""
     try:
         sandbox = await runtime.context.sandbox()
@@ -105,14 +109,17 @@ async def write_file_tool(
                 return refusal
             before = await sandbox.stat(path)
             replaced = before is not None and not append and before.size and not sandbox.seen_files.knows(path)
-            await sandbox.write(path, content.encode("utf-8", "surrogateescape"), append=append)
+            data = content.encode("utf-8", "surrogateescape")
+            await sandbox.write(path, data, append=append)
+            written = await receipt(sandbox, path, None if append else data)
             await _remember(sandbox, path)
     except (SandboxError, UnicodeEncodeError) as error:
         return f"Error: {error}"
-    return f"OK. This replaced a file of {before.size} bytes that you had not read." if before and replaced else "OK"
+    read = f". This replaced a file of {before.size} bytes that you had not read." if before and replaced else ""
+    return f"OK{read}", {"files": [written]}
 
 
-@async_tool("str_replace")
+@async_tool("str_replace", with_artifact=True)
 async def str_replace_tool(
     path: Path,
     old_str: str,
@@ -120,7 +127,7 @@ async def str_replace_tool(
     runtime: Runtime,
     replace_all: Annotated[bool, Field(description="Replace every occurrence")] = False,
     description: Description = "",
-) -> str:
+) -> str | tuple[str, dict[str, Any]]:
     """Replace text in a file. old_str must occur exactly once unless replace_all is set."""
     if not old_str:
         return "Error: old_str is empty. Give the text to replace, or use write_file for a new file."
@@ -147,11 +154,13 @@ async def str_replace_tool(
             if count > 1 and not replace_all:
                 return f"Error: old_str occurs {count} times in {path}. Add surrounding lines to make it unique, or set replace_all."
             new = _LINE_END.sub(_usual_line_end(text), new_str)
-            await sandbox.write(path, wanted.sub(lambda _: new, text).encode("utf-8", "surrogateescape"))
+            data = wanted.sub(lambda _: new, text).encode("utf-8", "surrogateescape")
+            await sandbox.write(path, data)
+            written = await receipt(sandbox, path, data)
             await _remember(sandbox, path)
     except (SandboxError, UnicodeEncodeError) as error:
         return f"Error: {error}"
-    return "OK"
+    return "OK", {"files": [written]}
 
 
 @async_tool("glob")
@@ -251,6 +260,19 @@ def decode_text(data: bytes, *, cut: bool = False) -> str | None:
             return data[: error.start].decode("utf-8")
         printable = sum(byte >= 32 or byte in b"\t\n\r\f" for byte in data[:8192])
         return data.decode("utf-8", "surrogateescape") if printable > 0.95 * len(data[:8192]) else None
+
+
+async def receipt(sandbox: Sandbox, path: str, data: bytes | None = None) -> dict[str, Any]:
+    """``{path, bytes, sha256}`` of a file; without the digest if it is larger than one read.
+
+    Args:
+        data: what it holds. None: it is read.
+    """
+    data, size = await sandbox.read(path) if data is None else (data, len(data))
+    if size > len(data):
+        return {"path": path, "bytes": size}
+    digest = await asyncio.to_thread(hashlib.sha256, data) if size > LARGE else hashlib.sha256(data)
+    return {"path": path, "bytes": size, "sha256": digest.hexdigest()}
 
 
 async def _file(sandbox: Sandbox, path: str) -> Entry:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from deerflow.sandbox.interface import OUTPUTS, WORKSPACE, Sandbox, SandboxError
 from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.files import receipt
 
 
 @async_tool("present_files")
@@ -23,9 +24,10 @@ async def present_file_tool(
     try:
         sandbox = await runtime.context.sandbox()
         found = {path: await _presentable(sandbox, path) for path in filepaths}
+        artifacts = list(dict.fromkeys(file for file in found.values() if file))
+        proof = {"delivered": artifacts, "files": [await receipt(sandbox, file) for file in artifacts]}
     except SandboxError as error:
         return _answer(runtime, f"Error: {error}", status="error")
-    artifacts = list(dict.fromkeys(file for file in found.values() if file))
     outside = [path for path, file in found.items() if file is None]
     missing = [path for path, file in found.items() if file == ""]
     problems = [f"No such file: {', '.join(missing)}. Write the file before presenting it."] if missing else []
@@ -40,9 +42,7 @@ async def present_file_tool(
         if file and file.endswith(".zip") and not path.endswith(".zip")
     ]
     text = "Successfully presented files" + (f": {', '.join(packed)}" if packed else "")
-    return _answer(
-        runtime, "\n".join([text, *(f"Not presented: {problem}" for problem in problems)]), artifacts=artifacts
-    )
+    return _answer(runtime, "\n".join([text, *(f"Not presented: {problem}" for problem in problems)]), proof=proof)
 
 
 async def _presentable(sandbox: Sandbox, path: str) -> str | None:
@@ -75,7 +75,13 @@ async def _packed(sandbox: Sandbox, directory: str) -> str:
 
 
 def _answer(
-    runtime: Runtime, text: str, *, status: str = "success", artifacts: list[str] | None = None
+    runtime: Runtime, text: str, *, status: str = "success", proof: dict[str, Any] | None = None
 ) -> Command[Any]:
-    message = ToolMessage(text, tool_call_id=runtime.tool_call_id or "", name="present_files", status=status)  # type: ignore[arg-type]
-    return Command(update={"messages": [message], **({"artifacts": artifacts} if artifacts else {})})
+    message = ToolMessage(
+        text,
+        tool_call_id=runtime.tool_call_id or "",
+        name="present_files",
+        status=status,  # type: ignore[arg-type]
+        artifact=proof,
+    )
+    return Command(update={"messages": [message], **({"artifacts": proof["delivered"]} if proof else {})})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
@@ -50,7 +50,7 @@ def settings(runtime: Runtime) -> AppConfig:
     return runtime.context.config or AppConfig()
 
 
-@async_tool("bash")
+@async_tool("bash", with_artifact=True)
 async def bash_tool(
     command: str,
     runtime: Runtime,
@@ -59,7 +59,7 @@ async def bash_tool(
     ] = False,
     timeout: Annotated[int | None, Field(description="Seconds, default 600")] = None,
     description: Description = "",
-) -> str:
+) -> str | tuple[str, dict[str, Any]]:
     """Run a bash command in the sandbox. Working directory, environment and functions carry over between calls.
     The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
     try:
@@ -83,9 +83,10 @@ async def bash_tool(
         f"\n[the whole output, {result.total_bytes} bytes, is in {path}: use grep or read_file]" if result.kept else ""
     )
     after += f"\n[working directory: {result.cwd}]" if result.moved else ""
-    if most <= 0:
-        return _shown(result, limit) + after
-    return cut_middle(_shown(result, limit), max(most - len(after), 1)) + after
+    shown = _shown(result, limit)
+    if most > 0:
+        shown = cut_middle(shown, max(most - len(after), 1))
+    return shown + after, {"exit_code": result.exit_code}
 
 
 @async_tool("read_process")

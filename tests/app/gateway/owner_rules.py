@@ -134,6 +134,7 @@ RULES: dict[str, Rule] = {
     f"GET {_ONE_RUN}": Rule(OWNED),
     f"DELETE {_ONE_RUN}": Rule(OWNED),
     f"POST {_ONE_RUN}/cancel": Rule(OWNED, owner=(404, 409)),
+    f"GET {_ONE_RUN}/receipts": Rule(OWNED),
     f"GET {_ONE_RUN}/join": Rule(OWNED),
     f"GET {_ONE_RUN}/stream": Rule(OWNED),
     "POST /api/runs": Rule(SIGNED_IN, _RUN),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from typing_extensions import TypedDict
 
 from deerflow.sandbox.interface import OUTPUTS
 
@@ -65,8 +66,8 @@ class Receipts(TypedDict):
     sources: list[str]
 
 
-def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> Receipts:
-    """Receipts of a run.
+def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> Receipts | None:
+    """Receipts of a run; None if it has none and its answer claims nothing that one could prove.
 
     Args:
         messages: those that the run added to its thread, oldest first.
@@ -95,10 +96,12 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
             sources[url] = None
     claims = _claims(_answer(messages), tested, {*files, *delivered})
     proofs = [claim["proved"] for claim in claims] + [check["passed"] for check in checks]
+    if not (proofs or commands or files or sources):
+        return None
     if not proofs and (tested or delivered):
         proofs = [True]
     return {
-        "verification": _verification(proofs, has_receipts=bool(commands or files or sources)),
+        "verification": _verification(proofs, has_receipts=True),
         "claims": claims,
         "checks": list(checks),
         "commands": commands[-MOST:],

@@ -31,9 +31,9 @@ REMINDER_NAMES = frozenset(
 )
 """Names of human messages that stand at the end of one request only."""
 
-SUMMARY, IMAGES = "summary", "viewed_images"
+SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
 
-INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES}
+INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS}
 """Names of human messages that no person wrote."""
 
 

@@ -26,6 +26,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
 from deerflow.agents.middlewares.results import ERROR, SPENDING_LIMIT, cut_off, is_error
+from deerflow.agents.receipts import Check, receipts
+from deerflow.agents.transcript import CHECKS
 from deerflow.config import ConfigError
 from deerflow.errors import RequestError
 from deerflow.events.graph_stream import GraphStream, emit_added, emit_input
@@ -34,10 +36,12 @@ from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import messages_in
 from deerflow.events.usage_meter import UsageMeter
+from deerflow.runs import checks
 from deerflow.runs.admission import Slot
 from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
 from deerflow.runs.input import GraphInput, RunInput
 from deerflow.runs.request import RunRequest, RunSpec
+from deerflow.sandbox.interface import SandboxError
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, keys_of, spent
 from deerflow.storage.database import Database
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
 
     from deerflow.agents.factory import Agent
     from deerflow.config.schema import SpendingConfig
+    from deerflow.context import RunContext
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
@@ -159,6 +164,7 @@ class Attempt:
     _meter: UsageMeter = field(default_factory=UsageMeter)
     _joined: list[BaseMessage] = field(default_factory=list)
     """Messages that the run added to its thread."""
+    _checks: list[Check] = field(default_factory=list)
     _read: set[str | None] = field(default_factory=set)
     """Ids of the messages that were given to the model while the run was on its way."""
 
@@ -266,11 +272,12 @@ class Attempt:
                     interrupt_before=request.interrupt_before,
                     interrupt_after=request.interrupt_after,
                 )
+            outcome = await self._played(agent)
+            return await self._checked(outcome, context) if request.checks else outcome
         finally:
             if context.budget is not None:
                 await context.budget.close()
             await context.release_sandbox()
-        return await self._played(agent)
 
     def _budget(self, spec: RunSpec, limits: SpendingConfig | None) -> Budget | None:
         if limits is None or not limits.is_limited:
@@ -315,6 +322,23 @@ class Attempt:
             return Outcome(RunStatus.SUCCESS, SPENDING_LIMIT, checkpoint_id=checkpoint_id)
         reason = (cut_off(last) if last is not None else None) or "end_turn"
         return Outcome(RunStatus.SUCCESS, reason, checkpoint_id=checkpoint_id)
+
+    async def _checked(self, outcome: Outcome, context: RunContext) -> Outcome:
+        """The acceptance checks, where the work is done. If some fail, the model goes on, as with a message that came late."""
+        if outcome.status is not RunStatus.SUCCESS or await self._undelivered():
+            return outcome
+        request, rounds = self._specified().request, checks.rounds(self._joined)
+        try:
+            self._checks = await checks.run_checks(await context.sandbox(), request.checks)
+        except SandboxError as error:
+            self._checks = [{"check": "the sandbox", "passed": False, "output": str(error)}]
+        self._writer.append("custom", {"type": CHECKS, "round": rounds, "results": self._checks})
+        if all(check["passed"] for check in self._checks):
+            return outcome
+        if rounds < request.check_rounds:
+            await self.parts.runs.steer(self.run.run_id, message_json(checks.correction(self._checks)))
+            return outcome
+        return replace(outcome, reason=checks.CHECKS_FAILED)
 
     async def _arrivals(self) -> list[BaseMessage]:
         """Messages for the run, asked for before each call of the model, for which the run then waits."""
@@ -453,6 +477,7 @@ class Attempt:
             error=outcome.error,
             stop_reason=outcome.reason,
             checkpoint_after=checkpoint_id,
+            receipts=receipts(self._joined, self._checks),
             **self._meter.totals(),
         )
 

@@ -12,6 +12,7 @@ from deerflow.errors import InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal, check_id
+from deerflow.runs.checks import CheckRequest
 from deerflow.storage.runs import MultitaskStrategy, Run
 
 RECURSION_LIMIT = 1000
@@ -96,6 +97,10 @@ class RunRequest(BaseModel):
     on_completion: Literal["delete", "keep"] | None = None
     after_seconds: float | None = Field(default=None, ge=0, le=366 * 86400)
     strict_resume: bool | None = None
+    checks: list[CheckRequest] = Field(
+        default_factory=list, max_length=20, description="What must hold at the end; if it does not, the agent goes on."
+    )
+    check_rounds: int = Field(default=2, ge=0, le=10, description="How often failed checks go back to the agent.")
 
     @field_validator("stream_mode", mode="after")
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deerflow.storage.runs import Run
+from deerflow.storage.runs import Run, RunStatus
 
 _SHOWN = (
     "run_id",
@@ -26,6 +26,13 @@ _SHOWN = (
 _MOMENTS = ("created_at", "updated_at", "started_at", "ended_at")
 
 
+def verification(run: Run) -> str | None:
+    """Whether what the run did bears out its answer: ``verified``, ``partly`` or ``claimed``; None before a good end."""
+    if run.status is not RunStatus.SUCCESS:
+        return None
+    return run.receipts["verification"] if run.receipts else "claimed"
+
+
 def run_json(run: Run) -> dict[str, Any]:
     """Whose it is and which process executes it is left out; ``kwargs`` is what was asked for."""
     return {
@@ -37,4 +44,5 @@ def run_json(run: Run) -> dict[str, Any]:
         "total_output_tokens": run.output_tokens,
         "total_tokens": run.input_tokens + run.output_tokens,
         "llm_call_count": run.llm_calls,
+        "verification": verification(run),
     }

@@ -106,6 +106,7 @@ class Run:
     cost: float | None
     llm_calls: int
     usage: dict[str, Any] | None
+    receipts: dict[str, Any] | None
 
     def __post_init__(self) -> None:
         """Cancelled before it began, it has ended for everybody but its executor, which keeps its input first."""
@@ -173,6 +174,7 @@ class Ending:
     cost: float | None = None
     llm_calls: int = 0
     usage: dict[str, Any] | None = None
+    receipts: Any = None
 
 
 class RunStore:

@@ -153,6 +153,7 @@ runs = Table(
     Column("cost", Float),
     Column("llm_calls", Integer, nullable=False, default=0),
     Column("usage", Json),
+    Column("receipts", Json),
     Index("runs_of_thread", "thread_id", "position"),
     Index(
         "runs_unfinished",
@@ -169,7 +170,8 @@ runs = Table(
     ),
 )
 """One execution of an assistant on a thread. ``position`` orders the runs of a thread; ``epoch`` fences: whoever holds an
-older one has lost the run. ``kwargs`` is what the client asked for, ``usage`` ``{model: {caller: {...}}}``."""
+older one has lost the run. ``kwargs`` is what the client asked for, ``usage`` ``{model: {caller: {...}}}``,
+``receipts`` what its tool calls prove."""
 
 turns = Table(
     "turns",

@@ -15,7 +15,7 @@ from deerflow.events.jsonable import encode, values_json
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.langgraph_sse import Frames
 from deerflow.identity import Principal
-from deerflow.runs.view import run_json
+from deerflow.runs.view import run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.storage.threads import Thread
 from deerflow_app.gateway.http.answers import Moment
@@ -49,7 +49,9 @@ class Run(BaseModel):
     ended_at: Moment | None
     attempt: int
     error: str | None
-    stop_reason: str | None = Field(description="end_turn, interrupt, cancelled, timeout, or the kind of error.")
+    stop_reason: str | None = Field(
+        description="end_turn, interrupt, cancelled, timeout, checks_failed, or the kind of error."
+    )
     model_name: str | None
     first_human_message: str | None
     last_ai_message: str | None
@@ -59,12 +61,33 @@ class Run(BaseModel):
     total_tokens: int
     llm_call_count: int
     cost: float | None = Field(description="In the currency of the model's price.")
+    verification: str | None = Field(
+        description="verified, partly or claimed: whether what the run did bears out its answer. None before a good end."
+    )
     checkpoint_before: str | None = Field(description="Fork from here to ask again.")
     checkpoint_after: str | None
 
     @classmethod
     def of(cls, run: RunRow) -> Run:
         return cls.model_validate(run_json(run))
+
+
+class Receipts(BaseModel):
+    """See :class:`deerflow.agents.receipts.Receipts`."""
+
+    verification: str | None
+    claims: list[dict[str, Any]] = Field(
+        default_factory=list, description="What the answer claims, and whether it is proved."
+    )
+    checks: list[dict[str, Any]] = []
+    commands: list[dict[str, Any]] = []
+    files: list[dict[str, Any]] = []
+    delivered: list[str] = []
+    sources: list[str] = []
+
+    @classmethod
+    def of(cls, run: RunRow) -> Receipts:
+        return cls.model_validate({**(run.receipts or {}), "verification": verification(run)})
 
 
 def run_headers(run: RunRow) -> dict[str, str]:

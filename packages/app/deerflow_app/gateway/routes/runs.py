@@ -20,6 +20,7 @@ from deerflow_app.gateway.auth.authenticator import Credential
 from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime, Listed
 from deerflow_app.gateway.http.answers import RequestBody, selected
 from deerflow_app.gateway.routes.run_answers import (
+    Receipts,
     Run,
     event_stream,
     final_values,
@@ -191,6 +192,14 @@ async def steer(thread_id: ThreadId, request: Steering, principal: CurrentPrinci
 @router.get("/api/threads/{thread_id}/runs/{run_id}", summary="A run")
 async def get(thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Run:
     return Run.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
+
+
+@router.get("/api/threads/{thread_id}/runs/{run_id}/receipts", summary="What a run can show for its answer")
+async def receipts(
+    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Receipts:
+    """Commands with their exit codes, files with their digests, sources and checks: what tools did, not what they printed."""
+    return Receipts.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
 
 
 @router.delete("/api/threads/{thread_id}/runs/{run_id}", status_code=204, summary="Delete a run that has ended")

@@ -312,6 +312,17 @@ export interface components {
             after_seconds?: number | null;
             /** Strict Resume */
             strict_resume?: boolean | null;
+            /**
+             * Checks
+             * @description What must hold at the end; if it does not, the agent goes on.
+             */
+            checks?: components["schemas"]["CheckRequest"][];
+            /**
+             * Check Rounds
+             * @description How often failed checks go back to the agent.
+             * @default 2
+             */
+            check_rounds: number;
         };
         /** Body_runs_compact */
         Body_runs_compact: {
@@ -335,6 +346,22 @@ export interface components {
             run_ids?: string[] | null;
             /** Status */
             status?: ("pending" | "running" | "all") | null;
+        };
+        /**
+         * CheckRequest
+         * @description A command of the sandbox that must exit with 0, or a file that must exist.
+         */
+        CheckRequest: {
+            /** Command */
+            command?: string | null;
+            /** File Exists */
+            file_exists?: string | null;
+            /**
+             * Timeout
+             * @description Seconds that the command may take.
+             * @default 600
+             */
+            timeout: number;
         };
         /**
          * Checkpoint
@@ -719,6 +746,17 @@ export interface components {
             after_seconds?: number | null;
             /** Strict Resume */
             strict_resume?: boolean | null;
+            /**
+             * Checks
+             * @description What must hold at the end; if it does not, the agent goes on.
+             */
+            checks?: components["schemas"]["CheckRequest"][];
+            /**
+             * Check Rounds
+             * @description How often failed checks go back to the agent.
+             * @default 2
+             */
+            check_rounds: number;
             /**
              * Schedule
              * @description Five fields: minute hour day-of-month month day-of-week.
@@ -1705,6 +1743,52 @@ export interface components {
              */
             message_id?: string | null;
         };
+        /**
+         * Receipts
+         * @description See :class:`deerflow.agents.receipts.Receipts`.
+         */
+        Receipts: {
+            /** Verification */
+            verification: string | null;
+            /**
+             * Claims
+             * @description What the answer claims, and whether it is proved.
+             */
+            claims?: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Checks
+             * @default []
+             */
+            checks: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Commands
+             * @default []
+             */
+            commands: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Files
+             * @default []
+             */
+            files: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Delivered
+             * @default []
+             */
+            delivered: string[];
+            /**
+             * Sources
+             * @default []
+             */
+            sources: string[];
+        };
         /** RoleChange */
         RoleChange: {
             /**
@@ -1753,7 +1837,7 @@ export interface components {
             error: string | null;
             /**
              * Stop Reason
-             * @description end_turn, interrupt, cancelled, timeout, or the kind of error.
+             * @description end_turn, interrupt, cancelled, timeout, checks_failed, or the kind of error.
              */
             stop_reason: string | null;
             /** Model Name */
@@ -1777,6 +1861,11 @@ export interface components {
              * @description In the currency of the model's price.
              */
             cost: number | null;
+            /**
+             * Verification
+             * @description verified, partly or claimed: whether what the run did bears out its answer. None before a good end.
+             */
+            verification: string | null;
             /**
              * Checkpoint Before
              * @description Fork from here to ask again.
@@ -1886,6 +1975,17 @@ export interface components {
             after_seconds?: number | null;
             /** Strict Resume */
             strict_resume?: boolean | null;
+            /**
+             * Checks
+             * @description What must hold at the end; if it does not, the agent goes on.
+             */
+            checks?: components["schemas"]["CheckRequest"][];
+            /**
+             * Check Rounds
+             * @description How often failed checks go back to the agent.
+             * @default 2
+             */
+            check_rounds: number;
         };
         /** SaidMessage */
         SaidMessage: {

@@ -44,7 +44,7 @@ async def _made(sandbox: Sandbox, check: CheckRequest) -> Check:
     try:
         if check.file_exists:
             entry = await sandbox.stat(check.file_exists)
-            return {"check": name, "passed": entry is not None, "output": ""}
+            return {"check": name, "passed": entry is not None and entry.kind == "file", "output": ""}
         result = await sandbox.exec(check.command or "", timeout=check.timeout, env={"DEERFLOW_CHECK": "1"})
     except SandboxError as error:
         return {"check": name, "passed": False, "output": str(error)}

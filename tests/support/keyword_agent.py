@@ -30,6 +30,8 @@ class KeywordAgent(ScriptedOpenAI):
         messages = record.body["messages"]
         if not record.body.get("tools"):
             return _auxiliary("\n".join(text_of(message) for message in messages))
+        if "Write a hand-over" in text_of(messages[-1]):
+            return Text(texts.SUMMARY)
         at, said = _question(messages)
         word, _, rest = said.partition(" ")
         results = [text_of(message) for message in messages[at:] if message["role"] == "tool"]

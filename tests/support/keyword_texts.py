@@ -170,3 +170,14 @@ graph LR
 
 That is the diagram.
 """
+
+SUMMARY = """## Task and constraints
+A report about sales in spring, short, with **one table**.
+## Decisions
+Growth is given as 34 %, not as "about a third".
+## Files and state
+`/mnt/user-data/outputs/report.md` holds the report.
+## Failed
+None
+## Open
+A chart, if it is wanted."""

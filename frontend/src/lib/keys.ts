@@ -13,6 +13,7 @@ export const keys = {
   turns: (id: string) => ["thread", id, "turns"],
   runs: (id: string) => ["thread", id, "runs"],
   usage: (id: string) => ["thread", id, "usage"],
+  context: (id: string, model: string | null) => ["thread", id, "context", model],
   artifacts: (id: string) => ["thread", id, "artifacts"],
   versions: (id: string, path: string) => ["thread", id, "versions", path],
   changes: (id: string) => ["thread", id, "changes"],

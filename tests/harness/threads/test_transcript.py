@@ -162,3 +162,28 @@ async def test_a_conversation_is_exported_without_what_is_hidden(world: ThreadWo
         "## Assistant\n\nanswer to hello\n# heading\n\n## Assistant\n\nbye\n"
     )
     assert [message["type"] for message in orjson.loads(exported)["messages"]] == ["human", "ai", "tool", "ai", "ai"]
+
+
+async def test_an_export_shows_where_summaries_of_this_branch_stand_for_messages(world: ThreadWorld) -> None:
+    await world.thread("t1", "one", "two")
+    config: Any = {"configurable": {"thread_id": "t1"}}
+    messages = (await world.graph.aget_state(config)).values["messages"]
+    first_answer = next(message for message in messages if message.text == "answer to one")
+    made: dict[str, Any] = {"pinned": [], "skills": {}, "shortened_upto": "", "before": 48_000, "after": 900}
+    summaries = [
+        {**made, "upto": first_answer.id, "text": "An older one."},
+        {**made, "upto": first_answer.id, "text": "## Task\nOne.", "made_at": "2026-03-01T09:30:00+00:00"},
+        {**made, "upto": "of another branch", "text": "Two."},
+        {**made, "upto": "", "text": "", "shortened_upto": first_answer.id},
+    ]
+    await world.graph.aupdate_state(config, {"summaries": summaries}, as_node="model")
+
+    _, markdown = await world.threads.transcript.export(ALICE, "t1", "md")
+    _, exported = await world.threads.transcript.export(ALICE, "t1", "json")
+
+    assert (
+        "answer to one\n\n<details>\n<summary>Summarized for the model (48,000 → 900 tokens, 2026-03-01 09:30 UTC)</summary>\n\n"
+        "## Task\nOne.\n\n</details>\n\n## User\n\ntwo" in markdown.decode()
+    )
+    assert markdown.count(b"<details>") == 1
+    assert orjson.loads(exported)["summaries"] == [summaries[1]]

@@ -138,6 +138,7 @@ function useThread(threadId: string | null): Session {
     waiting: thread.waitingFor.length > 0,
     runs: facts,
     branches,
+    marks: thread.marks,
   });
   const model =
     models.data?.models.find((one) => one.name === runs.data[0]?.model_name) ??

@@ -63,6 +63,7 @@ export function turnWith(given: Partial<Turn>): Turn {
     startedAt: null,
     endedAt: null,
     branch: null,
+    marks: [],
     ...given,
   };
 }

@@ -48,6 +48,7 @@ const around = (state: ThreadState, more: Partial<Surroundings> = {}): Surroundi
   waiting: state.waitingFor.length > 0,
   runs: new Map(),
   branches: new Map(),
+  marks: state.marks,
   ...more,
 });
 const turnsOf = (state: ThreadState, more?: Partial<Surroundings>) =>

@@ -1,5 +1,6 @@
 /** What a browser knows of a thread: its values, and what events have added since. Pure; unchanged parts keep their identity. */
 import type { ProtocolEvent } from "./protocol";
+import { contextOf, withSummaries, type SummaryMark, type WireSummary } from "./summaries";
 import type { Said, Todo } from "./turns";
 import { said, type WireMessage } from "./wire-message";
 
@@ -8,6 +9,7 @@ export interface Values {
   messages?: WireMessage[];
   todos?: Todo[] | null;
   artifacts?: string[];
+  summaries?: WireSummary[];
 }
 
 interface Update {
@@ -25,6 +27,8 @@ export interface ThreadState {
   title: string | null;
   todos: readonly Todo[];
   artifacts: readonly string[];
+  /** Of the branch that is shown, the newest last. */
+  marks: readonly SummaryMark[];
   running: boolean;
   waitingFor: readonly WaitingFor[];
   growing: ReadonlySet<string>;
@@ -59,6 +63,7 @@ export const EMPTY: ThreadState = {
   title: null,
   todos: [],
   artifacts: [],
+  marks: [],
   running: false,
   waitingFor: [],
   growing: new Set(),
@@ -77,14 +82,24 @@ const OUTPUT = 100_000;
 /** The state as loaded. */
 export function loaded(values: Values, waitingFor: readonly WaitingFor[], running: boolean): ThreadState {
   const state = withValues({ ...EMPTY, waitingFor, running }, values);
-  const usage = state.messages.findLast((message) => message.usage)?.usage;
-  return { ...state, sealed: new Set(state.messages.map(({ id }) => id)), contextUsed: usage?.input ?? null };
+  const contextUsed = contextOf(state.messages, state.marks);
+  return { ...state, sealed: new Set(state.messages.map(({ id }) => id)), contextUsed };
 }
 
 /** A message and all after it taken away: the person says it in other words. */
 export function cutBefore(state: ThreadState, messageId: string): ThreadState {
   const at = state.messages.findIndex(({ id }) => id === messageId);
-  return at < 0 ? state : { ...state, messages: state.messages.slice(0, at), waitingFor: [], todos: [] };
+  return at < 0 ? state : { ...upTo(state, at), waitingFor: [], todos: [] };
+}
+
+/** The first `count` messages, and the summaries that were made in their runs. */
+function upTo(state: ThreadState, count: number): ThreadState {
+  const gone = new Set(state.messages.slice(count).map(({ runId }) => runId));
+  return {
+    ...state,
+    messages: state.messages.slice(0, count),
+    marks: state.marks.filter(({ runId }) => !runId || !gone.has(runId)),
+  };
 }
 
 export function reduce(state: ThreadState, events: readonly ProtocolEvent[]): ThreadState {
@@ -142,7 +157,7 @@ const isReplayed = (state: ThreadState, writes: readonly Values[]) =>
 function cutAfter(state: ThreadState, messageId: string | null): ThreadState {
   const at = state.messages.findIndex(({ id }) => id === messageId);
   if (messageId !== null && at < 0) return state; // it is none that people see
-  return at === state.messages.length - 1 ? state : { ...state, messages: state.messages.slice(0, at + 1) };
+  return at === state.messages.length - 1 ? state : upTo(state, at + 1);
 }
 
 function withValues(state: ThreadState, values: Values): ThreadState {
@@ -165,6 +180,7 @@ function withValues(state: ThreadState, values: Values): ThreadState {
       if (JSON.stringify(messages[at]) !== JSON.stringify(now)) messages[at] = now;
     }
   }
+  const marks = withSummaries(state.marks, values.summaries);
   return {
     ...state,
     messages: saved.size ? messages : state.messages,
@@ -172,6 +188,8 @@ function withValues(state: ThreadState, values: Values): ThreadState {
     unsaved: minus(state.unsaved, saved),
     title: values.title ?? state.title,
     todos: values.todos ?? state.todos,
+    marks,
+    contextUsed: marks === state.marks ? state.contextUsed : marks.at(-1)!.after,
     artifacts: values.artifacts ? [...new Set([...state.artifacts, ...values.artifacts])] : state.artifacts,
   };
 }

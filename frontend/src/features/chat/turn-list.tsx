@@ -139,6 +139,8 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
     setObserver(watch);
     return () => watch.disconnect();
   }, []);
+  // Or else the virtualizer strives for the first offset, beyond the end, whenever something grows.
+  useEffect(() => virtualizer.scrollToEnd(), [virtualizer]);
   useEffect(() => {
     if (sent) virtualizer.scrollToEnd();
   }, [sent, virtualizer]);

@@ -12,6 +12,7 @@ import { Question } from "./question";
 import { Steps } from "./steps";
 import type { Part, Turn } from "./turns";
 
+const SummaryMark = afterPage(() => import("./summary-mark"));
 const RunError = afterPage(() => import("./run-error"));
 
 interface TurnProps {
@@ -44,6 +45,11 @@ export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) 
       {!open && (turn.answer || turn.steps.length > 0) && !turn.error && (
         <AnswerActions turn={turn} last={last} busy={busy} />
       )}
+      {turn.marks.map((mark) => (
+        <Suspense key={mark.upto}>
+          <SummaryMark mark={mark} />
+        </Suspense>
+      ))}
     </article>
   );
 });

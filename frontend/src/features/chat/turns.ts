@@ -1,4 +1,5 @@
 /** From the messages of a thread to what is shown: one turn for each question of the person. Pure. */
+import { marksIn, type SummaryMark } from "./summaries";
 
 export interface FileRef {
   filename: string;
@@ -78,6 +79,7 @@ export interface Turn {
   startedAt: string | null;
   endedAt: string | null;
   branch: { index: number; count: number } | null;
+  marks: readonly SummaryMark[];
 }
 
 export interface Todo {
@@ -125,6 +127,7 @@ export interface Surroundings {
   waiting: boolean;
   runs: ReadonlyMap<string, RunFacts>;
   branches: ReadonlyMap<string, { index: number; count: number }>;
+  marks: readonly SummaryMark[];
 }
 
 /** The turns in order; the last one is the running one while there is one. */
@@ -145,6 +148,7 @@ export class TurnCache {
       const branch = first && around.branches.get(first.id);
       const active = last && around.running;
       const waiting = last && around.waiting;
+      const marks = marksIn(group, around.marks);
       const facts = first?.runId ? around.runs.get(first.runId) : undefined;
       const depends = [
         last,
@@ -154,6 +158,8 @@ export class TurnCache {
         facts,
         branch?.index,
         branch?.count,
+        marks.length,
+        ...marks,
         ...(active ? [around.outputs, around.growing] : []),
       ];
       const known = first && this.before.get(first.id);
@@ -228,6 +234,7 @@ function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, a
     startedAt: facts?.startedAt ?? null,
     endedAt: facts?.endedAt ?? null,
     branch: (question && around.branches.get(question.id)) ?? null,
+    marks: marksIn(group, around.marks),
   };
 }
 

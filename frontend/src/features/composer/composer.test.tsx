@@ -32,6 +32,7 @@ const said = (id: string, text: string) => ({
   startedAt: null,
   endedAt: null,
   branch: null,
+  marks: [],
 });
 
 function session(patch: Partial<Session> = {}): Session {

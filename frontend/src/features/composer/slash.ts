@@ -6,6 +6,7 @@ export const SLASH_COMMANDS = [
   "attach",
   "folder",
   "files",
+  "compact",
   "export",
   "stop",
   "settings",

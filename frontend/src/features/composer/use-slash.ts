@@ -2,6 +2,7 @@
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { useSession } from "@/features/chat";
+import { fillComposer } from "@/lib/compose";
 import { openShortcutHelp } from "@/lib/palette";
 import { downloadThread } from "@/lib/export";
 import { useT } from "@/i18n";
@@ -32,6 +33,7 @@ export function useSlash(text: string, clear: () => void, own: Own) {
     attach: own.attach,
     folder: own.attachFolder,
     files: () => panel.set(""),
+    compact: () => fillComposer("/compact "),
     export: () => threadId && downloadThread(threadId, "md"),
     stop: own.stop,
     settings: () => router.push(settingsPath()),
@@ -39,7 +41,7 @@ export function useSlash(text: string, clear: () => void, own: Own) {
   };
   const possible = (id: SlashCommand) => {
     if (id === "stop") return running;
-    return id === "export" || id === "files" || id === "new" ? threadId !== null : true;
+    return id === "export" || id === "compact" || id === "files" || id === "new" ? threadId !== null : true;
   };
 
   const query = slashQuery(text);

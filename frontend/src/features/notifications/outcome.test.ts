@@ -17,6 +17,7 @@ const turn = (patch: Partial<Turn>): Turn => ({
   startedAt: null,
   endedAt: null,
   branch: null,
+  marks: [],
   ...patch,
 });
 const asking = { callId: "c", question: "Which one?", context: "", kind: "", options: [], answer: null };

@@ -51,6 +51,12 @@ def newest(summaries: Sequence[Summary], messages: Sequence[AnyMessage]) -> Summ
     return next((s for s in reversed(summaries) if all(s[end] in ids for end in ends if s[end])), None)
 
 
+def marks(summaries: Sequence[Summary], messages: Sequence[AnyMessage]) -> dict[str, Summary]:
+    """Where summaries stand for messages of this branch, by id of the last of these; of several the newest."""
+    ids = {message.id for message in messages}
+    return {summary["upto"]: summary for summary in summaries if summary["text"] and summary["upto"] in ids}
+
+
 def summarized(messages: Sequence[AnyMessage], summary: Summary | None) -> Sequence[AnyMessage]:
     """The messages of a request: pinned ones, the summary, and what came after it."""
     if any(COMPACTION in message.additional_kwargs for message in messages[:-1]):

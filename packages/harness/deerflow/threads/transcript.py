@@ -13,6 +13,7 @@ import orjson
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from sqlalchemy import Connection, select
 
+from deerflow.agents.summaries import Summary, marks
 from deerflow.errors import NotFoundError
 from deerflow.events.jsonable import message_json
 from deerflow.identity import Principal
@@ -147,11 +148,13 @@ class TranscriptView:
     async def export(self, principal: Principal, thread_id: str, format: Literal["md", "json"]) -> tuple[str, bytes]:
         """The conversation as a file: its name and content. Hidden messages are left out."""
         thread = await self._threads.get(principal, thread_id)
-        messages = (await self._states.snapshot(thread_id)).values.get("messages", ())
+        values = (await self._states.snapshot(thread_id)).values
+        messages = values.get("messages", ())
+        summaries = marks(values.get("summaries") or (), messages)
         name = re.sub(r"[^\w. -]+", "_", thread.title or "")[:100].strip(". ") or thread_id
         if format == "md":
-            return f"{name}.md", as_markdown(thread.title, messages).encode("utf-8", "replace")
-        shown = as_json(thread.title, thread_id, [message_json(message) for message in messages])
+            return f"{name}.md", as_markdown(thread.title, messages, summaries).encode("utf-8", "replace")
+        shown = as_json(thread.title, thread_id, [message_json(message) for message in messages], summaries)
         return f"{name}.json", await asyncio.to_thread(orjson.dumps, shown)
 
     async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
@@ -255,8 +258,8 @@ def _usage(rows: Sequence[Any]) -> dict[str, Any]:
 # as a document --------------------------------------------------------------------------------------------------------
 
 
-def as_markdown(title: str | None, messages: Sequence[AnyMessage]) -> str:
-    """What people and agents said, and which tools were called. Results of tools are left out."""
+def as_markdown(title: str | None, messages: Sequence[AnyMessage], summaries: Mapping[str, Summary]) -> str:
+    """What people and agents said, which tools were called, and where summaries stand for it. Results of tools are left out."""
     parts = [f"# {title}"] if title else []
     for message in messages:
         if message.additional_kwargs.get("hide_from_ui"):
@@ -267,13 +270,24 @@ def as_markdown(title: str | None, messages: Sequence[AnyMessage]) -> str:
             if message.text.strip():
                 parts.append(f"## Assistant\n\n{message.text.strip()}")
             parts += [f"*Tool: {_code(call['name'])}*" for call in message.tool_calls]
+        if summary := summaries.get(message.id or ""):
+            parts.append(_mark(summary))
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(title: str | None, thread_id: str, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """All messages but hidden ones, as they are."""
+def _mark(summary: Summary) -> str:
+    sizes = f"{summary['before']:,} → {summary['after']:,} tokens"
+    when = f", {summary.get('made_at', '')[:16].replace('T', ' ')} UTC" if summary.get("made_at") else ""
+    line = f"<summary>Summarized for the model ({sizes}{when})</summary>"
+    return f"<details>\n{line}\n\n{summary['text'].strip()}\n\n</details>"
+
+
+def as_json(
+    title: str | None, thread_id: str, messages: Sequence[dict[str, Any]], summaries: Mapping[str, Summary]
+) -> dict[str, Any]:
+    """All messages but hidden ones, as they are, and the summaries that stand for those up to ``upto``."""
     shown = [message for message in messages if not (message.get("additional_kwargs") or {}).get("hide_from_ui")]
-    return {"thread_id": thread_id, "title": title, "messages": shown}
+    return {"thread_id": thread_id, "title": title, "messages": shown, "summaries": list(summaries.values())}
 
 
 def _code(name: str) -> str:

@@ -83,6 +83,7 @@ export const composer = {
     attach: "Add files",
     folder: "Add a folder",
     files: "Show this chat’s files",
+    compact: "Summarize this chat for the model",
     export: "Download this chat",
     stop: "Stop the agent",
     settings: "Open settings",

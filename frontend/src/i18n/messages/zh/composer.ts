@@ -85,6 +85,7 @@ export const composer: typeof en.composer = {
     attach: "添加文件",
     folder: "添加文件夹",
     files: "查看本对话的文件",
+    compact: "为模型压缩本对话",
     export: "下载本对话",
     stop: "停止智能体",
     settings: "打开设置",

@@ -13,7 +13,7 @@ from deerflow.context import RunContext, Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
 from deerflow.models.context_window import ContextWindows
-from deerflow.models.resilience import CircuitBreakers
+from deerflow.models.resilience import CallGates, CircuitBreakers
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.tool_image import ToolImage
@@ -48,6 +48,7 @@ class Harness:
     tool_image: ToolImage
     models: ModelCache
     breakers: CircuitBreakers
+    gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
     checkpointer: BaseCheckpointSaver[str] | None = None
     skills_dir: Path | None = None

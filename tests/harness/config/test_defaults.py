@@ -140,6 +140,8 @@ ENTRIES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
             "thinking": None,
             "pricing": None,
             "context_window": None,
+            "max_concurrent_calls": None,
+            "calls_per_minute": None,
             "fallbacks": [],
         },
     ),

@@ -14,7 +14,7 @@ from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingTo
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.results import is_error
 from deerflow.models.openai import OpenAIChatModel
-from deerflow.models.resilience import CircuitBreakers
+from deerflow.models.resilience import CallGates, CircuitBreakers
 
 
 class Sleeper:
@@ -308,3 +308,44 @@ def test_the_synchronous_graph_retries_as_well(start, endpoint, sleeper, blockbu
     talk = start(handling(sleeper))
     state = talk.graph.invoke({"messages": [("user", "hi")]}, talk.config, context=talk.context)
     assert state["messages"][-1].content == "ok"
+
+
+async def test_a_refusal_of_one_run_holds_the_others_back(start, endpoint) -> None:
+    held, asked = asyncio.Event(), asyncio.Event()
+
+    async def sleeper(seconds: float) -> None:
+        asked.set()
+        await held.wait()
+
+    now = [0.0]
+    gates = CallGates(lambda: now[0])
+    endpoint.script(HttpError(429, headers={"Retry-After": "20"}), *(Text("ok") for _ in range(9)))
+
+    def conversation(number: int) -> Any:
+        chain = LLMErrorHandlingMiddleware(gates=gates, sleep=sleeper)
+        talk = start(chain)
+        talk.config["configurable"]["thread_id"] = f"t{number}"
+        return talk
+
+    first = asyncio.create_task(conversation(0).say("hi"))
+    await asked.wait()
+    others = [asyncio.create_task(conversation(number).say("hi")) for number in range(1, 9)]
+    (gate,) = gates._gates[asyncio.get_running_loop()].values()
+    while gate._first_in_line._waiters is None or len(gate._first_in_line._waiters) < 7:
+        await asyncio.sleep(0)
+    assert len(endpoint.requests) == 1, "nobody asks while the provider wants to be left alone"
+    now[0] += 20
+    held.set()
+    gate._changed.set()
+    answers = await asyncio.gather(first, *others)
+    assert [messages[-1].text for messages in answers] == ["ok"] * 9
+    assert len(endpoint.requests) == 10
+
+
+async def test_a_long_wait_that_a_provider_asks_for_is_told_to_all_at_once(start, endpoint) -> None:
+    gates = CallGates()
+    endpoint.script(HttpError(429, headers={"Retry-After": "5400"}))
+    for _ in range(3):
+        messages = await start(LLMErrorHandlingMiddleware(gates=gates)).say("hi")
+        assert messages[-1].additional_kwargs["error"]["kind"] == "busy"
+    assert len(endpoint.requests) == 1

@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from bench.scripted_openai import ScriptedOpenAI, ToolCalls
+from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
 from tests.harness.runs.run_house import ME, ended, say, thread
+from tests.support.gateway_process import GUARD
 
 from deerflow.runtime import Runtime
 
@@ -40,3 +41,29 @@ async def test_a_crowd_of_runs_exceeds_a_limit_by_one_answer_at_most(
         assert LIMIT - ONE_ANSWER < total["total_tokens"] <= LIMIT + ONE_ANSWER
     finally:
         await runtime.aclose()
+
+
+async def test_runs_share_the_limits_of_a_provider(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI, settings: dict[str, Any]
+) -> None:
+    (model,) = settings["models"]
+    runtime = await asyncio.to_thread(make, models=[{**model, "max_concurrent_calls": 2}])
+    await runtime.start()
+    try:
+        endpoint.script(*(Delay(GUARD, Text("late")) for _ in range(4)))
+        for where in [await thread(runtime) for _ in range(4)]:
+            await runtime.runs.start(ME, say("work"), thread_id=where)
+        gates = runtime.workshop.harness.gates._gates
+        async with asyncio.timeout(GUARD):
+            while len(endpoint.requests) < 2 or not _in_line(gates[asyncio.get_running_loop()]):
+                await asyncio.sleep(0.01)
+        assert len(endpoint.requests) == 2
+    finally:
+        for run_id in runtime.executor.active:
+            await runtime.runs.cancel(ME, run_id)
+        await runtime.aclose()
+
+
+def _in_line(gates: dict[Any, Any]) -> bool:
+    """Whether one run is first in line and another behind it."""
+    return bool(gates) and any(gate._first_in_line._waiters for gate in gates.values())

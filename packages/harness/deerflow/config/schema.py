@@ -79,6 +79,9 @@ class ModelConfig(OpenSection):
     """None: the shipped price of this model, if there is one."""
     context_window: int | None = Field(default=None, ge=1)
     """Tokens."""
+    max_concurrent_calls: int | None = Field(default=None, ge=1)
+    """At the same time, in this process, with all models of the same address and key."""
+    calls_per_minute: int | None = Field(default=None, ge=1)
     fallbacks: tuple[str, ...] = ()
     """Names of models to try, in order, when this one fails."""
     discovered_from: str | None = None

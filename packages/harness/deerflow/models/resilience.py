@@ -1,14 +1,18 @@
-"""Trying provider calls again, and circuit breakers that leave a failing provider alone for a while."""
+"""Trying provider calls again, circuit breakers that leave a failing provider alone for a while, and gates that limit its calls."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import random
 import time
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, aclosing, closing
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, closing, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -206,3 +210,75 @@ class CircuitBreakers:
 
     def breaker(self, key: str) -> CircuitBreaker:
         return self._breakers.setdefault(key, CircuitBreaker(*self._settings))
+
+
+class CallGate:
+    """Admits calls to one provider in their order: so many at once and per minute, and none while the provider asks to wait.
+
+    After such a refusal one call goes first, and each that succeeds lets twice as many go beside it.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._first_in_line, self._changed = asyncio.Lock(), asyncio.Event()
+        self._active, self._width = 0, math.inf
+        self._begun = deque[float]()
+        self._held_until = 0.0
+
+    @property
+    def held(self) -> float:
+        """Seconds for which the provider wants no calls."""
+        return max(0.0, self._held_until - self._clock())
+
+    @asynccontextmanager
+    async def call(
+        self, at_once: int | None = None, per_minute: int | None = None, *, has_waited: bool = False
+    ) -> AsyncGenerator[None]:
+        """Wait for a place, and keep it for one call.
+
+        Args:
+            has_waited: the call was refused and has waited for as long as the provider asked.
+        """
+        async with self._first_in_line:
+            while (seconds := self._wait(at_once, per_minute, has_waited)) > 0:
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), None if seconds == math.inf else seconds)
+            self._active += 1
+            self._begun.append(self._clock())
+        try:
+            yield
+            self._width *= 2
+        finally:
+            self._active -= 1
+            self._changed.set()
+
+    def hold(self, seconds: float) -> None:
+        """The provider refused a call since there were too many."""
+        self._held_until, self._width = max(self._held_until, self._clock() + seconds), 1.0
+        self._changed.set()
+
+    def _wait(self, at_once: int | None, per_minute: int | None, has_waited: bool) -> float:
+        """Seconds until the next look; infinite: until a call ends."""
+        now = self._clock()
+        while self._begun and self._begun[0] <= now - 60:
+            self._begun.popleft()
+        if self._active >= min(at_once or math.inf, self._width):
+            return math.inf
+        if self.held and not has_waited:
+            return self.held
+        if per_minute is not None and len(self._begun) >= per_minute:
+            return self._begun[-per_minute] + 60 - now
+        return 0.0
+
+
+class CallGates:
+    """One gate per provider and key, shared by all runs of an event loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, CallGate]] = WeakKeyDictionary()
+
+    def gate(self, key: Hashable) -> CallGate:
+        gates = self._gates.setdefault(asyncio.get_running_loop(), {})
+        return gates.get(key) or gates.setdefault(key, CallGate(self._clock))

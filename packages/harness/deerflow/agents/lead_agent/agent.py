@@ -196,7 +196,9 @@ def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> 
         "sandbox": SandboxMiddleware(harness.sandbox_provider, harness.paths, config),
         "steering": SteeringMiddleware(),
         "dangling_tool_call": DanglingToolCallMiddleware(),
-        "llm_error_handling": LLMErrorHandlingMiddleware(breakers=harness.breakers, fallbacks=fallbacks),
+        "llm_error_handling": LLMErrorHandlingMiddleware(
+            breakers=harness.breakers, gates=harness.gates, fallbacks=fallbacks
+        ),
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),

@@ -18,7 +18,7 @@ from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
 from deerflow.models.context_window import model_id
 from deerflow.models.failures import ErrorKind, Failure, classify, explain
-from deerflow.models.resilience import CircuitBreakers
+from deerflow.models.resilience import CallGate, CallGates, CircuitBreakers
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class LLMErrorHandlingMiddleware(Middleware):
     runs that end with it have failed, memory does not learn from it, later requests leave it out.
 
     Args:
-        breakers: shared by all runs; None = one of its own.
+        breakers, gates: shared by all runs; None = one of its own.
         fallbacks: models to try, in order, when the first one fails for good.
         retry_max_attempts: calls per model, the first one included.
         retry_base_delay_ms: before the second attempt; doubles with each further one.
@@ -48,6 +48,7 @@ class LLMErrorHandlingMiddleware(Middleware):
         self,
         *,
         breakers: CircuitBreakers | None = None,
+        gates: CallGates | None = None,
         fallbacks: Sequence[BaseChatModel] = (),
         retry_max_attempts: int = 3,
         retry_base_delay_ms: int = 1000,
@@ -58,6 +59,7 @@ class LLMErrorHandlingMiddleware(Middleware):
     ) -> None:
         super().__init__()
         self.breakers = breakers or CircuitBreakers()
+        self.gates = gates or CallGates()
         self.fallbacks = tuple(fallbacks)
         self.retry_max_attempts = retry_max_attempts
         self.retry_base_delay_ms = retry_base_delay_ms
@@ -86,12 +88,15 @@ class LLMErrorHandlingMiddleware(Middleware):
 
     async def _ask(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
         """One model, as often as it makes sense."""
+        gate = self.gates.gate(_gate_key(request.model))
+        if gate.held * 1000 > self.retry_after_cap_ms:
+            return Failure(ErrorKind.BUSY, retry_after=gate.held)
         breaker = self.breakers.breaker(_breaker_key(request.model))
         if not breaker.admit():
             return Failure(ErrorKind.CIRCUIT_OPEN)
         is_available = None
         try:
-            outcome = await self._retry(request, handler)
+            outcome = await self._retry(request, handler, gate)
             if not isinstance(outcome, Failure):
                 is_available = True
             elif outcome.retriable:
@@ -100,16 +105,21 @@ class LLMErrorHandlingMiddleware(Middleware):
         finally:
             breaker.report(is_available)
 
-    async def _retry(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
-        number = 1
+    async def _retry(
+        self, request: ModelRequest[RunContext], handler: ModelHandler, gate: CallGate
+    ) -> ModelResult | Failure:
+        number, limits = 1, _limits(request)
         while True:
             try:
-                return await _ask_for_words(request, handler)
+                async with gate.call(*limits, has_waited=number > 1):
+                    return await _ask_for_words(request, handler)
             except GraphBubbleUp:
                 raise
             except Exception as error:
                 failure = classify(error)
                 _log(failure, number, error)
+            if failure.kind is ErrorKind.BUSY:
+                gate.hold(self._delay_ms(failure, number) / 1000)
             is_late = failure.retry_after is not None and failure.retry_after * 1000 > self.retry_after_cap_ms
             if not failure.retriable or is_late or number >= self.retry_max_attempts:
                 return failure
@@ -190,6 +200,22 @@ def _provider(model: BaseChatModel) -> str:
 
 
 def _breaker_key(model: BaseChatModel) -> str:
+    return f"{_provider(model)}|{_address(model)}|{model_id(model)}"
+
+
+def _gate_key(model: BaseChatModel) -> tuple[str, str, str]:
+    names = ("openai_api_key", "anthropic_api_key", "api_key")
+    secret: object = next((value for name in names if (value := getattr(model, name, None))), "")
+    return _provider(model), _address(model), str(getattr(secret, "get_secret_value", lambda: secret)())
+
+
+def _address(model: BaseChatModel) -> str:
     names = ("openai_api_base", "anthropic_api_url", "base_url", "api_base")
-    address = next((value for name in names if (value := getattr(model, name, None))), "")
-    return f"{_provider(model)}|{address}|{model_id(model)}"
+    return next((str(value) for name in names if (value := getattr(model, name, None))), "")
+
+
+def _limits(request: ModelRequest[RunContext]) -> tuple[int | None, int | None]:
+    """How many calls at once and per minute."""
+    config, name = request.runtime.context and request.runtime.context.config, model_id(request.model)
+    entry = next((entry for entry in config.models if entry.model == name), None) if config else None
+    return (entry.max_concurrent_calls, entry.calls_per_minute) if entry else (None, None)

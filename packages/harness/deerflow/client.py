@@ -109,6 +109,7 @@ class DeerFlowClient:
         config: merged deeply over the file: yours wins, then the file, then the defaults.
         base_dir: the data directory; default: ``DEER_FLOW_HOME``, else ``.deer-flow``.
         model_name, thinking_enabled, subagent_enabled, plan_mode, agent_name: defaults of every turn.
+        unattended: calls that need a decision are refused, or left to ``guardrails.unattended``.
         available_skills: names of the skills that agents may use; None means all.
         features: replaces built-in parts of the agent by your own middlewares.
         extra_middleware: yours, placed by ``@Next``/``@Prev`` or before Clarification. ``middlewares`` is its old name.
@@ -130,6 +131,7 @@ class DeerFlowClient:
         subagent_enabled: bool = False,
         plan_mode: bool = False,
         agent_name: str | None = None,
+        unattended: bool = False,
         available_skills: set[str] | None = None,
         features: RuntimeFeatures | None = None,
         extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] | None = None,
@@ -153,6 +155,7 @@ class DeerFlowClient:
             subagent_enabled=subagent_enabled,
             agent_name=agent_name,
         )
+        self._unattended = unattended
         self._available_skills = available_skills
         self._principal = LOCAL_PRINCIPAL
         self._files = LocalUploads(paths, self._principal)
@@ -275,6 +278,8 @@ class DeerFlowClient:
 
     async def _start(self, thread_id: str, request: RunRequest) -> Run:
         """Record a run once the thread has no other one; a run whose process died is ended first."""
+        if self._unattended:
+            request = request.model_copy(update={"context": {**(request.context or {}), "unattended": True}})
         runtime, clock = self._runtime(), asyncio.get_running_loop().time
         until = clock() + WAIT
         while True:

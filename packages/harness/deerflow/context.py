@@ -81,6 +81,8 @@ class RunContext:
     """Called with each answer of a model, and with whose it is."""
     budget: Budget | None = None
     """None: nothing limits what the run spends."""
+    unattended: bool = False
+    """There is no person who could decide about a call."""
     arrivals: Callable[[], Awaitable[list[Any]]] | None = None
     """The person's messages that came since the last model call, for the run to go on with."""
 

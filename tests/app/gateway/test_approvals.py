@@ -191,3 +191,17 @@ async def test_an_answer_counts_more_than_a_grant_that_is_made_beside_it(
         scripted.script(ToolCalls(_bash("ls")))
         await _said(gateway.admin, elsewhere)
         assert list(await _asked(gateway.admin, elsewhere)) == ["ls"]
+
+
+async def test_what_a_cron_starts_is_not_attended(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    async with site.open() as gateway:
+        path = await _thread(gateway.admin)
+        scripted.script(ToolCalls(_bash("ls")), Text("I may not."))
+        await _said(gateway.admin, path, metadata={"cron_id": "nightly"})
+        state = (await gateway.admin.get(f"{path}/state")).json()
+        assert (state["interrupts"], state["values"]["messages"][-1]["content"]) == ([], "I may not.")
+        [row] = (await gateway.admin.get("/api/approvals/decisions")).json()["decisions"]
+        assert (row["decision"], row["code"]) == ("deny", "deerflow.unattended")

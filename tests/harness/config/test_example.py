@@ -34,6 +34,7 @@ EXAMPLES_ONLY = {
     ("subagents", "custom_agents"),
     ("summarization", "trigger"),
     ("guardrails", "provider"),
+    ("guardrails", "unattended"),
 }
 
 

@@ -231,7 +231,6 @@ def test_the_configured_provider_is_built() -> None:
 @pytest.mark.parametrize(
     ("provider", "said"),
     [
-        (None, "guardrails.provider is missing"),
         ({"use": f"{__name__}:Framed", "config": {"colour": 1}}, "guardrails.provider.config does not fit"),
         ({"use": f"{__name__}:Mute"}, "has no name, evaluate and aevaluate"),
     ],

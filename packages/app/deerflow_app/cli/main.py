@@ -101,7 +101,7 @@ def run(
     approve: Annotated[
         Literal["ask", "auto", "deny"] | None,
         typer.Option(
-            help="Calls that need a decision: ask for it, approve or reject all.  [default: ask on a terminal, else deny]"
+            help="Calls that need a decision: ask for it, approve or reject all.  [default: ask on a terminal, else guardrails.unattended]"
         ),
     ] = None,
 ) -> None:

@@ -31,7 +31,9 @@ TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "procrastinate", "alemb
 PREPARING = "Preparing the sandbox's Python packages"
 
 
-def open_backend(settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False) -> Backend:
+def open_backend(
+    settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False, unattended: bool = False
+) -> Backend:
     """A running server if one is to be used, else the product in this process.
 
     In this order: ``--local`` and a configuration named with ``--config`` that the server does not have keep the work
@@ -45,9 +47,10 @@ def open_backend(settings: Settings, *, model: str | None = None, thinking: bool
     """
     found, notice = (None, "") if settings.local else _server(settings, os.environ)
     if found is None:
-        backend = _here(open_here(settings, model=model, thinking=thinking, plan=plan), notice)
+        backend = _here(open_here(settings, model=model, thinking=thinking, plan=plan, unattended=unattended), notice)
     else:
-        options = {"thinking_enabled": thinking, "is_plan_mode": plan} | ({"model_name": model} if model else {})
+        options = {"thinking_enabled": thinking, "is_plan_mode": plan, "unattended": unattended}
+        options |= {"model_name": model} if model else {}
         backend = _there(*found, options)
         log_to_file("warning", settings.debug)
     if model is not None:
@@ -56,12 +59,14 @@ def open_backend(settings: Settings, *, model: str | None = None, thinking: bool
 
 
 def open_here(
-    settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False
+    settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False, unattended: bool = False
 ) -> DeerFlowClient:
     """The product in this process. Raises ConfigError."""
     from deerflow.client import DeerFlowClient
 
-    client = DeerFlowClient(settings.config, model_name=model, thinking_enabled=thinking, plan_mode=plan)
+    client = DeerFlowClient(
+        settings.config, model_name=model, thinking_enabled=thinking, plan_mode=plan, unattended=unattended
+    )
     log_to_file(client.harness.config.log_level, settings.debug)
     return client
 

@@ -118,6 +118,8 @@ class ToolConfig(OpenSection):
     group: str
     use: str
     """Path ``package.module:attribute`` of a LangChain tool."""
+    annotations: Annotated[Mapping[str, bool], AfterValidator(frozen)] = EMPTY
+    """What guardrails know of it: ``readOnlyHint``, ``openWorldHint``, as in the Model Context Protocol."""
     max_results: int | None = None
     api_key: str | None = None
     timeout: float | None = None
@@ -132,7 +134,7 @@ class ToolConfig(OpenSection):
 
     def options(self) -> dict[str, Any]:
         """Everything that configures the tool itself, without nulls. Raises ConfigError if a variable is missing."""
-        return thawed(require(self).model_dump(exclude={"name", "group", "use"}, exclude_none=True))
+        return thawed(require(self).model_dump(exclude={"name", "group", "use", "annotations"}, exclude_none=True))
 
 
 class ToolSearchConfig(Section):
@@ -507,6 +509,24 @@ class GuardrailProviderConfig(Section):
     config: Settings = EMPTY
 
 
+class NamedGrantConfig(Section):
+    """Calls that unattended runs may make without a decision."""
+
+    tool: str
+    agent: str | None = None
+    """A custom agent; null: the lead agent."""
+    pattern: Annotated[Mapping[str, str], AfterValidator(frozen)] | None = None
+    """Globs by argument; null: every call."""
+
+
+class UnattendedConfig(Section):
+    """What becomes of calls that need a decision in runs without a person: crons, ``deerflow run`` without a terminal."""
+
+    mode: Literal["deny", "park"] = "deny"
+    """Refused, or the run waits for its owner."""
+    grants: Annotated[Mapping[str, NamedGrantConfig], AfterValidator(frozen)] = EMPTY
+
+
 class GuardrailsConfig(Section):
     """Whether tool calls are judged before they run."""
 
@@ -515,7 +535,10 @@ class GuardrailsConfig(Section):
     """A provider that fails denies the call."""
     passport: str | None = None
     """Sent to the provider as ``agent_id``."""
+    policy: Literal["auto", "strict", "off"] = "auto"
+    """Without a provider: when calls ask that act outside of the sandbox."""
     provider: GuardrailProviderConfig | None = None
+    unattended: UnattendedConfig = UnattendedConfig()
 
 
 class SpendingLimit(Section):

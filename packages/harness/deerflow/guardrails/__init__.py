@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from deerflow.guardrails.builtin import AllowlistProvider
+from deerflow.guardrails.builtin import AllowlistProvider, PolicyProvider
 from deerflow.guardrails.model import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest, covers
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "GuardrailProvider",
     "GuardrailReason",
     "GuardrailRequest",
+    "PolicyProvider",
     "covers",
 ]
 

@@ -1,10 +1,32 @@
-"""The guardrail that ships: lists of tools."""
+"""The guardrails that ship: policies about what leaves the sandbox, and lists of tools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from deerflow.guardrails.model import GuardrailDecision, GuardrailReason, GuardrailRequest
+
+
+class PolicyProvider:
+    """Asks about calls with an effect outside of the sandbox: ``strict`` always, ``auto`` in threads that hold text from outside.
+
+    ``off`` never asks. What stays in the sandbox is free: that is what the sandbox is for.
+    """
+
+    def __init__(self, policy: Literal["auto", "strict", "off"] = "auto") -> None:
+        self.name = self._policy = policy
+
+    def evaluate(self, request: GuardrailRequest) -> GuardrailDecision:
+        if not request.outward or self._policy == "off" or (self._policy == "auto" and not request.untrusted):
+            return GuardrailDecision(True, [GuardrailReason("oap.allowed")], policy_id=self.name)
+        why = f"'{request.tool_name}' acts outside of the sandbox"
+        if request.untrusted:
+            why += f", and this thread holds text from outside: {', '.join(request.untrusted)}"
+        return GuardrailDecision(False, [GuardrailReason("deerflow.outward", why)], policy_id=self.name, ask=True)
+
+    async def aevaluate(self, request: GuardrailRequest) -> GuardrailDecision:
+        return self.evaluate(request)
 
 
 class AllowlistProvider:

@@ -18,6 +18,8 @@ class GuardrailRequest:
         timestamp: now, ISO 8601 in UTC.
         user_id: whose run it is.
         agent_name: the custom agent that calls; None: the lead agent.
+        outward: the call may have an effect outside of the sandbox.
+        untrusted: where text in the thread came from that neither the person nor the sandbox wrote: ``uploads``, or tools.
     """
 
     tool_name: str
@@ -29,6 +31,8 @@ class GuardrailRequest:
     user_id: str | None = None
     run_id: str | None = None
     agent_name: str | None = None
+    outward: bool = False
+    untrusted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,7 @@ class Attempt:
             spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
         )
         ledger = RunLedger(parts.database, self.run.run_id)
+        unattended = "cron_id" in self.run.metadata or request.configurable().get("unattended") is True
         approvals = RunApprovals(
             parts.database, run_id=self.run.run_id, thread_id=self.run.thread_id, user_id=spec.principal.user_id
         )
@@ -249,6 +250,7 @@ class Attempt:
             context,
             ledger=ledger,
             approvals=approvals,
+            unattended=unattended,
             arrivals=self._arrivals,
             count_usage=self._meter.count,
             budget=self._budget(spec, context.config.spending if context.config else None),

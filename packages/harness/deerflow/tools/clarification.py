@@ -11,6 +11,8 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from pydantic import Field
 
+from deerflow.tools.decorator import IN_SANDBOX
+
 NAME = "ask_clarification"
 
 _ICONS = {
@@ -36,6 +38,9 @@ def ask_clarification_tool(
     has several meanings, the approach is the user's choice, or an action is destructive. Call it alone."""
     args = {"question": question, "clarification_type": clarification_type, "context": context, "options": options}
     return clarification_message(args, tool_call_id)
+
+
+ask_clarification_tool.metadata = IN_SANDBOX
 
 
 def clarification_message(args: Mapping[str, Any], tool_call_id: str | None) -> ToolMessage:

@@ -21,6 +21,9 @@ Runtime = ToolRuntime[Annotated[RunContext, _NOT_DUMPED], Annotated[Any, _NOT_DU
 20 ms at 2,000 messages. Nobody reads the dump."""
 
 
+IN_SANDBOX = {"openWorldHint": False}
+"""Annotation, as of the Model Context Protocol, of a tool that reaches nothing outside of the thread. Without one it may."""
+
 ALIASES = {
     "file_path": "path",
     "filepath": "path",
@@ -73,7 +76,9 @@ def async_tool(
         function.__annotations__ = get_type_hints(function, include_extras=True)
         called = _with_artifact(function) if with_artifact else function
         shape = "content_and_artifact" if with_artifact else "content"
-        return ForgivingTool.from_function(blocking_twin(called), called, name=name, response_format=shape)
+        return ForgivingTool.from_function(
+            blocking_twin(called), called, name=name, response_format=shape, metadata=IN_SANDBOX
+        )
 
     return decorate
 

@@ -46,7 +46,13 @@ def get_available_tools(
         configured[position:position] = BACKGROUND_TOOLS
     built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
     in_sandbox = () if sandbox else (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, present_file_tool, view_image_tool)
-    return _first_of_each_name([tool for tool in (*configured, *built_in) if tool not in in_sandbox])
+    annotated = {entry.name: entry.annotations for entry in app_config.tools if entry.annotations}
+    return [
+        tool.model_copy(update={"metadata": {**(tool.metadata or {}), **annotated[tool.name]}})
+        if tool.name in annotated
+        else tool
+        for tool in _first_of_each_name([tool for tool in (*configured, *built_in) if tool not in in_sandbox])
+    ]
 
 
 def _configured_tools(groups: Collection[str] | None, config: AppConfig) -> Iterable[BaseTool]:

@@ -28,10 +28,10 @@ class Approvals:
     """Answers the interrupts of a thread.
 
     Args:
-        approve: ``ask`` the person, approve all (``auto``), or reject all (``deny``).
+        approve: ``ask`` the person, approve all (``auto``), or reject all (``deny``); None leaves them open.
     """
 
-    def __init__(self, console: Console, approve: Approve) -> None:
+    def __init__(self, console: Console, approve: Approve | None) -> None:
         self._console = console
         self._approve = approve
 
@@ -44,7 +44,7 @@ class Approvals:
             try:
                 if self._approve == "ask":
                     answers[interrupt["id"]] = await self._asked(given, f"{number} of {len(interrupts)}")
-                elif given.get("action_requests") and not given.get("error"):
+                elif self._approve and given.get("action_requests") and not given.get("error"):
                     answers[interrupt["id"]] = {"decisions": [self._default() for _ in given["action_requests"]]}
             except (EOFError, KeyboardInterrupt):
                 break

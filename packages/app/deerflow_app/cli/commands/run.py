@@ -47,7 +47,7 @@ class Task:
     out: Path | None = None
     thread_id: str | None = None
     approve: Approve | None = None
-    """How calls are decided that need a person; None: asked for on a terminal, else rejected."""
+    """How calls are decided that need a person; None: asked for on a terminal, else as configured for unattended runs."""
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
     result = Result(thread_id)
     try:
         events = client.astream(task.text, thread_id=thread_id, files=task.files)
-        approvals = Approvals(progress, task.approve or ("ask" if on_terminal() else "deny"))
+        approvals = Approvals(progress, task.approve or ("ask" if on_terminal() else None))
         while events is not None:
             async with contextlib.aclosing(events):  # type: ignore[type-var]
                 turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
@@ -189,7 +189,9 @@ def run_once(settings: Settings, task: Task, *, model: str | None, plan: bool, t
         task = replace(task, text=read_task(task.text))
         check_files(list(task.files))
         with progress.status("Starting"):
-            backend = open_backend(settings, model=model, thinking=thinking, plan=plan)
+            backend = open_backend(
+                settings, model=model, thinking=thinking, plan=plan, unattended=not (task.approve or on_terminal())
+            )
         result = asyncio.run(_run(backend, task, progress, model))
     except Exception as error:
         if not as_json or settings.debug:

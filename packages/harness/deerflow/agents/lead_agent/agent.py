@@ -20,7 +20,7 @@ from deerflow.agents.lead_agent.prompt import apply_prompt_template
 from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
-from deerflow.agents.middlewares.guardrail_middleware import guardrail_of
+from deerflow.agents.middlewares.guardrail_middleware import Reach, guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
@@ -112,7 +112,7 @@ def _parts(
     model = _model(harness, entry, options)
     sandbox = features is None or features.sandbox is not False
     tools = get_available_tools(app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
-    chain = in_order(with_replacements(_slots(harness, entry, options), features))
+    chain = in_order(with_replacements(_slots(harness, entry, options, tools), features))
     prompt = apply_prompt_template(
         agent_name=options.agent_name,
         plan_mode=options.is_plan_mode,
@@ -183,7 +183,9 @@ def _summarizer(harness: Harness) -> BaseChatModel | None:
     return harness.models.get(harness.config, name, False, provider_retries=False) if name else None
 
 
-def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> dict[str, AnyMiddleware]:
+def _slots(
+    harness: Harness, entry: ModelConfig | None, options: RunOptions, tools: Sequence[BaseTool] = ()
+) -> dict[str, AnyMiddleware]:
     config = harness.config
     fallbacks = _fallbacks(harness, entry, options) if entry is not None else []
     summarization = SummarizationMiddleware(
@@ -207,12 +209,13 @@ def _slots(harness: Harness, entry: ModelConfig | None, options: RunOptions) -> 
         "loop_detection": LoopDetectionMiddleware(),
         "clarification": ClarificationMiddleware(),
     }
-    if config.guardrails.enabled and entry is not None:
-        slots["guardrail"] = guardrail_of(config.guardrails)
     if options.is_plan_mode:
         slots["todo"] = TodoMiddleware()
     if entry is not None and entry.supports_vision:
         slots["vision"] = ViewImageMiddleware()
+    if config.guardrails.enabled and entry is not None:
+        brought = [tool for slot in slots.values() for tool in getattr(slot, "tools", ())]
+        slots["guardrail"] = guardrail_of(config.guardrails, Reach.of([*tools, *brought], config.sandbox.network.mode))
     return slots
 
 

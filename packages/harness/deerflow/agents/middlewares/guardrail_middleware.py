@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
@@ -17,15 +19,65 @@ from langgraph.types import interrupt
 from deerflow.agents.marks import NOTE
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
 from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result, with_replaced
-from deerflow.config.schema import GuardrailsConfig
+from deerflow.agents.turn import FACTS
+from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.context import RunContext
-from deerflow.guardrails import GuardrailDecision, GuardrailProvider, GuardrailReason, GuardrailRequest, covers
+from deerflow.guardrails import (
+    GuardrailDecision,
+    GuardrailProvider,
+    GuardrailReason,
+    GuardrailRequest,
+    PolicyProvider,
+    covers,
+)
 from deerflow.reflection import resolve_variable
 
 logger = logging.getLogger(__name__)
 
 DECISIONS = ("approve", "edit", "reject", "respond")
 GRANTS = ("thread", "always")
+SHELL = "bash"
+NO_PERSON = GuardrailReason("deerflow.unattended", "it needs a person's decision, and this run is not attended")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which tools stay inside the sandbox, by the annotations of the Model Context Protocol; a tool without any may do anything.
+
+    Args:
+        inside: their results hold no text from outside.
+        harmless: they change nothing outside.
+    """
+
+    inside: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, tools: Iterable[BaseTool], network: str) -> Reach:
+        """Args:
+        network: the mode of the sandbox's. What it downloads is from outside; ``allowlist`` are hosts that you trust.
+        """
+        hints = {tool.name: tool.metadata or {} for tool in tools}
+        closed = {name for name, hint in hints.items() if hint.get("openWorldHint") is False}
+        inside = frozenset(closed - ({SHELL} if network != "none" else set()))
+        quiet = closed - ({SHELL} if network in ("internet", "host") else set())
+        return cls(
+            inside, frozenset(quiet | {name for name, hint in hints.items() if hint.get("readOnlyHint") is True})
+        )
+
+    def untrusted(self, messages: Iterable[BaseMessage]) -> tuple[str, ...]:
+        """Where text came from that neither the person nor the sandbox wrote. Messages are never removed, so this only grows."""
+        sources: dict[str, None] = {}
+        for message in messages:
+            if isinstance(message, ToolMessage):
+                if message.name not in self.inside:
+                    sources[message.name or "unknown tool"] = None
+            elif (facts := message.additional_kwargs.get(FACTS)) and ("files" in facts or "earlier_files" in facts):
+                sources["uploads"] = None
+        return tuple(sources)
+
+
+ANYTHING = Reach()
 
 
 class GuardrailMiddleware(Middleware):
@@ -41,10 +93,21 @@ class GuardrailMiddleware(Middleware):
         provider: judges.
         fail_closed: a provider that raises denies the call; otherwise the call is made.
         passport: sent to the provider as ``agent_id``.
+        reach: which tools leave the sandbox.
+        unattended: what becomes of calls that ask in a run without a person.
     """
 
-    def __init__(self, provider: GuardrailProvider, *, fail_closed: bool = True, passport: str | None = None) -> None:
+    def __init__(
+        self,
+        provider: GuardrailProvider,
+        *,
+        fail_closed: bool = True,
+        passport: str | None = None,
+        reach: Reach = ANYTHING,
+        unattended: UnattendedConfig | None = None,
+    ) -> None:
         super().__init__()
+        self.reach, self.unattended = reach, unattended or UnattendedConfig()
         self.provider = provider
         self.fail_closed = fail_closed
         self.passport = passport
@@ -58,10 +121,12 @@ class GuardrailMiddleware(Middleware):
         try:
             answer = _answer(request, decision)
         except GraphInterrupt:
-            if not await _is_granted(request):
+            if (grant := await self._grant_for(request)) is not None:
+                await _record(request, "grant", replace(decision, policy_id=grant))
+                return await handler(request)
+            if not self._is_unattended(request) or self.unattended.mode == "park":
                 raise
-            await _record(request, "grant", decision)
-            return await handler(request)
+            return await _denied(request, replace(decision, reasons=[NO_PERSON, *decision.reasons]))
         await _record(request, answer["type"], decision)
         if answer["type"] == "approve":
             await _grant(request, answer)
@@ -77,6 +142,26 @@ class GuardrailMiddleware(Middleware):
         return error_result(
             request.tool_call, f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
         )
+
+    def _is_unattended(self, request: ToolCallRequest) -> bool:
+        context = _context(request)
+        return context is not None and context.unattended
+
+    async def _grant_for(self, request: ToolCallRequest) -> str | None:
+        """What grants this tool of this agent for such arguments: the person (``grant``), or the configuration (its name)."""
+        context, call = _context(request), request.tool_call
+        if context is None:
+            return None
+        patterns = await context.approvals.patterns(context.agent_name or "", call["name"]) if context.approvals else ()
+        if any(covers(pattern, call["args"]) for pattern in patterns):
+            return "grant"
+        if not context.unattended:
+            return None
+        for name, grant in self.unattended.grants.items():
+            same = (grant.tool, grant.agent) == (call["name"], context.agent_name)
+            if same and covers(grant.pattern, call["args"]):
+                return name
+        return None
 
     async def _edited(self, request: ToolCallRequest, handler: ToolHandler, args: dict[str, Any]) -> ToolResult:
         changed = request.override(tool_call={**request.tool_call, "args": args})
@@ -103,6 +188,8 @@ class GuardrailMiddleware(Middleware):
             user_id=context.principal.user_id if context else None,
             run_id=context.run_id if context else None,
             agent_name=context.agent_name if context else None,
+            outward=request.tool_call["name"] not in self.reach.harmless,
+            untrusted=self.reach.untrusted(request.state["messages"]),
         )
         try:
             return await self.provider.aevaluate(asked)
@@ -114,27 +201,32 @@ class GuardrailMiddleware(Middleware):
             return GuardrailDecision(allow=not self.fail_closed, reasons=[reason])
 
 
-def guardrail_of(config: GuardrailsConfig) -> GuardrailMiddleware:
-    """The configured guardrail.
+def guardrail_of(config: GuardrailsConfig, reach: Reach = ANYTHING) -> GuardrailMiddleware:
+    """The configured guardrail; without a provider the shipped policy.
 
     Raises:
-        ValueError: none is configured, or the class does not fit.
+        ValueError: the class does not fit.
         ImportError: its package is not installed.
     """
-    if config.provider is None:
-        raise ValueError("guardrails.enabled is true, but guardrails.provider is missing in config.yaml.")
-    cls: Any = resolve_variable(config.provider.use)
-    settings = dict(config.provider.config)
+    provider = PolicyProvider(config.policy) if config.provider is None else _provider(config.provider)
+    return GuardrailMiddleware(
+        provider, fail_closed=config.fail_closed, passport=config.passport, reach=reach, unattended=config.unattended
+    )
+
+
+def _provider(config: GuardrailProviderConfig) -> GuardrailProvider:
+    cls: Any = resolve_variable(config.use)
+    settings = dict(config.config)
     parameters = inspect.signature(cls).parameters
     if "framework" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         settings.setdefault("framework", "deerflow")
     try:
         provider = cls(**settings)
     except TypeError as error:
-        raise ValueError(f"guardrails.provider.config does not fit {config.provider.use}: {error}") from error
+        raise ValueError(f"guardrails.provider.config does not fit {config.use}: {error}") from error
     if not isinstance(provider, GuardrailProvider):
-        raise ValueError(f"guardrails.provider.use: {config.provider.use} has no name, evaluate and aevaluate.")
-    return GuardrailMiddleware(provider, fail_closed=config.fail_closed, passport=config.passport)
+        raise ValueError(f"guardrails.provider.use: {config.use} has no name, evaluate and aevaluate.")
+    return provider
 
 
 def _answer(request: ToolCallRequest, decision: GuardrailDecision) -> Mapping[str, Any]:
@@ -183,15 +275,6 @@ def _problem_of_grant(decision: Mapping[str, Any], args: Mapping[str, Any]) -> s
 
 def _context(request: ToolCallRequest) -> RunContext | None:
     return request.runtime.context if request.runtime is not None else None
-
-
-async def _is_granted(request: ToolCallRequest) -> bool:
-    """Whether the person has granted this tool of this agent for such arguments."""
-    context, call = _context(request), request.tool_call
-    if context is None or context.approvals is None:
-        return False
-    patterns = await context.approvals.patterns(context.agent_name or "", call["name"])
-    return any(covers(pattern, call["args"]) for pattern in patterns)
 
 
 async def _grant(request: ToolCallRequest, answer: Mapping[str, Any]) -> None:

@@ -31,6 +31,7 @@ from deerflow.agents.middlewares.results import (
 )
 from deerflow.agents.transcript import Transcript, current_turn
 from deerflow.context import RunContext
+from deerflow.tools.decorator import IN_SANDBOX
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,9 @@ def write_todos_tool(
         f"Updated todo list: {done} of {len(todos)} completed.", name="write_todos", tool_call_id=tool_call_id
     )
     return Command(update={"todos": todos, "messages": [message]})
+
+
+write_todos_tool.metadata = IN_SANDBOX
 
 
 class TodoMiddleware(Middleware):

@@ -26,6 +26,7 @@ from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
+from deerflow.runs.checks import CheckRequest
 from deerflow.runs.request import CommandRequest, RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.approvals import ApprovalRepository
@@ -75,6 +76,7 @@ class TurnOptions(_Options, total=False):
     plan_mode: bool | None
     subagent_enabled: bool | None
     reasoning_effort: str | None
+    checks: Sequence[Mapping[str, Any]]
 
 
 def _blocking(
@@ -182,10 +184,14 @@ class DeerFlowClient:
         subagent_enabled: bool | None = None,
         reasoning_effort: str | None = None,
         recursion_limit: int | None = None,
+        checks: Sequence[Mapping[str, Any]] = (),
     ) -> AsyncGenerator[StreamEvent, None]:
         """One turn: say ``message``, with files copied into the thread's uploads, and follow what happens.
 
         Closing the iterator stops the turn; the thread keeps everything up to the last finished step.
+
+        Args:
+            checks: what must hold at the end, ``{"command": …}`` or ``{"file_exists": path}``; otherwise the agent goes on.
 
         Raises:
             FileNotFoundError, ValueError: a file that cannot be uploaded; nothing was said yet.
@@ -207,7 +213,9 @@ class DeerFlowClient:
             "content": message,
             "additional_kwargs": {"files": [_told(upload) for upload in uploads]},
         }
-        run = await self._start(thread_id, _request(options, recursion_limit, {"messages": [said]}))
+        request = _request(options, recursion_limit, {"messages": [said]})
+        request.checks = [CheckRequest.model_validate(check) for check in checks]
+        run = await self._start(thread_id, request)
         async with aclosing(self._follow(run)) as events:
             async for event in events:
                 yield event

@@ -104,6 +104,12 @@ def run(
             help="Calls that need a decision: ask for it, approve or reject all.  [default: ask on a terminal, else guardrails.unattended]"
         ),
     ] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND", help="Must succeed in the sandbox at the end, or the agent goes on; may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Carry out one task: progress on stderr, the answer on stdout, delivered files in --out."""
     from deerflow_app.cli.commands.run import Task, on_terminal, run_once
@@ -112,7 +118,7 @@ def run(
     settings.local = local or settings.local
     if approve == "ask" and not on_terminal():
         raise usage_failure("--approve ask needs a terminal.", "Use --approve auto or --approve deny.")
-    wanted = Task(task, tuple(file or ()), out, thread, approve)
+    wanted = Task(task, tuple(file or ()), out, thread, approve, tuple(check or ()))
     raise typer.Exit(run_once(settings, wanted, model=model, plan=plan, thinking=thinking, as_json=as_json))
 
 

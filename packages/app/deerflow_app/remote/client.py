@@ -66,6 +66,7 @@ class RemoteClient:
         thread_id: str | None = None,
         files: Sequence[str | Path] = (),
         model_name: str | None = None,
+        checks: Sequence[Mapping[str, Any]] = (),
     ) -> AsyncGenerator[StreamEvent, None]:
         """One turn: say ``message``, with files sent along, and follow what happens.
 
@@ -76,7 +77,7 @@ class RemoteClient:
         said: dict[str, Any] = {"role": "user", "content": message}
         if files:
             said["additional_kwargs"] = {"files": await self.aupload_files(thread_id, files)}
-        run = await self._started(thread_id, {"messages": [said]}, model_name)
+        run = await self._started(thread_id, {"messages": [said]}, model_name, checks=checks)
         async with aclosing(self._followed(run)) as events:
             async for event in events:
                 yield event
@@ -118,6 +119,7 @@ class RemoteClient:
         given: dict[str, Any] | None,
         model_name: str | None,
         answers: Mapping[str, Any] | None = None,
+        checks: Sequence[Mapping[str, Any]] = (),
     ) -> Mapping[str, Any]:
         request = {
             "input": given,
@@ -126,6 +128,7 @@ class RemoteClient:
             "stream_mode": ["values", "updates", "messages-tuple", "custom"],
             "multitask_strategy": "reject",
             "if_not_exists": "create",
+            "checks": list(checks),
         }
         try:
             return await self._connection.post(f"/api/threads/{thread_id}/runs", json=request)

@@ -58,6 +58,8 @@ class Outcome:
     stopped: bool = False
     waiting: bool = False
     """Calls wait for a decision of the person."""
+    unaccepted: bool = False
+    """Acceptance checks failed to the last."""
 
 
 class TurnView:
@@ -136,6 +138,7 @@ class Turn:
             self.outcome.usage = {key: before.get(key, 0) + n for key, n in (data.get("usage") or {}).items()}
             self.outcome.error = data.get("error")
             self.outcome.waiting = data.get("stop_reason") == "interrupt"
+            self.outcome.unaccepted = data.get("stop_reason") == "checks_failed"
             if self.outcome.waiting:
                 self._view.paused()
             if notice := CUT_OFF.get(str(data.get("stop_reason"))):
@@ -191,6 +194,11 @@ class Turn:
             self._view.notice(str(data.get("message") or ""))
         elif kind == "llm_retry":
             self._view.notice(retry_notice(data))
+        elif kind == "acceptance_checks":
+            self._end_message()
+            for check in data["results"]:
+                passed = "passed" if check["passed"] else f"failed:\n{check['output']}"
+                self._view.notice(f"Check {check['check']} {passed}")
         elif kind == "token_usage" and (cost := data.get("cost")):
             currency = str(cost.get("currency") or "USD")
             self.outcome.cost[currency] = self.outcome.cost.get(currency, 0.0) + float(cost.get("amount") or 0)

@@ -48,6 +48,8 @@ class Task:
     thread_id: str | None = None
     approve: Approve | None = None
     """How calls are decided that need a person; None: asked for on a terminal, else as configured for unattended runs."""
+    checks: tuple[str, ...] = ()
+    """Commands that must succeed in the sandbox at the end."""
 
 
 @dataclass(slots=True)
@@ -92,7 +94,8 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
     turn = Turn(PlainView(progress), known_artifacts=known)
     result = Result(thread_id)
     try:
-        events = client.astream(task.text, thread_id=thread_id, files=task.files)
+        checks = [{"command": command} for command in task.checks]
+        events = client.astream(task.text, thread_id=thread_id, files=task.files, checks=checks)
         approvals = Approvals(progress, task.approve or ("ask" if on_terminal() else None))
         while events is not None:
             async with contextlib.aclosing(events):  # type: ignore[type-var]
@@ -136,6 +139,12 @@ def _judge(result: Result, outcome: Outcome) -> None:
         result.failure, result.kind = (
             Failure("Calls wait for your decision.", remedy=remedy, exit_code=FAILED),
             "waiting",
+        )
+    elif outcome.unaccepted:
+        remedy = f"Go on with: deerflow --thread {result.thread_id}"
+        result.failure, result.kind = (
+            Failure("Checks failed to the last.", remedy=remedy, exit_code=FAILED),
+            "checks_failed",
         )
     elif outcome.error:
         result.failure, result.kind = turn_failure(outcome.error), str(outcome.error.get("kind") or "error")

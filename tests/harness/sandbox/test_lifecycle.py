@@ -269,7 +269,7 @@ async def test_after_shutdown_nothing_is_left_and_nothing_starts(sandboxes: Sand
     await sandboxes.provider.shutdown()
     await sandboxes.provider.shutdown()
     assert await survivors("shutdown-process") == []
-    assert await asyncio.to_thread(host_processes, str(sandboxes.data_dir)) == []
+    assert await survivors(str(sandboxes.data_dir)) == []
     assert await asyncio.to_thread(Path("/proc/self/mountinfo").read_text) == mounts
     assert str(sandboxes.data_dir) not in mounts
     with pytest.raises(SandboxRuntimeError, match="shut down"):
@@ -284,7 +284,7 @@ async def test_a_shutdown_waits_for_what_is_just_starting(sandboxes: Sandboxes) 
     starting.cancel()
     await sandboxes.provider.shutdown()
     assert not sandboxes.provider._watches
-    assert await asyncio.to_thread(host_processes, str(sandboxes.data_dir)) == []
+    assert await survivors(str(sandboxes.data_dir)) == []
 
 
 async def test_what_is_under_way_when_the_spawner_closes_is_ended() -> None:

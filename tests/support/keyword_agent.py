@@ -84,6 +84,13 @@ def _bash(rest: str, results: Sequence[str]) -> Reply:
     return ToolCalls(("bash", {"description": "Run the command", "command": rest or "echo hello; ls -la"}), usage=USAGE)
 
 
+def _twice(rest: str, results: Sequence[str]) -> Reply:
+    """`twice COMMAND`: it and another one, in one reply."""
+    if results:
+        return Text("Both commands have ended.")
+    return ToolCalls(*[("bash", {"description": what, "command": what}) for what in (rest, "echo second")])
+
+
 def _slow(rest: str, results: Sequence[str]) -> Reply:
     """`slow N`: a command that writes a line now and then, N times."""
     count = int(rest) if rest.isdigit() else 40
@@ -214,6 +221,7 @@ BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "prose": _prose,
     "think": _think,
     "bash": _bash,
+    "twice": _twice,
     "slow": _slow,
     "background": _background,
     "write": _write,

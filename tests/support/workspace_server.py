@@ -1,6 +1,6 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
-``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo]``. The data
+``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--guardrail]``. The data
 stays in ``--home``, so that the process can be killed and started again.
 """
 
@@ -24,6 +24,13 @@ from deerflow_app.gateway.server import serve
 from deerflow_app.gateway.settings import GatewaySettings
 
 DEMO = {"name": "demo", "display_name": "Demo", "model": "demo", "use": "deerflow.models.demo:DemoChatModel"}
+GUARDRAIL = {
+    "enabled": True,
+    "provider": {
+        "use": "deerflow.guardrails.builtin:AllowlistProvider",
+        "config": {"ask_tools": ["bash", "write_file"]},
+    },
+}
 EMAIL, PASSWORD = "admin@example.com", "deerflow-2026"
 
 
@@ -76,11 +83,13 @@ def main() -> None:
     parser.add_argument("--no-ui", action="store_true")
     parser.add_argument("--no-account", action="store_true", help="leave the set-up to the page")
     parser.add_argument("--demo", action="store_true", help="with the demo model alone, as if none were connected")
+    parser.add_argument("--guardrail", action="store_true", help="ask before files are written and commands run")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     options.home.mkdir(parents=True, exist_ok=True)
     file = options.home / "config.yaml"
-    file.write_text(json.dumps(config(options.model) | ({"models": [DEMO]} if options.demo else {})))
+    given = config(options.model) | ({"models": [DEMO]} if options.demo else {})
+    file.write_text(json.dumps(given | ({"guardrails": GUARDRAIL} if options.guardrail else {})))
     source, paths = ConfigSource(file), Paths(options.home / "data")
     paths.ensure_base_dir()
     environ = {**source.current().origin.environ}

@@ -8,6 +8,8 @@ export type Decision = "approve" | "edit" | "reject" | "respond";
 export interface Interrupt {
   id: string;
   value: unknown;
+  /** Why an earlier answer could not be followed. */
+  problem: string | null;
   /** The calls that wait for a decision, in the order in which to decide; none if the value has another shape. */
   calls: {
     id: string | null;
@@ -24,20 +26,31 @@ const ALL: Decision[] = ["approve", "edit", "reject", "respond"];
 export function interruptOf({ id, value }: WaitingFor): Interrupt {
   const asked = (typeof value === "object" && value ? value : {}) as {
     action_requests?: { name: string; args?: Record<string, unknown>; description?: string }[];
+    error?: unknown;
+    tool_call_id?: string;
     review_configs?: { action_name: string; allowed_decisions?: Decision[] }[];
   };
   const calls = (asked.action_requests ?? []).map((action) => {
     const config = asked.review_configs?.find((review) => review.action_name === action.name);
     return {
-      id: null,
+      id: asked.tool_call_id ?? null,
       name: action.name,
       args: action.args ?? {},
       description: action.description ?? "",
       allowed: config?.allowed_decisions ?? ALL,
     };
   });
-  return { id, value, calls };
+  return { id, value, problem: typeof asked.error === "string" ? asked.error : null, calls };
 }
+
+/** Ids of the calls that wait for a decision, where the interrupts name them. */
+export const callsOf = (waitingFor: readonly WaitingFor[]): ReadonlySet<string> =>
+  new Set(
+    waitingFor.flatMap(({ value }) => {
+      const id = (value as { tool_call_id?: unknown } | null)?.tool_call_id;
+      return typeof id === "string" ? [id] : [];
+    }),
+  );
 
 /** By id of the run that a question began; what went on with it after an answer to an interrupt is added to it. */
 export function factsOf(runs: readonly Run[] | undefined): ReadonlyMap<string, RunFacts> {

@@ -17,7 +17,7 @@ import { keys } from "@/lib/keys";
 import { useModels } from "@/lib/models";
 import { openThread, threadPath } from "@/lib/route";
 import type { RunSettings } from "@/lib/run-settings";
-import { branchesOf, factsOf, interruptOf, waysFrom, type Interrupt } from "./session-views";
+import { branchesOf, callsOf, factsOf, interruptOf, waysFrom, type Interrupt } from "./session-views";
 import { ThreadSession, type Outgoing, type Phase } from "./thread-session";
 import { TurnCache, type FileRef, type Said, type Todo, type TokenUsage, type Turn } from "./turns";
 import { said, type WireMessage } from "./wire-message";
@@ -129,6 +129,7 @@ function useThread(threadId: string | null): Session {
 
   const facts = useMemo(() => factsOf(runs.data), [runs.data]); // the cache goes by identity
   const branches = useMemo(() => branchesOf(records.data, thread.messages), [records.data, thread.messages]);
+  const waitingCalls = useMemo(() => callsOf(thread.waitingFor), [thread.waitingFor]);
   const [cache] = useState(() => new TurnCache());
   const running = thread.running || pending.length > 0;
   const turns = cache.turns(pending.length ? [...thread.messages, ...pending] : thread.messages, {
@@ -136,6 +137,7 @@ function useThread(threadId: string | null): Session {
     growing: thread.growing,
     outputs: thread.outputs,
     waiting: thread.waitingFor.length > 0,
+    waitingCalls,
     runs: facts,
     branches,
     marks: thread.marks,
@@ -168,7 +170,7 @@ function useThread(threadId: string | null): Session {
     turns,
     todos: thread.todos,
     title: title.data ?? thread.title,
-    interrupts: running ? [] : thread.waitingFor.map(interruptOf),
+    interrupts: pending.length ? NONE : thread.waitingFor.map(interruptOf),
     queued: [
       ...(thread.running
         ? runs.data.filter((run) => isQueued(run, turns.at(-1))).map(queuedOf)

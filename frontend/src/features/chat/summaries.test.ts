@@ -28,6 +28,7 @@ const marksOf = (state: ThreadState) =>
   toTurns(state.messages, {
     ...state,
     waiting: false,
+    waitingCalls: new Set(),
     runs: new Map(),
     branches: new Map(),
   }).map(({ marks }) => marks.map(({ text }) => text));

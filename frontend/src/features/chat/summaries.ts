@@ -38,6 +38,12 @@ const markOf = ({ upto, text, before, after, made_at, run_id }: WireSummary): Su
   runId: run_id ?? null,
 });
 
+/** Without those that were made in runs of messages that are gone. */
+export function without(marks: readonly SummaryMark[], gone: readonly Said[]) {
+  const runs = new Set(gone.map(({ runId }) => runId));
+  return marks.filter(({ runId }) => !runId || !runs.has(runId));
+}
+
 /** Those that end at one of the messages; of several at one place the newest. */
 export const marksIn = (messages: readonly Said[], marks: readonly SummaryMark[]): SummaryMark[] =>
   marks.length ? messages.flatMap(({ id }) => marks.findLast(({ upto }) => upto === id) ?? []) : [];

@@ -209,18 +209,25 @@ export class ThreadSession {
 
   /** Answers what the thread waits for; gives the run that goes on with it. */
   async respond(interruptId: string, value: unknown, settings: RunSettings) {
-    const before = this.snapshot.thread;
-    const waitingFor = before.waitingFor.filter(({ id }) => id !== interruptId);
-    this.set({ thread: { ...before, waitingFor, running: true } }); // before it can have ended
+    const { waitingFor, answering, running } = this.snapshot.thread;
+    this.set({
+      thread: {
+        ...this.snapshot.thread,
+        waitingFor: waitingFor.filter(({ id }) => id !== interruptId),
+        answering: new Set([...answering, interruptId]),
+        running: true, // before it can have ended
+      },
+    });
     try {
       return await http.post<Run>(threadApi(this.id, "/runs"), {
         assistant_id: "lead_agent",
         command: { resume: { [interruptId]: value } },
+        multitask_strategy: "enqueue", // another answer may be on its way
         context: contextOf(settings),
       });
     } catch (error) {
       this.set({
-        thread: { ...this.snapshot.thread, waitingFor: before.waitingFor, running: before.running },
+        thread: { ...this.snapshot.thread, waitingFor, answering, running },
       });
       throw error;
     }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ProtocolEvent } from "./protocol";
 import { cutBefore, EMPTY, loaded, reduce, type ThreadState } from "./thread-state";
+import { callsOf } from "./session-views";
 import { toTurns, TurnCache, type Surroundings } from "./turns";
 import type { WireMessage } from "./wire-message";
 
@@ -46,6 +47,7 @@ const around = (state: ThreadState, more: Partial<Surroundings> = {}): Surroundi
   growing: state.growing,
   outputs: state.outputs,
   waiting: state.waitingFor.length > 0,
+  waitingCalls: callsOf(state.waitingFor),
   runs: new Map(),
   branches: new Map(),
   marks: state.marks,

@@ -1,6 +1,6 @@
 /** What a browser knows of a thread: its values, and what events have added since. Pure; unchanged parts keep their identity. */
 import type { ProtocolEvent } from "./protocol";
-import { contextOf, withSummaries, type SummaryMark, type WireSummary } from "./summaries";
+import { contextOf, without, withSummaries, type SummaryMark, type WireSummary } from "./summaries";
 import type { Said, Todo } from "./turns";
 import { said, type WireMessage } from "./wire-message";
 
@@ -31,6 +31,10 @@ export interface ThreadState {
   marks: readonly SummaryMark[];
   running: boolean;
   waitingFor: readonly WaitingFor[];
+  /** What it waited for when the run began, until it is known which of them the run answers. */
+  before: readonly WaitingFor[];
+  /** Ids of what was answered here, until the run that goes on with it has begun. */
+  answering: ReadonlySet<string>;
   growing: ReadonlySet<string>;
   /** By call: what it has written so far. */
   outputs: Readonly<Record<string, string>>;
@@ -66,6 +70,8 @@ export const EMPTY: ThreadState = {
   marks: [],
   running: false,
   waitingFor: [],
+  before: [],
+  answering: new Set(),
   growing: new Set(),
   outputs: {},
   retry: null,
@@ -94,12 +100,8 @@ export function cutBefore(state: ThreadState, messageId: string): ThreadState {
 
 /** The first `count` messages, and the summaries that were made in their runs. */
 function upTo(state: ThreadState, count: number): ThreadState {
-  const gone = new Set(state.messages.slice(count).map(({ runId }) => runId));
-  return {
-    ...state,
-    messages: state.messages.slice(0, count),
-    marks: state.marks.filter(({ runId }) => !runId || !gone.has(runId)),
-  };
+  const { messages, marks } = state;
+  return { ...state, messages: messages.slice(0, count), marks: without(marks, messages.slice(count)) };
 }
 
 export function reduce(state: ThreadState, events: readonly ProtocolEvent[]): ThreadState {
@@ -122,11 +124,13 @@ function afterEvent(state: ThreadState, { method, params }: ProtocolEvent): Thre
       return afterMessageEvent(state, data);
     case "input.requested": {
       const waiting = { id: String(data.interrupt_id), value: data.payload ?? data.value };
+      if (state.answering.has(waiting.id)) return state; // its answer waits for the run before it
       return { ...state, waitingFor: [...state.waitingFor.filter(({ id }) => id !== waiting.id), waiting] };
     }
     case "input.answered": {
       const answered = new Set(data.interrupt_ids as string[]);
-      return { ...state, waitingFor: state.waitingFor.filter(({ id }) => !answered.has(id)) };
+      const waitingFor = state.before.filter(({ id }) => !answered.has(id));
+      return { ...state, waitingFor, answering: minus(state.answering, answered) };
     }
     default:
       return state;
@@ -134,7 +138,8 @@ function afterEvent(state: ThreadState, { method, params }: ProtocolEvent): Thre
 }
 
 function afterLifecycle(state: ThreadState, data: Record<string, unknown>): ThreadState {
-  if (data.event === "running") return { ...state, running: true, waitingFor: [], retry: null };
+  if (data.event === "running")
+    return { ...state, running: true, before: state.waitingFor, waitingFor: [], retry: null };
   if (!["completed", "failed", "interrupted"].includes(String(data.event))) return state;
   const none = { growing: EMPTY.growing, outputs: {}, retry: null };
   return { ...withoutUnsaved(state), ...none, running: false, endings: state.endings + 1 };

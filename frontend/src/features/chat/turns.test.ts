@@ -33,7 +33,13 @@ describe("an answer that ended too early", () => {
       endedAt: null,
     };
     const state = loaded({ messages }, [], false);
-    const around = { ...state, waiting: false, runs: new Map([["r1", run]]), branches: new Map() };
+    const around = {
+      ...state,
+      waiting: false,
+      waitingCalls: new Set<string>(),
+      runs: new Map([["r1", run]]),
+      branches: new Map(),
+    };
     return toTurns(state.messages, around)[0];
   };
 

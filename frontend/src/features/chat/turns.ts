@@ -125,6 +125,8 @@ export interface Surroundings {
   outputs: Readonly<Record<string, string>>;
   /** The thread waits for a decision of the person. */
   waiting: boolean;
+  /** Ids of these calls, where they are known. */
+  waitingCalls: ReadonlySet<string>;
   runs: ReadonlyMap<string, RunFacts>;
   branches: ReadonlyMap<string, { index: number; count: number }>;
   marks: readonly SummaryMark[];
@@ -155,6 +157,7 @@ export class TurnCache {
         next?.text,
         active,
         waiting,
+        last && around.waitingCalls,
         facts,
         branch?.index,
         branch?.count,
@@ -261,7 +264,9 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
         ? result.failed
           ? "error"
           : "done"
-        : unanswered(growing, active, last && around.waiting);
+        : around.waitingCalls.has(call.id)
+          ? "waiting"
+          : unanswered(growing, active, last && around.waiting);
       const output = around.outputs[call.id] ?? "";
       const tool = {
         ...call,
@@ -277,8 +282,7 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
 }
 
 function unanswered(growing: boolean, active: boolean, waiting: boolean): ToolStatus {
-  if (waiting) return "waiting";
-  if (!active) return "stopped";
+  if (!active) return waiting ? "waiting" : "stopped";
   return growing ? "writing" : "running";
 }
 

@@ -23,7 +23,7 @@ const turn = (patch: Partial<Turn>): Turn => ({
 const asking = { callId: "c", question: "Which one?", context: "", kind: "", options: [], answer: null };
 
 test("a person is called for an end, a question or a failure, but not for what they stopped", () => {
-  const interrupt = { id: "i", value: null, calls: [] };
+  const interrupt = { id: "i", value: null, problem: null, calls: [] };
   expect(outcomeOf(turn({}), [])).toBe("done");
   expect(outcomeOf(turn({ state: "waiting" }), [interrupt])).toBe("waiting");
   expect(outcomeOf(turn({ clarification: asking }), [])).toBe("waiting");

@@ -11,7 +11,7 @@ import { CallView } from "./call-view";
 import {
   approve,
   edit,
-  reasonOf,
+  reasonsOf,
   reject,
   respond,
   type Choice,
@@ -36,7 +36,7 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
     deed,
     subject,
   } = describe({ ...call, id, status: "waiting", result: "", images: [], output: "" });
-  const reason = reasonOf(call);
+  const { own, rule } = reasonsOf(call);
   const decide = (made: Decision) => {
     setMode(null);
     onDecide(made);
@@ -46,8 +46,9 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
       <div className="flex items-start gap-2">
         <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-muted-foreground" />
         <p className="min-w-0 text-sm leading-5 break-words">
-          {reason || t(`doing.${deed}`, { name: subject })}
+          {own || t(`doing.${deed}`, { name: subject })}
           <span className="ml-2 font-mono text-xs text-muted-foreground">{call.name}</span>
+          {rule && <span className="block text-[13px] text-muted-foreground">{rule}</span>}
         </p>
       </div>
       {mode === "edit" ? (

@@ -77,12 +77,10 @@ function parse(text: string): { value: unknown } | { problem: Problem } {
   }
 }
 
-/** Why the agent asks, without the JSON that the card shows anyway. */
-export function reasonOf(call: WaitingCall): string {
+/** What the agent says of the call, and why it has to be asked for, without the JSON that the card shows anyway. */
+export function reasonsOf(call: WaitingCall): { own: string; rule: string } {
   const text = call.description.trim();
-  if (/^Tool execution (requires approval|pending)/i.test(text) || text.includes("\nArgs:")) {
-    const why = call.args["description"];
-    return typeof why === "string" ? why : "";
-  }
-  return text;
+  const said = call.args["description"];
+  const generic = /^Tool execution (requires approval|pending)/i.test(text) || text.includes("\nArgs:");
+  return { own: typeof said === "string" ? said : "", rule: generic ? "" : text };
 }

@@ -20,7 +20,7 @@ export default function InterruptCards() {
     <div className="flex flex-col gap-3 py-2">
       {interrupts.map((interrupt) =>
         interrupt.calls.length ? (
-          <CallsCard key={interrupt.id} interrupt={interrupt} />
+          <CallsCard key={interrupt.id + interrupt.problem} interrupt={interrupt} />
         ) : (
           <GeneralCard key={interrupt.id} interrupt={interrupt} />
         ),
@@ -57,7 +57,7 @@ function CallsCard({ interrupt }: { interrupt: Interrupt }) {
   };
   const canApproveAll = calls.every((call, i) => decisions[i] !== null || call.allowed.includes("approve"));
   return (
-    <Card title={t("title", { n: calls.length })} busy={busy} error={error}>
+    <Card title={t("title", { n: calls.length })} busy={busy} error={error ?? interrupt.problem}>
       {calls.map((call, i) => (
         <div key={call.id ?? i} className={i ? "border-t pt-4" : ""}>
           <CallCard

@@ -15,7 +15,10 @@ const call = (args: Record<string, unknown>, given: Partial<Interrupt["calls"][n
 });
 
 function show(calls: Interrupt["calls"], respond = vi.fn(async () => {}), value: unknown = {}) {
-  renderChat(<InterruptCards />, sessionWith({ interrupts: [{ id: "i", value, calls }], respond }));
+  renderChat(
+    <InterruptCards />,
+    sessionWith({ interrupts: [{ id: "i", value, problem: null, calls }], respond }),
+  );
   return respond;
 }
 const press = (name: string | RegExp, at = 0) =>

@@ -1,0 +1,71 @@
+import { Chat } from "./chat";
+import { expect, signIn, test as base } from "./fixtures";
+import { Gateway } from "./server";
+
+/** `guarded` asks before files are written and commands run. */
+const test = base.extend<object, { guarded: Gateway }>({
+  guarded: [
+    async ({ model }, use) => {
+      const gateway = await new Gateway(model.url, ["--guardrail"]).start();
+      await use(gateway);
+      await gateway.stop();
+    },
+    { scope: "worker", timeout: 100_000 },
+  ],
+  baseURL: async ({ guarded }, use) => use(guarded.url),
+  page: async ({ page, guarded }, use) => {
+    await signIn(page.context(), guarded.url);
+    await page.goto("/chats");
+    await use(page);
+  },
+});
+
+const cards = (chat: Chat) => chat.log.getByRole("alertdialog");
+const card = (chat: Chat, holds: string) => cards(chat).filter({ hasText: holds });
+
+test("calls that wait are decided in any order, each in its own way", async ({ page, chat }) => {
+  await chat.say("site");
+  await expect(cards(chat)).toHaveCount(4);
+  await expect(cards(chat).first()).toContainText("needs your approval");
+
+  const style = card(chat, "Write style.css");
+  await style.getByRole("button", { name: "Don’t allow" }).click();
+  await style.getByRole("textbox").fill("No colours, please");
+
+  // One that is decided leaves the others as they are, half a sentence included.
+  await card(chat, "Write second.html").getByRole("button", { name: "Answer instead" }).click();
+  await card(chat, "Write second.html").getByRole("textbox").fill("It is there already");
+  await card(chat, "Write second.html").getByRole("button", { name: "Send answer" }).click();
+  await expect(cards(chat)).toHaveCount(3);
+  await expect(style.getByRole("textbox")).toHaveValue("No colours, please");
+
+  await page.reload();
+  await expect(cards(chat)).toHaveCount(3);
+  await card(chat, "Write app.js").getByRole("button", { name: "Allow", exact: true }).click();
+  await expect(cards(chat)).toHaveCount(2);
+  await style.getByRole("button", { name: "Don’t allow" }).click();
+  await style.getByRole("textbox").fill("No colours, please");
+  await style.getByRole("button", { name: "Don’t allow" }).click();
+  await expect(cards(chat)).toHaveCount(1);
+
+  const index = card(chat, "Write index.html");
+  await index.getByRole("button", { name: "Change" }).click();
+  await index.getByLabel("content").fill("<h1>Mine</h1>");
+  await index.getByRole("button", { name: "Allow with changes" }).click();
+  await chat.sees("The site is ready");
+  await expect(cards(chat)).toHaveCount(0);
+  await chat.done();
+  await expect(page.frameLocator("iframe").getByRole("heading", { name: "Mine" })).toBeVisible();
+});
+
+test("while an allowed command runs, the next one is decided already", async ({ chat }) => {
+  await chat.say("twice sleep 3; echo slow");
+  await expect(cards(chat)).toHaveCount(2);
+  await cards(chat).first().getByRole("button", { name: "Allow", exact: true }).click();
+  await expect(cards(chat)).toHaveCount(1);
+  await cards(chat).getByRole("button", { name: "Allow", exact: true }).click();
+  await expect(cards(chat)).toHaveCount(0);
+  await chat.sees("Both commands have ended.");
+  await chat.done();
+  await expect(cards(chat)).toHaveCount(0);
+});

@@ -78,10 +78,11 @@ class UsageService:
         rows: dict[str, Figures] = {}
         for row in found:
             _add(rows.setdefault(row[column], _nothing(row[column])), row)
+        shown = sorted(rows.values(), key=lambda row: row["key"] if by == "day" else row["total_tokens"], reverse=True)
         total = _nothing("total")
         for row in sums:
             _add(total, row)
-        return UsageReport(by=by, since=scope[0], until=scope[1], rows=list(rows.values()), total=total)
+        return UsageReport(by=by, since=scope[0], until=scope[1], rows=shown, total=total)
 
 
 def _nothing(key: str) -> Figures:

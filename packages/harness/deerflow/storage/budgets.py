@@ -117,7 +117,13 @@ class Budget:
         amounts = [self.spent(self.limits.currency), *self._reserved.values()]
         total = Amount(sum(each.tokens for each in amounts), sum(each.cost for each in amounts))
         known, self._charged = self._charged, None  # a cancelled charge may have been written
-        await self.database.write(lambda connection: self._write(connection, known, total, how, added))
+        job = self.database.write(lambda connection: self._write(connection, known, total, how, added))
+        writing = asyncio.ensure_future(job)
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])  # on PostgreSQL it could otherwise come after the end of the run
+            raise
         self._charged = total
 
     def _write(

@@ -205,3 +205,7 @@ async def test_what_a_cron_starts_is_not_attended(
         assert (state["interrupts"], state["values"]["messages"][-1]["content"]) == ([], "I may not.")
         [row] = (await gateway.admin.get("/api/approvals/decisions")).json()["decisions"]
         assert (row["decision"], row["code"]) == ("deny", "deerflow.unattended")
+        scripted.script(ToolCalls(_bash("ls")), Text("I may not either."))
+        once = {"input": {"messages": [{"role": "user", "content": "go"}]}}
+        values = (await gateway.admin.post("/api/runs/wait", json=once)).raise_for_status().json()
+        assert values["messages"][-1]["content"] == "I may not either.", "its thread is gone before anyone could answer"

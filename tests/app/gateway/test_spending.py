@@ -147,3 +147,14 @@ def test_the_embedded_client_asks_and_takes_the_answer(tmp_path: Path, monkeypat
         assert len(endpoint.requests) == 3 and endpoint.requests[-1]["tool_choice"] == "none"
         assert client.thread_state("t")["interrupts"] == []
         client.close()
+
+
+def test_a_run_without_a_person_stops_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ScriptedOpenAI() as endpoint:
+        (tmp_path / "config.yaml").write_text(config(endpoint, per_run={"tokens": 4500}))
+        endpoint.script(*map(listing, range(2)), Text("enough", usage=CALL))
+        with DeerFlowClient(tmp_path / "config.yaml", base_dir=tmp_path / "home", unattended=True) as client:
+            client.chat("work", thread_id="t")
+            assert client.thread_state("t")["interrupts"] == []
+            assert endpoint.requests[-1]["tool_choice"] == "none"

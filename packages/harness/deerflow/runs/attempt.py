@@ -240,7 +240,6 @@ class Attempt:
             spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
         )
         ledger = RunLedger(parts.database, self.run.run_id)
-        unattended = "cron_id" in self.run.metadata or request.configurable().get("unattended") is True
         approvals = RunApprovals(
             parts.database, run_id=self.run.run_id, thread_id=self.run.thread_id, user_id=spec.principal.user_id
         )
@@ -250,7 +249,7 @@ class Attempt:
             context,
             ledger=ledger,
             approvals=approvals,
-            unattended=unattended,
+            unattended=not self._is_attended(spec),
             arrivals=self._arrivals,
             count_usage=self._meter.count,
             budget=self._budget(spec, context.config.spending if context.config else None),
@@ -281,6 +280,11 @@ class Attempt:
                 await context.budget.close()
             await context.release_sandbox()
 
+    def _is_attended(self, spec: RunSpec) -> bool:
+        """Whether there is a person to ask: not for crons, threads that exist for one run only, and where the caller says so."""
+        started_alone = "cron_id" in self.run.metadata or bool(self.run.kwargs.get("delete_thread"))
+        return not started_alone and spec.request.configurable().get("unattended") is not True
+
     def _budget(self, spec: RunSpec, limits: SpendingConfig | None) -> Budget | None:
         if limits is None or not limits.is_limited:
             return None
@@ -290,7 +294,7 @@ class Attempt:
             limits,
             keys_of(run.run_id, run.thread_id, run.user_id, spec.options.agent_name or LEAD_AGENT),
             lambda currency: spent(self._meter.usage, currency),
-            attended="cron_id" not in run.metadata and not run.kwargs.get("delete_thread"),
+            attended=self._is_attended(spec),
             resumed=command is not None and command.resume is not None,
         )
 

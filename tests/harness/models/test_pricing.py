@@ -66,4 +66,4 @@ def test_a_configured_price_stands_over_the_shipped_one_also_for_answers_with_a_
 
 def test_the_models_of_the_largest_providers_have_prices() -> None:
     offered = [preset.model for provider in providers()[:3] for preset in provider.presets]
-    assert [model for model in offered if pricing_of(None, model) is None] == ["gpt-6.1-sol"]
+    assert [model for model in offered if pricing_of(None, model) is None] == []

@@ -69,3 +69,22 @@ test("while an allowed command runs, the next one is decided already", async ({ 
   await chat.done();
   await expect(cards(chat)).toHaveCount(0);
 });
+
+test("a tool is allowed in this chat, until that is revoked", async ({ page, chat }) => {
+  await chat.say("bash echo one");
+  await cards(chat).getByRole("button", { name: "In this chat" }).click();
+  await chat.sees("The command has ended.");
+  await chat.ask("bash echo two");
+  await expect(cards(chat)).toHaveCount(0);
+  await expect(chat.log.getByText("The command has ended.")).toHaveCount(2);
+  const thread = page.url();
+
+  await page.goto("/settings/approvals");
+  await expect(page.getByRole("listitem").filter({ hasText: "In one chat" })).toContainText("bash");
+  await page.getByRole("button", { name: "Revoke: bash" }).click();
+  await expect(page.getByText("Nothing is allowed in advance")).toBeVisible();
+
+  await page.goto(thread);
+  await chat.say("bash echo three");
+  await expect(cards(chat)).toHaveCount(1);
+});

@@ -3,6 +3,7 @@ import type { Page } from "@playwright/test";
 const SECTIONS = [
   "account",
   "tokens",
+  "approvals",
   "appearance",
   "notifications",
   "models",

@@ -5,6 +5,7 @@ export const keys = {
   models: ["models"],
   system: ["system"],
   tokens: ["tokens"],
+  grants: ["grants"],
   users: ["users"],
   /** Of all lists of threads, search results included. */
   threads: ["threads"],

@@ -25,6 +25,7 @@ export const SETTINGS = [
   "appearance",
   "notifications",
   "tokens",
+  "approvals",
   "models",
   "sandbox",
   "users",

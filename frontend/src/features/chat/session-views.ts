@@ -3,6 +3,8 @@ import type { Run, TurnRecord } from "@/lib/api";
 import type { WaitingFor } from "./thread-state";
 import type { RunFacts, Said } from "./turns";
 
+export type Grant = "thread" | "always";
+
 export type Decision = "approve" | "edit" | "reject" | "respond";
 
 export interface Interrupt {
@@ -17,6 +19,8 @@ export interface Interrupt {
     args: Record<string, unknown>;
     description: string;
     allowed: Decision[];
+    /** For how long an approval may hold, besides once. */
+    grants: Grant[];
   }[];
 }
 
@@ -28,7 +32,7 @@ export function interruptOf({ id, value }: WaitingFor): Interrupt {
     action_requests?: { name: string; args?: Record<string, unknown>; description?: string }[];
     error?: unknown;
     tool_call_id?: string;
-    review_configs?: { action_name: string; allowed_decisions?: Decision[] }[];
+    review_configs?: { action_name: string; allowed_decisions?: Decision[]; grants?: Grant[] }[];
   };
   const calls = (asked.action_requests ?? []).map((action) => {
     const config = asked.review_configs?.find((review) => review.action_name === action.name);
@@ -38,6 +42,7 @@ export function interruptOf({ id, value }: WaitingFor): Interrupt {
       args: action.args ?? {},
       description: action.description ?? "",
       allowed: config?.allowed_decisions ?? ALL,
+      grants: config?.grants ?? [],
     };
   });
   return { id, value, problem: typeof asked.error === "string" ? asked.error : null, calls };

@@ -27,6 +27,10 @@ export const createToken = (body: { name: string; scopes: Scope[]; expires_in_da
   http.post<Schemas["CreatedToken"]>("/api/v1/auth/tokens", body);
 export const revokeToken = (id: string) => http.delete(`/api/v1/auth/tokens/${encodeURIComponent(id)}`);
 
+export type Grant = Schemas["Grant"];
+export const grants = async () => (await http.get<Schemas["Grants"]>("/api/approvals/grants")).grants;
+export const revokeGrant = (id: string) => http.delete(`/api/approvals/grants/${encodeURIComponent(id)}`);
+
 const userPath = (id: string) => `/api/v1/users/${encodeURIComponent(id)}`;
 export const users = async () =>
   (await http.get<Schemas["Users"]>("/api/v1/users", { query: { limit: 1000 } })).users;

@@ -11,6 +11,7 @@ import { CallView } from "./call-view";
 import {
   approve,
   edit,
+  grant,
   reasonsOf,
   reject,
   respond,
@@ -74,25 +75,25 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
         (decision ? (
           <Decided decision={decision} busy={busy} onUndo={() => onDecide(null)} />
         ) : (
-          <Buttons allowed={call.allowed} busy={busy} onApprove={() => onDecide(approve)} onMode={setMode} />
+          <Buttons call={call} busy={busy} onDecide={onDecide} onMode={setMode} />
         ))}
     </div>
   );
 }
 
 interface ButtonsProps {
-  allowed: Choice[];
+  call: WaitingCall;
   busy: boolean;
-  onApprove: () => void;
+  onDecide: (decision: Decision) => void;
   onMode: (mode: Exclude<Choice, "approve">) => void;
 }
 
-function Buttons({ allowed, busy, onApprove, onMode }: ButtonsProps) {
+function Buttons({ call: { allowed, grants }, busy, onDecide, onMode }: ButtonsProps) {
   const t = useT("chat.interrupt");
   return (
     <div className="flex flex-wrap gap-2">
       {allowed.includes("approve") && (
-        <Button size="sm" disabled={busy} onClick={onApprove}>
+        <Button size="sm" disabled={busy} onClick={() => onDecide(approve)}>
           <Check aria-hidden />
           {t("approve")}
         </Button>
@@ -114,6 +115,16 @@ function Buttons({ allowed, busy, onApprove, onMode }: ButtonsProps) {
           <X aria-hidden />
           {t("reject")}
         </Button>
+      )}
+      {grants.length > 0 && (
+        <span className="flex w-full flex-wrap items-center gap-x-1 text-xs text-muted-foreground">
+          {t("grants")}
+          {grants.map((one) => (
+            <Button key={one} variant="ghost" size="xs" disabled={busy} onClick={() => onDecide(grant(one))}>
+              {t(`grant.${one}`)}
+            </Button>
+          ))}
+        </span>
       )}
     </div>
   );

@@ -1,16 +1,20 @@
 /** What a person decides about calls that wait, in the shape of LangChain's human-in-the-loop middleware. Pure. */
 import type { Interrupt } from "../session";
 
+export type Grant = WaitingCall["grants"][number];
 export type WaitingCall = Interrupt["calls"][number];
 export type Choice = WaitingCall["allowed"][number];
 
 export type Decision =
-  | { type: "approve" }
+  | { type: "approve"; grant?: Grant }
   | { type: "edit"; edited_action: { name: string; args: Record<string, unknown> } }
   | { type: "reject"; message?: string }
   | { type: "respond"; message: string };
 
 export const approve: Decision = { type: "approve" };
+
+/** This call, and those of the same tool after it. */
+export const grant = (grant: Grant): Decision => ({ type: "approve", grant });
 
 /** Without a note the server tells the agent that the person said no. */
 export const reject = (note: string): Decision =>

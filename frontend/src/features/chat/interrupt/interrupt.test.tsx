@@ -5,12 +5,14 @@ import { renderChat, sessionWith, settings } from "../test-session";
 import InterruptCards from ".";
 
 const ALL: Interrupt["calls"][number]["allowed"] = ["approve", "edit", "reject", "respond"];
+const GRANTS: Interrupt["calls"][number]["grants"] = ["thread", "always"];
 const call = (args: Record<string, unknown>, given: Partial<Interrupt["calls"][number]> = {}) => ({
   id: null,
   name: "deploy",
   args,
   description: "",
   allowed: ALL,
+  grants: GRANTS,
   ...given,
 });
 
@@ -32,6 +34,12 @@ describe("a decision about one call", () => {
     press("Allow");
     await answered(respond, [{ type: "approve" }]);
     expect(screen.getByText("Sending your decision…")).toBeTruthy();
+  });
+
+  it("allows what follows, too", async () => {
+    const respond = show([call({ to: "prod" })]);
+    press("In this chat");
+    await answered(respond, [{ type: "approve", grant: "thread" }]);
   });
 
   it("refuses with a note, or without one", async () => {

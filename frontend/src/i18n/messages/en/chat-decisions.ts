@@ -17,6 +17,8 @@ export const interrupt = {
   general: "DeerFlow is waiting for your answer",
   approve: "Allow",
   approveAll: "Allow all",
+  grants: "Allow, and don’t ask about this tool again:",
+  grant: { thread: "In this chat", always: "Always" },
   edit: "Change",
   reject: "Don’t allow",
   respond: "Answer instead",

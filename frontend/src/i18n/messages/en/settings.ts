@@ -9,6 +9,7 @@ export const settings = {
   section: {
     account: "Account",
     tokens: "API tokens",
+    approvals: "Approvals",
     appearance: "Appearance",
     notifications: "Notifications",
     models: "Models",
@@ -19,6 +20,7 @@ export const settings = {
   about: {
     account: "Your account on this server.",
     tokens: "Let programs act on your behalf.",
+    approvals: "Tool calls that run without asking you again.",
     appearance: "Saved on this device.",
     notifications: "Get notified when a task is done. Saved on this device.",
     models: "The models you can use. They come from the environment or config.yaml.",
@@ -82,6 +84,15 @@ export const settings = {
     revokeText: "Programs using it will stop working. This can’t be undone.",
     revoked: "Token revoked",
     local: "Tokens belong to accounts, and this server doesn’t use sign-in.",
+  },
+  approvals: {
+    none: "Nothing is allowed in advance",
+    noneText: "When a call needs your approval, you can allow that tool for one chat or always.",
+    inChat: "In one chat",
+    everywhere: "In all your chats",
+    revoke: "Revoke",
+    revokeOf: "Revoke: {name}",
+    revoked: "Revoked. You’ll be asked again.",
   },
   appearance: {
     theme: "Theme",

@@ -18,6 +18,8 @@ export const interrupt: typeof en.interrupt = {
   general: "DeerFlow 正在等待你的回答",
   approve: "允许",
   approveAll: "全部允许",
+  grants: "允许，且不再询问此工具：",
+  grant: { thread: "在本对话中", always: "始终" },
   edit: "修改",
   reject: "不允许",
   respond: "直接回答",

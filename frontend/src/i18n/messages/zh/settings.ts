@@ -10,6 +10,7 @@ export const settings: typeof en.settings = {
   section: {
     account: "账号",
     tokens: "API 令牌",
+    approvals: "授权",
     appearance: "外观",
     notifications: "通知",
     models: "模型",
@@ -20,6 +21,7 @@ export const settings: typeof en.settings = {
   about: {
     account: "你在这台服务器上的身份。",
     tokens: "供代表你工作的程序使用。",
+    approvals: "这些工具调用不再逐次询问你。",
     appearance: "仅保存在此设备上。",
     notifications: "无需守候，任务完成时提醒你。仅保存在此设备上。",
     models: "为你思考的模型，来自环境变量或 config.yaml。",
@@ -83,6 +85,15 @@ export const settings: typeof en.settings = {
     revokeText: "使用该令牌的程序将立即被拒绝。此操作无法撤销。",
     revoked: "令牌已吊销",
     local: "令牌属于账号，而这台服务器无需登录。",
+  },
+  approvals: {
+    none: "没有预先允许的工具",
+    noneText: "当某次调用需要你批准时，可以在本对话中或始终允许该工具。",
+    inChat: "仅一个对话",
+    everywhere: "你的所有对话",
+    revoke: "撤销",
+    revokeOf: "撤销：{name}",
+    revoked: "已撤销，之后会再次询问你。",
   },
   appearance: {
     theme: "主题",

@@ -224,6 +224,57 @@ def test_only_equal_results_count() -> None:
     assert not tail_of(*turn("a", "a", "b"))
 
 
+def step(n: int, name: str, args: dict[str, Any], result: str, artifact: Any = None) -> list[Any]:
+    made = ToolMessage(result, tool_call_id=str(n), name=name, artifact=artifact)
+    return [AIMessage("", tool_calls=[{"name": name, "args": args, "id": str(n)}]), made]
+
+
+def edited_and_tested(*contents: str) -> list[Any]:
+    """A test that fails alike after each edit."""
+    messages: list[Any] = [HumanMessage("go")]
+    for n, content in enumerate(contents):
+        written = {"files": [{"path": "/a.py", "bytes": 1, "sha256": content}]}
+        messages += step(2 * n, "write_file", {"path": "/a.py", "content": content}, "OK", written)
+        messages += step(2 * n + 1, "bash", {"command": "pytest"}, "1 failed", {"exit_code": 1})
+    return messages
+
+
+def test_a_test_that_fails_alike_after_each_new_edit_is_progress() -> None:
+    pending = [call("bash", command="pytest")]
+    assert not tail_of(*edited_and_tested("a", "b", "c", "d", "e", "f"))
+    assert not LoopDetectionMiddleware()._why_stop(edited_and_tested("a", "b", "c", "d", "e", "f"), pending)
+
+
+def test_edits_that_change_nothing_or_go_back_and_forth_are_a_loop() -> None:
+    pending = [call("bash", command="pytest")]
+    assert tail_of(*edited_and_tested("a", "a", "a"))
+    assert tail_of(*edited_and_tested("a", "b", "a", "b", "a"))
+    assert LoopDetectionMiddleware()._why_stop(edited_and_tested("a", "a", "a", "a"), pending)
+
+
+@pytest.mark.parametrize(
+    "artifact", ["text", ["files"], {"files": None}, {"files": ["/a"]}, {"files": [{"path": "/a"}]}]
+)
+def test_artifacts_of_other_tools_are_left_alone(artifact: Any) -> None:
+    steps = [message for n in range(3) for message in step(n, "theirs", {}, "same", artifact)]
+    assert tail_of(HumanMessage("go"), *steps)
+
+
+def polled(times: int, result: str) -> list[Any]:
+    reads = [message for n in range(times) for message in step(n, "read_process", {"process_id": "p1"}, result)]
+    return [HumanMessage("go"), *reads]
+
+
+def test_waiting_for_a_silent_process_is_no_loop_while_it_runs() -> None:
+    pending = [call("read_process", process_id="p1")]
+    waiting, ended = "Process p1 (running)\n(no new output)", "Process p1 (ended, Exit Code: 0)\n(no new output)"
+    assert not tail_of(*polled(12, waiting))
+    assert not LoopDetectionMiddleware()._why_stop(polled(12, waiting), pending)
+    assert tail_of(*polled(3, ended))
+    assert LoopDetectionMiddleware()._why_stop(polled(4, ended), pending)
+    assert LoopDetectionMiddleware()._why_stop(polled(49, waiting), pending)
+
+
 def call(name: str, **args: Any) -> dict[str, Any]:
     return {"name": name, "args": args, "id": "x"}
 

@@ -31,6 +31,7 @@ from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABL
 from deerflow.agents.transcript import Transcript, current_turn
 from deerflow.context import RunContext
 from deerflow.models.failures import status_of
+from deerflow.tools.shell import read_process_tool
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +52,8 @@ _TELLING_ARGS = ("path", "url", "query", "command", "pattern", "glob", "cmd")
 class LoopDetectionMiddleware(Middleware):
     """Counts within the current turn, from its messages alone.
 
-    A repetition is the same set of calls with the same result: polling, or editing and testing again, is progress. A
-    second layer counts calls per tool. At a hard limit the calls are answered "not executed" and the model is asked for
+    A repetition is the same set of calls with the same result and the same content of all written files: editing and
+    testing again is progress, and so is waiting for a process that runs. A second layer counts calls per tool. At a hard limit the calls are answered "not executed" and the model is asked for
     its final answer; if it calls tools even then, the calls are removed from that answer.
 
     Args:
@@ -230,19 +231,27 @@ class _Step(NamedTuple):
 
 
 def _steps(turn: Sequence[Any], limit: int) -> list[_Step]:
-    """The last messages with calls: what was called and what came back."""
-    steps: list[_Step] = []
+    """The last messages with calls: what was called, what came back, and the files that were written so far."""
+    found: list[tuple[AIMessage, list[ToolMessage]]] = []
     results: list[ToolMessage] = []
     for message in reversed(turn):
-        if len(steps) == limit:
+        if len(found) == limit:
             break
         if isinstance(message, ToolMessage):
             results.append(message)
         elif isinstance(message, AIMessage):
             if message.tool_calls:
-                steps.append(_Step(_hash_of_step(message, results), tuple(sorted(map(_outcome, results)))))
+                found.append((message, results))
             results = []
-    return steps[::-1]
+    files: dict[str, Any] = {}
+    steps: list[_Step] = []
+    for message, results in reversed(found):
+        for result in reversed(results):
+            if isinstance(result.artifact, dict):  # tools of others keep there what they like
+                files |= {file["path"]: file for file in result.artifact.get("files") or () if _is_receipt(file)}
+        outcome = (*sorted(map(_outcome, results)), json.dumps(files, sort_keys=True, default=str))
+        steps.append(_Step(_hash_of_step(message, results), outcome))
+    return steps
 
 
 def _hash_of_step(message: AIMessage, results: Sequence[ToolMessage]) -> str:
@@ -253,8 +262,15 @@ def _hash_of_step(message: AIMessage, results: Sequence[ToolMessage]) -> str:
     )
 
 
+def _is_receipt(file: Any) -> bool:
+    return isinstance(file, dict) and "path" in file and "bytes" in file
+
+
 def _outcome(result: ToolMessage) -> str:
-    return UNREADABLE if UNREADABLE in result.additional_kwargs else content_text(result.content)
+    text = content_text(result.content)
+    if result.name == read_process_tool.name and text.partition("\n")[0].endswith(" (running)"):
+        return f"waiting {result.tool_call_id}"  # equal to no other: a process that is silent may still get done
+    return UNREADABLE if UNREADABLE in result.additional_kwargs else text
 
 
 def _tool_counts(turn: Sequence[Any]) -> Counter[str]:

@@ -2165,6 +2165,37 @@ export interface components {
              */
             password: string;
         };
+        /**
+         * Span
+         * @description Milliseconds since the run was asked for. ``end_ms`` is None while it lasts, and equal to ``start_ms`` for a moment.
+         *
+         *     ``status`` is ``success``, ``error``, ``running`` or ``waiting`` (for a person), and of decisions what was decided.
+         */
+        Span: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "queue" | "attempt" | "model" | "tool" | "decision" | "notice";
+            /** Name */
+            name: string;
+            /** Start Ms */
+            start_ms: number;
+            /** End Ms */
+            end_ms: number | null;
+            /** Status */
+            status: string;
+            /** Detail */
+            detail: string;
+            /** Input Tokens */
+            input_tokens?: number;
+            /** Output Tokens */
+            output_tokens?: number;
+            /** Cost */
+            cost?: {
+                [key: string]: unknown;
+            } | null;
+        };
         /** StateAt */
         StateAt: {
             checkpoint: components["schemas"]["Checkpoint"];
@@ -2551,6 +2582,32 @@ export interface components {
             checkpoint_id?: string | null;
             /** Parent Checkpoint Id */
             parent_checkpoint_id?: string | null;
+        };
+        /**
+         * Timeline
+         * @description ``duration_ms``, ``cost`` and ``verification`` are those of the run's row, None before the end.
+         */
+        Timeline: {
+            /** Run Id */
+            run_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /** Status */
+            status: string;
+            /** Stop Reason */
+            stop_reason: string | null;
+            /** Started At */
+            started_at: string;
+            /** Duration Ms */
+            duration_ms: number | null;
+            /** Cost */
+            cost: number | null;
+            /** Verification */
+            verification: string | null;
+            /** Spans */
+            spans: components["schemas"]["Span"][];
+            /** Truncated */
+            truncated: boolean;
         };
         /** Token */
         Token: {

@@ -28,6 +28,7 @@ from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.checks import CheckRequest
 from deerflow.runs.request import CommandRequest, RunRequest
+from deerflow.runs.timeline import Timeline
 from deerflow.runtime import Runtime
 from deerflow.storage.approvals import ApprovalRepository
 from deerflow.storage.checkpoints import checkpointer_for
@@ -492,6 +493,10 @@ class DeerFlowClient:
     def get_model(self, name: str) -> dict[str, Any] | None:
         return next((model for model in self.list_models()["models"] if model["name"] == name), None)
 
+    async def atimeline(self, run_id: str) -> Timeline:
+        """When a run (or a thread's newest) did what: calls of models and tools, waiting, money. Raises NotFoundError."""
+        return await self._runtime().runs.timeline(self._principal, run_id)
+
     async def ausage(
         self, *, by: By = "day", since: date | None = None, until: date | None = None, everyone: bool = False
     ) -> UsageReport:
@@ -558,6 +563,7 @@ class DeerFlowClient:
     get_artifact = _blocking(aget_artifact)
     list_artifacts = _blocking(alist_artifacts)
     usage = _blocking(ausage)
+    timeline = _blocking(atimeline)
 
 
 class _LoopThread:

@@ -135,6 +135,8 @@ RULES: dict[str, Rule] = {
     f"DELETE {_ONE_RUN}": Rule(OWNED),
     f"POST {_ONE_RUN}/cancel": Rule(OWNED, owner=(404, 409)),
     f"GET {_ONE_RUN}/receipts": Rule(OWNED),
+    f"GET {_ONE_RUN}/timeline": Rule(OWNED),
+    "GET /api/runs/{run_id}/timeline": Rule(OWNED),
     f"GET {_ONE_RUN}/join": Rule(OWNED),
     f"GET {_ONE_RUN}/stream": Rule(OWNED),
     "POST /api/runs": Rule(SIGNED_IN, _RUN),

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from deerflow_app.cli.commands import config, server, tokens, usage, users
+from deerflow_app.cli.commands import config, server, tokens, trace, usage, users
 from deerflow_app.cli.failures import explain
 from deerflow_app.cli.options import AsJson, ConfigFile, Debug, Settings, command, settings_of
 
@@ -140,6 +140,7 @@ for function in (
     config.setup,
     config.models,
     usage.usage,
+    trace.trace,
     server.serve,
     server.worker,
     server.prune,

@@ -18,6 +18,7 @@ from deerflow_app.remote.connection import Connection, RefusedError, get_once
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
     from deerflow.features.usage import UsageReport
+    from deerflow.runs.timeline import Timeline
 
 PATIENCE = 60.0
 """Seconds that a turn waits for a server that has gone, perhaps to be started anew."""
@@ -194,6 +195,10 @@ class RemoteClient:
             if error.status != 404:
                 raise
             return None
+
+    async def atimeline(self, run_id: str) -> Timeline:
+        """See ``DeerFlowClient.atimeline``."""
+        return await self._connection.get(f"/api/runs/{quote(run_id, safe='')}/timeline")
 
     async def ausage(self, **asked: Any) -> UsageReport:
         """See ``DeerFlowClient.ausage``."""

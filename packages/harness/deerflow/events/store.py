@@ -29,14 +29,18 @@ class RunEvent:
         method: metadata, messages, updates, values, custom, tasks, checkpoints, debug, events, input, error or end.
         data: anything; see :func:`encode` for what becomes of what JSON does not know.
         namespace: of the subgraph; () is the root.
+        at: when, in milliseconds since 1970; 0: not known. Chunks of messages have no time of their own.
     """
 
-    __slots__ = ("json", "method", "namespace", "run_id", "seq")
+    __slots__ = ("at", "json", "method", "namespace", "run_id", "seq")
 
     json: bytes
     """The data, as one line of UTF-8 JSON."""
 
-    def __init__(self, seq: int, run_id: str, method: str, data: Any, namespace: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, seq: int, run_id: str, method: str, data: Any, namespace: tuple[str, ...] = (), at: int = 0
+    ) -> None:
+        self.at = at
         self.seq = seq
         self.run_id = run_id
         self.method = method
@@ -44,9 +48,11 @@ class RunEvent:
         self.json = b"null" if data is None else encode(data)
 
     @classmethod
-    def encoded(cls, seq: int, run_id: str, method: str, json: bytes, namespace: tuple[str, ...] = ()) -> RunEvent:
+    def encoded(
+        cls, seq: int, run_id: str, method: str, json: bytes, namespace: tuple[str, ...] = (), at: int = 0
+    ) -> RunEvent:
         """An event whose data is JSON already."""
-        event = cls(seq, run_id, method, None, namespace)
+        event = cls(seq, run_id, method, None, namespace, at)
         event.json = json
         return event
 
@@ -96,6 +102,8 @@ def encode_rows(thread_id: str, events: Sequence[RunEvent]) -> list[dict[str, ob
         head: dict[str, object] = {"seq": event.seq, "run_id": event.run_id, "method": event.method}
         if event.namespace:
             head["namespace"] = event.namespace
+        if event.at:
+            head["at"] = event.at
         lines += (orjson.dumps(head), event.json)
         size += len(event.json)
         if index + 1 == len(events) or size + len(events[index + 1].json) > ROW_BYTES:
@@ -119,7 +127,9 @@ def decode_row(data: bytes) -> list[RunEvent]:
     for head, json in zip(lines[::2], lines[1::2], strict=True):
         known = orjson.loads(head)
         namespace = tuple(known.get("namespace", ()))
-        events.append(RunEvent.encoded(known["seq"], known["run_id"], known["method"], json, namespace))
+        events.append(
+            RunEvent.encoded(known["seq"], known["run_id"], known["method"], json, namespace, known.get("at", 0))
+        )
     return events
 
 

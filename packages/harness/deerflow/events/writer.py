@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -142,7 +143,8 @@ class EventWriter:
             Its position. Events of a run that has ended or been lost are not kept.
         """
         buffer = self._buffer
-        event = RunEvent(buffer.last + 1, buffer.run_id, method, data, namespace)
+        at = 0 if method == "messages" else _now()
+        event = RunEvent(buffer.last + 1, buffer.run_id, method, data, namespace, at)
         if buffer.live and not self._ending:
             buffer.append(event)
             self._flusher.schedule(self)
@@ -210,7 +212,7 @@ class EventWriter:
                 return False
             self._ending = True
             try:
-                event = RunEvent(self._buffer.last + 1, self._buffer.run_id, "end", data)
+                event = RunEvent(self._buffer.last + 1, self._buffer.run_id, "end", data, at=_now())
                 whole = self._buffer.whole() if self._rows > MERGE_ROWS else None
                 replaces = None if whole is None else self._buffer.base
                 batch = await self._batch([*(whole or self._buffer.unwritten()), event], replaces)
@@ -352,3 +354,7 @@ class Flusher:
         finally:
             for writer in writers:
                 writer.lock.release()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from deerflow.identity import Principal
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import enqueue_follow_up
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
+from deerflow.runs.timeline import Timeline, timeline
 from deerflow.storage.database import Database
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
 from deerflow.storage.storable import storable
@@ -217,6 +219,13 @@ class RunService:
             fresh=run.attempt == 0,
         )
 
+    async def timeline(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Timeline:
+        """When the run did what, so far. Without ``thread_id`` a thread's id stands for its newest run. Raises NotFoundError."""
+        newest = await self._runs.of_thread(run_id, limit=1) if thread_id is None else []
+        run = await self.get(principal, newest[0].run_id if newest else run_id, thread_id=thread_id)
+        async with aclosing(self._log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
+            return await timeline(run, batches)
+
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
         """Hand a message to the thread's run that is on its way, or about to begin; it takes it up at its next step.
 
@@ -337,3 +346,7 @@ async def _with_facts_now(messages: Sequence[Any], run_id: str, uploads: Path) -
     )
     assert isinstance(found[0], HumanMessage)
     return found[0]
+
+
+async def _over() -> bool:
+    return True

@@ -12,6 +12,7 @@ from deerflow_app.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
     from deerflow.features.usage import Figures, UsageReport
+    from deerflow_app.cli.client import Client
 
 BY = ("day", "model", "agent", "person")
 
@@ -26,7 +27,9 @@ def usage(
     """Show tokens and money of ended runs."""
     if by not in BY:
         raise usage_failure(f"There are no rows by {by!r}.", f"Use {', '.join(BY)}.")
-    report = asyncio.run(_report(settings, by, days, everyone))
+    from deerflow_app.cli.opening import open_backend
+
+    report = asyncio.run(_report(open_backend(settings).client, by, days, everyone))
     if as_json:
         return print_json(report)
     from rich.table import Table
@@ -43,13 +46,10 @@ def usage(
     make_console().print(table)
 
 
-async def _report(settings: Settings, by: str, days: int, everyone: bool) -> UsageReport:
+async def _report(client: Client, by: str, days: int, everyone: bool) -> UsageReport:
     from datetime import UTC, datetime, timedelta
     from typing import Any
 
-    from deerflow_app.cli.opening import open_backend
-
-    client = open_backend(settings).client
     since = datetime.now(UTC).date() - timedelta(days=days - 1)
     dimension: Any = by
     try:

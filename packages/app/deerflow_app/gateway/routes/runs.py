@@ -15,6 +15,7 @@ from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
 from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.request import RunRequest
+from deerflow.runs.timeline import Timeline
 from deerflow.storage.runs import Run as RunRow
 from deerflow_app.gateway.auth.authenticator import Credential
 from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime, Listed
@@ -200,6 +201,19 @@ async def receipts(
 ) -> Receipts:
     """Commands with their exit codes, files with their digests, sources and checks: what tools did, not what they printed."""
     return Receipts.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
+
+
+@router.get("/api/threads/{thread_id}/runs/{run_id}/timeline", summary="When a run did what")
+async def get_timeline(
+    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Timeline:
+    """Calls of models and tools, what the run waited for, decisions, tokens and money; also while it goes on."""
+    return await runtime.runs.timeline(principal, run_id, thread_id=thread_id)
+
+
+@router.get("/api/runs/{run_id}/timeline", summary="When a run did what, whatever its thread")
+async def timeline_of(run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Timeline:
+    return await runtime.runs.timeline(principal, run_id)
 
 
 @router.delete("/api/threads/{thread_id}/runs/{run_id}", status_code=204, summary="Delete a run that has ended")

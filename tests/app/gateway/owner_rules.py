@@ -61,6 +61,10 @@ RULES: dict[str, Rule] = {
     "PATCH /api/v1/users/{user_id}": Rule(ADMIN, {"system_role": "admin"}),
     "POST /api/v1/users/{user_id}/reset-password": Rule(ADMIN),
     "DELETE /api/v1/users/{user_id}": Rule(ADMIN),
+    # approvals
+    "GET /api/approvals/grants": Rule(SIGNED_IN),
+    "DELETE /api/approvals/grants/{grant_id}": Rule(OWNED),
+    "GET /api/approvals/decisions": Rule(ADMIN),
     # assistants
     "POST /api/assistants": Rule(SIGNED_IN, {"graph_id": "lead_agent", "name": "mine"}),
     "POST /api/assistants/search": Rule(SIGNED_IN, {}, reads=True),

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
+from deerflow.storage.approvals import RunApprovals
 from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE
 from deerflow_app.gateway.http.authentication import PUBLIC as PUBLIC_PATHS
 
@@ -145,6 +146,10 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
                 assert (await gateway.admin.post("/api/v1/users", json=person)).status_code == 201
             stranger, boss = [await gateway.sign_in(f"{name}@example.org") for name in ("stranger", "boss")]
             things = await with_things(gateway, gateway.user)
+            owner = {"run_id": things["run_id"], "thread_id": things["thread_id"], "user_id": things["user_id"]}
+            await RunApprovals(runtime.database, **owner).grant("", SECRET, None, everywhere=True)
+            [grant] = (await gateway.user.get("/api/approvals/grants")).json()["grants"]
+            things["grant_id"] = grant["id"]
             yield World(gateway, gateway.user, stranger, boss, things, home)
 
 

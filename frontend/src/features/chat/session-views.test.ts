@@ -77,6 +77,7 @@ describe("an interrupt", () => {
         args: { command: "ls" },
         description: "List",
         allowed: ["approve", "reject"],
+        grants: [],
       },
     ]);
   });

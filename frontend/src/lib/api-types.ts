@@ -1788,6 +1788,11 @@ export interface components {
              * @default []
              */
             sources: string[];
+            /**
+             * Open Todos
+             * @default []
+             */
+            open_todos: string[];
         };
         /** RoleChange */
         RoleChange: {

@@ -95,6 +95,15 @@ def test_acceptance_checks_decide() -> None:
         assert found and found["verification"] == verification
 
 
+def test_open_points_of_the_plan_are_named() -> None:
+    done, open_ = ({"content": name, "status": status} for name, status in (("a", "completed"), ("b", "in_progress")))
+    planned, finished = (("write_todos", {"todos": todos}, None) for todos in ([done, open_], [done]))
+    found = receipts(made(planned, presented(f"{OUT}/r"), answer="All is done."))
+    assert found and found["open_todos"] == ["b"] and found["verification"] == "partly"
+    found = receipts(made(planned, finished, presented(f"{OUT}/r"), answer="Done."))
+    assert found and found["open_todos"] == [] and found["verification"] == "verified"
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -55,7 +55,7 @@ class Claim(TypedDict):
 
 class Receipts(TypedDict):
     """``commands``: ``{command, exit_code, test}``; ``files``: ``{path, sha256, bytes}``, a file's newest state;
-    ``delivered``: paths; ``sources``: addresses; ``decisions``: ``{tool, decision}`` of the person."""
+    ``delivered``: paths; ``sources``: addresses; ``open_todos``: what the agent's own plan leaves undone."""
 
     verification: Verification
     claims: list[Claim]
@@ -64,6 +64,7 @@ class Receipts(TypedDict):
     files: list[dict[str, Any]]
     delivered: list[str]
     sources: list[str]
+    open_todos: list[str]
 
 
 def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> Receipts | None:
@@ -79,6 +80,7 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
     sources: dict[str, None] = {}
     delivered: dict[str, None] = {}
     tested = False
+    todos: list[Any] = []
     for message in messages:
         if not isinstance(message, ToolMessage) or (call := calls.get(message.tool_call_id)) is None:
             continue
@@ -92,14 +94,19 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
             files[file["path"]] = file
             tested = tested and bool(proof.get("delivered"))
         delivered.update(dict.fromkeys(proof.get("delivered", ())))
+        if message.status != "error" and call["name"] == "write_todos":
+            todos = call["args"].get("todos") or []
         if message.status != "error" and isinstance(url := call["args"].get("url"), str):
             sources[url] = None
     claims = _claims(_answer(messages), tested, {*files, *delivered})
     proofs = [claim["proved"] for claim in claims] + [check["passed"] for check in checks]
-    if not (proofs or commands or files or sources):
+    open_todos = [str(todo.get("content")) for todo in todos if todo.get("status") != "completed"]
+    if not (proofs or commands or files or sources or todos):
         return None
     if not proofs and (tested or delivered):
         proofs = [True]
+    if open_todos:
+        proofs = [*(proofs or [True]), False]
     return {
         "verification": _verification(proofs, has_receipts=True),
         "claims": claims,
@@ -108,6 +115,7 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
         "files": list(files.values())[-MOST:],
         "delivered": list(delivered)[-MOST:],
         "sources": list(sources)[-MOST:],
+        "open_todos": open_todos[:MOST],
     }
 
 

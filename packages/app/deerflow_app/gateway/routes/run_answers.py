@@ -84,6 +84,7 @@ class Receipts(BaseModel):
     files: list[dict[str, Any]] = []
     delivered: list[str] = []
     sources: list[str] = []
+    open_todos: list[str] = []
 
     @classmethod
     def of(cls, run: RunRow) -> Receipts:

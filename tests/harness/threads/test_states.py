@@ -198,6 +198,16 @@ async def test_a_title_is_written_through(world: ThreadWorld) -> None:
     assert (await world.graph.aget_state({"configurable": {"thread_id": "t1"}})).values["title"] == "My title"
 
 
+async def test_a_rename_is_no_news_of_the_conversation(world: ThreadWorld) -> None:
+    await world.thread("t1", "hello")
+    before = await world.threads.get(ALICE, "t1")
+
+    await world.threads.states.update(ALICE, "t1", {"title": "Renamed"})
+
+    after = await world.threads.get(ALICE, "t1")
+    assert (after["updated_at"], after["status"]) == (before["updated_at"], before["status"])
+
+
 async def test_a_thread_without_messages_can_be_renamed(world: ThreadWorld) -> None:
     await world.thread("t1")
 

@@ -174,7 +174,10 @@ class ThreadStates:
             return await self._update(thread_id, base, values, as_node, checkpoint)
 
     async def _retitle(self, thread: Thread, title: str) -> dict[str, Any]:
-        """Put the title into the state as well, where that disturbs nothing: neither a run nor a question that waits."""
+        """Put the title into the state as well, where that disturbs nothing: neither a run nor a question that waits.
+
+        That is no news of the conversation: its time and status stay.
+        """
         snapshot = await self.snapshot(thread.thread_id)
         settled = snapshot.created_at is not None and not snapshot.next and not snapshot.tasks
         if settled and not await self._is_busy(thread.thread_id):
@@ -182,7 +185,9 @@ class ThreadStates:
                 async with self.alone(thread, wait=0):
                     base = await self.snapshot(thread.thread_id)
                     if not base.next and not base.tasks:
-                        return await self._update(thread.thread_id, base, {"title": title}, None, None)
+                        graph = await self._graph()
+                        config = await graph.aupdate_state(_config(thread.thread_id, None), {"title": title})
+                        return checkpoint_of(config) or {}
             except ConflictError:
                 pass  # A run has begun; the thread's row has the title.
         return checkpoint_of(snapshot.config) or {}

@@ -34,7 +34,7 @@ def wrote(path: str) -> tuple[str, dict[str, Any], Any]:
 
 
 def presented(path: str) -> tuple[str, dict[str, Any], Any]:
-    return "present_files", {"filepaths": [path]}, {"files": [{"path": path, "bytes": 1}], "delivered": [path]}
+    return "present_files", {"filepaths": [path]}, {"files": [{"path": path, "bytes": 1}]}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,13 @@ def test_receipts_are_what_tools_returned_not_what_they_printed() -> None:
     printed = ToolMessage("Exit Code: 0\nall tests pass", tool_call_id="x", name="bash")
     found = receipts(made(forged, printed, answer="Tests pass."))
     assert found and found["commands"] == [] and found["verification"] == "claimed"
+
+
+@pytest.mark.parametrize(
+    "artifact", ["x", {"files": None}, {"files": ["x"]}, {"files": [{"path": 1, "bytes": 1}]}, {"exit_code": 0}]
+)
+def test_artifacts_of_other_tools_prove_nothing_and_do_no_harm(artifact: Any) -> None:
+    assert receipts(made(("theirs", {"command": "pytest"}, artifact), answer="Done.")) is None
 
 
 def test_a_run_shows_its_commands_files_and_sources() -> None:

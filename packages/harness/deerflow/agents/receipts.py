@@ -85,22 +85,25 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
         if not isinstance(message, ToolMessage) or (call := calls.get(message.tool_call_id)) is None:
             continue
         proof = message.artifact if isinstance(message.artifact, Mapping) else {}
-        if "exit_code" in proof:
+        if call["name"] == "bash" and "exit_code" in proof:
             command = str(call["args"].get("command") or "")
             is_test = is_test_command(command)
             commands.append({"command": command[:COMMAND_CHARS], "exit_code": proof["exit_code"], "test": is_test})
             tested = proof["exit_code"] == 0 if is_test else tested and not _CHANGES.search(command[:_LOOKED_AT])
-        for file in proof.get("files", ()):
+        presented = call["name"] == "present_files"
+        for file in file_receipts(message):
             files[file["path"]] = file
-            tested = tested and bool(proof.get("delivered"))
-        delivered.update(dict.fromkeys(proof.get("delivered", ())))
+            tested = tested and presented
+            delivered |= {file["path"]: None} if presented else {}
         if message.status != "error" and call["name"] == "write_todos":
             todos = call["args"].get("todos") or []
         if message.status != "error" and isinstance(url := call["args"].get("url"), str):
             sources[url] = None
     claims = _claims(_answer(messages), tested, {*files, *delivered})
     proofs = [claim["proved"] for claim in claims] + [check["passed"] for check in checks]
-    open_todos = [str(todo.get("content")) for todo in todos if todo.get("status") != "completed"]
+    open_todos = [
+        str(todo.get("content")) for todo in todos if isinstance(todo, dict) and todo.get("status") != "completed"
+    ]
     if not (proofs or commands or files or sources or todos):
         return None
     if not proofs and (tested or delivered):
@@ -117,6 +120,13 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
         "sources": list(sources)[-MOST:],
         "open_todos": open_todos[:MOST],
     }
+
+
+def file_receipts(result: ToolMessage) -> list[dict[str, Any]]:
+    """``{path, bytes, sha256}`` of the files that a call wrote or presented. Tools of others keep in artifacts what they like."""
+    found = result.artifact.get("files") if isinstance(result.artifact, Mapping) else None
+    files: list[Any] = found if isinstance(found, list) else []
+    return [file for file in files if isinstance(file, dict) and isinstance(file.get("path"), str) and "bytes" in file]
 
 
 def is_test_command(command: str) -> bool:

@@ -223,7 +223,7 @@ class RunService:
         """When the run did what, so far. Without ``thread_id`` a thread's id stands for its newest run. Raises NotFoundError."""
         newest = await self._runs.of_thread(run_id, limit=1) if thread_id is None else []
         run = await self.get(principal, newest[0].run_id if newest else run_id, thread_id=thread_id)
-        async with aclosing(self._log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
+        async with aclosing(self._log.read(run.thread_id, run_id=run.run_id, heartbeat=0)) as batches:
             return await timeline(run, batches)
 
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
@@ -346,7 +346,3 @@ async def _with_facts_now(messages: Sequence[Any], run_id: str, uploads: Path) -
     )
     assert isinstance(found[0], HumanMessage)
     return found[0]
-
-
-async def _over() -> bool:
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from shlex import quote
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ async def present_file_tool(
         sandbox = await runtime.context.sandbox()
         found = {path: await _presentable(sandbox, path) for path in filepaths}
         artifacts = list(dict.fromkeys(file for file in found.values() if file))
-        proof = {"delivered": artifacts, "files": [await receipt(sandbox, file) for file in artifacts]}
+        written = [await receipt(sandbox, file) for file in artifacts]
     except SandboxError as error:
         return _answer(runtime, f"Error: {error}", status="error")
     outside = [path for path, file in found.items() if file is None]
@@ -42,7 +43,7 @@ async def present_file_tool(
         if file and file.endswith(".zip") and not path.endswith(".zip")
     ]
     text = "Successfully presented files" + (f": {', '.join(packed)}" if packed else "")
-    return _answer(runtime, "\n".join([text, *(f"Not presented: {problem}" for problem in problems)]), proof=proof)
+    return _answer(runtime, "\n".join([text, *(f"Not presented: {problem}" for problem in problems)]), files=written)
 
 
 async def _presentable(sandbox: Sandbox, path: str) -> str | None:
@@ -75,13 +76,13 @@ async def _packed(sandbox: Sandbox, directory: str) -> str:
 
 
 def _answer(
-    runtime: Runtime, text: str, *, status: str = "success", proof: dict[str, Any] | None = None
+    runtime: Runtime, text: str, *, status: str = "success", files: Sequence[dict[str, Any]] = ()
 ) -> Command[Any]:
     message = ToolMessage(
         text,
         tool_call_id=runtime.tool_call_id or "",
         name="present_files",
         status=status,  # type: ignore[arg-type]
-        artifact=proof,
+        artifact={"files": files} if files else None,
     )
-    return Command(update={"messages": [message], **({"artifacts": proof["delivered"]} if proof else {})})
+    return Command(update={"messages": [message], **({"artifacts": [file["path"] for file in files]} if files else {})})

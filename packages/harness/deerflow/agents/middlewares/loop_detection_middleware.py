@@ -28,6 +28,7 @@ from deerflow.agents.middlewares.results import (
     with_messages,
 )
 from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABLE
+from deerflow.agents.receipts import file_receipts
 from deerflow.agents.transcript import Transcript, current_turn
 from deerflow.context import RunContext
 from deerflow.models.failures import status_of
@@ -247,8 +248,7 @@ def _steps(turn: Sequence[Any], limit: int) -> list[_Step]:
     steps: list[_Step] = []
     for message, results in reversed(found):
         for result in reversed(results):
-            if isinstance(result.artifact, dict):  # tools of others keep there what they like
-                files |= {file["path"]: file for file in result.artifact.get("files") or () if _is_receipt(file)}
+            files |= {file["path"]: file for file in file_receipts(result)}
         outcome = (*sorted(map(_outcome, results)), json.dumps(files, sort_keys=True, default=str))
         steps.append(_Step(_hash_of_step(message, results), outcome))
     return steps
@@ -260,10 +260,6 @@ def _hash_of_step(message: AIMessage, results: Sequence[ToolMessage]) -> str:
     return hash_tool_calls(
         [{"name": c["name"], "args": "?" if c["id"] in unreadable else c["args"]} for c in message.tool_calls]
     )
-
-
-def _is_receipt(file: Any) -> bool:
-    return isinstance(file, dict) and "path" in file and "bytes" in file
 
 
 def _outcome(result: ToolMessage) -> str:

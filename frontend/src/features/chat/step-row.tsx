@@ -1,8 +1,9 @@
 "use client";
-import { ChevronRight, type LucideIcon } from "lucide-react";
+import type { LucideIcon } from "lucide-react";
 import { useId, type ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { withoutAnsi } from "@/lib/ansi";
+import { OpenMark } from "@/ui/open-mark";
 
 interface StepRowProps {
   icon: LucideIcon;
@@ -53,13 +54,7 @@ export function StepRow(props: StepRowProps) {
           )}
         </span>
         {meta && <span className="shrink-0 text-xs whitespace-nowrap tabular-nums">{meta}</span>}
-        <ChevronRight
-          aria-hidden
-          className={cn(
-            "size-3.5 shrink-0 opacity-60 transition-transform duration-150 motion-reduce:transition-none",
-            open && "rotate-90",
-          )}
-        />
+        <OpenMark open={open} />
       </button>
       {failure && !open && (
         <p className="mb-1 ml-6.5 truncate text-xs leading-5 text-destructive" title={failure}>

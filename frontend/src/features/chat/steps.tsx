@@ -1,11 +1,10 @@
 "use client";
-import { ChevronRight } from "lucide-react";
 import { useId, useState } from "react";
 import { useLocale, useT } from "@/i18n";
-import { cn } from "@/lib/cn";
 import { formatDuration } from "@/lib/format";
 import { usePartTimes, type PartTime } from "./clock";
 import { Markdown } from "@/features/markdown";
+import { OpenMark } from "@/ui/open-mark";
 import { useHolds } from "./find";
 import { countFailed, countWork, segmentsOf, splitRunning } from "./steps-summary";
 import { Thinking } from "./thinking";
@@ -72,13 +71,7 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
       >
         <span className="min-w-0 truncate">{summary}</span>
         {failed > 0 && <span className="shrink-0 text-destructive">· {t("failed", { n: failed })}</span>}
-        <ChevronRight
-          aria-hidden
-          className={cn(
-            "size-3.5 shrink-0 opacity-60 transition-transform duration-150 motion-reduce:transition-none",
-            open && "rotate-90",
-          )}
-        />
+        <OpenMark open={open} />
       </button>
       {open && (
         <div

@@ -1,10 +1,10 @@
 "use client";
-import { ChevronRight, FoldVertical } from "lucide-react";
+import { FoldVertical } from "lucide-react";
 import { useId, useState } from "react";
 import { Markdown } from "@/features/markdown";
 import { useLocale, useT } from "@/i18n";
-import { cn } from "@/lib/cn";
 import { formatTokens } from "@/lib/format";
+import { OpenMark } from "@/ui/open-mark";
 import type { SummaryMark as Mark } from "./summaries";
 
 /** A line below the last message that a summary stands for; opens what the model reads instead. */
@@ -30,13 +30,7 @@ export default function SummaryMark({ mark }: { mark: Mark }) {
           <span>
             {t("title")} <span className="whitespace-nowrap tabular-nums">· {sizes}</span>
           </span>
-          <ChevronRight
-            aria-hidden
-            className={cn(
-              "size-3.5 shrink-0 opacity-60 transition-transform duration-150 motion-reduce:transition-none",
-              open && "rotate-90",
-            )}
-          />
+          <OpenMark open={open} />
         </button>
       </div>
       {open && (

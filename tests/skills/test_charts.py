@@ -1,0 +1,85 @@
+"""chart-visualization: every type is drawn as a picture and as a drawing with its texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+from tests.skills.conftest import PUBLIC, Result, SkillRunner
+
+CHART = "python3 /mnt/skills/public/chart-visualization/scripts/chart.py"
+GALLERY = json.loads((PUBLIC / "chart-visualization/assets/gallery.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def gallery(skill: SkillRunner) -> Result:
+    folder = "/mnt/skills/public/chart-visualization"
+    return skill(
+        f"{CHART} {folder}/assets/gallery.json -o /mnt/user-data/outputs --format png svg --dpi 50", timeout=400
+    )
+
+
+def test_the_gallery_shows_every_type_and_every_letter_is_drawn(gallery: Result, skill: SkillRunner):
+    assert gallery.exit_code == 0, gallery.output
+    types = re.findall(r"^(\w+):", skill(f"{CHART} --list").output, re.MULTILINE)
+    assert len(types) >= 36 and set(types) == {spec["type"] for spec in GALLERY if "type" in spec}
+    assert "no font here has" not in gallery.output
+
+
+@pytest.mark.parametrize("spec", GALLERY, ids=lambda spec: spec["name"])
+def test_each_example_becomes_a_picture_and_a_drawing_with_its_title(spec: dict[str, str], gallery: Result):
+    with Image.open(gallery.file(f"{spec['name']}.png")) as picture:
+        pixels = picture.convert("RGB")
+        assert pixels.width > 400 and len(pixels.getcolors(1 << 20) or range(1000)) > 20, "nothing is drawn"
+    texts = [
+        "".join(part.itertext())
+        for part in ElementTree.parse(gallery.file(f"{spec['name']}.svg")).iter()
+        if part.tag.endswith("}text")
+    ]
+    assert spec["title"].split()[0] in " ".join(texts)
+
+
+def test_the_example_of_the_text_is_drawn(skill: SkillRunner):
+    with Image.open(skill.example("chart-visualization").file("sales.png")) as picture:
+        assert picture.size == (1536, 896)
+    assert "$71M" in skill.example("chart-visualization").file("sales.svg").read_text()
+
+
+def test_what_is_wrong_with_a_specification_is_named(skill: SkillRunner):
+    wrong = {
+        "type": ({"type": "cake", "data": [{"a": 1}]}, "'cake' is not one of"),
+        "column": (
+            {"type": "line", "data": [{"a": 1, "b": 2}], "x": "a", "y": "c"},
+            "there is no column 'c'. The data has ['a', 'b']",
+        ),
+        "needs": ({"type": "line", "data": [{"a": 1}], "x": "a"}, "line needs y"),
+        "file": ({"type": "line", "data": "no.csv", "x": "a", "y": "b"}, "no.csv does not exist"),
+        "text": ({"type": "bar", "data": [{"a": 1, "b": "x"}], "x": "a", "y": "b"}, "'b' holds texts"),
+        "circle": (
+            {
+                "type": "sankey",
+                "data": [{"a": "p", "b": "q", "n": 1}, {"a": "q", "b": "p", "n": 1}],
+                "source_by": "a",
+                "target": "b",
+                "value": "n",
+            },
+            "in a circle",
+        ),
+    }
+    for name, (spec, message) in wrong.items():
+        result = skill(f"{CHART} /mnt/user-data/uploads/s.json -o out.png", files={"s.json": json.dumps(spec)})
+        assert result.exit_code == 2 and message in result.output and "Traceback" not in result.output, (
+            name,
+            result.output,
+        )
+
+
+def test_data_comes_from_files_too(skill: SkillRunner):
+    spec = {"type": "line", "data": "d.csv", "x": "day", "y": "n", "title": "T"}
+    files = {"s.json": json.dumps(spec), "d.csv": "day,n\n2026-01-01,3\n2026-01-02,5\n2026-01-05,4\n"}
+    result = skill(f"{CHART} /mnt/user-data/uploads/s.json -o /mnt/user-data/outputs/c.svg", files=files)
+    assert result.exit_code == 0, result.output
+    assert ">Jan-04</text>" in result.file("c.svg").read_text(), "texts that are dates stand on a scale of time"

@@ -1,0 +1,136 @@
+"""pdf and spreadsheets: files open, say what they should, and formulas live."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from PIL import Image
+from tests.skills.conftest import SkillRunner
+
+PDF = "python3 /mnt/skills/public/pdf/scripts/pdf.py"
+XLSX = "python3 /mnt/skills/public/spreadsheets/scripts"
+
+
+def test_a_letter_has_text_links_and_bookmarks(skill: SkillRunner):
+    code = """
+from pypdf import PdfReader
+reader = PdfReader("letter.pdf")
+answer = [reader.pages[0].extract_text(), [o.title for o in reader.outline if not isinstance(o, list)], [a.get_object()["/A"]["/URI"] for a in reader.pages[0]["/Annots"]]]"""
+    text, bookmarks, links = skill.look(skill.example("pdf"), code)
+    assert "€118,000" in text and "下一步" in text
+    assert bookmarks == ["What happened", "下一步 Next"] and links == ["https://example.org"]
+
+
+def test_pages_are_joined_turned_cut_stamped_and_locked(skill: SkillRunner):
+    code = """
+from pypdf import PdfReader
+locked = PdfReader("locked.pdf")
+answer = {
+    "both": len(PdfReader("both.pdf").pages), "turned": [p.rotation for p in PdfReader("turned.pdf").pages],
+    "parts": [len(PdfReader(f"parts/both-00{n}.pdf").pages) for n in (1, 2)],
+    "stamped": [p.extract_text() for p in PdfReader("stamped.pdf").pages], "locked": locked.is_encrypted and not locked.decrypt("wrong") and bool(locked.decrypt("secret")),
+}"""
+    found = skill.look(skill.example("pdf"), code)
+    assert (found["both"], found["turned"], found["parts"], found["locked"]) == (2, [90, 90], [1, 1], True)
+    assert "DRAFT" in found["stamped"][0] and "2 / 2" in found["stamped"][1]
+
+
+def test_tables_text_and_pictures_come_out(skill: SkillRunner):
+    example = skill.example("pdf")
+    assert example.file("tables/page1-table1.csv").read_text().splitlines()[1] == 'April,"36,200","1,180"'
+    assert not (example.directory / "outputs/tables/page1-table2.csv").exists(), "a numbered list is no table"
+    assert "--- page 1 ---" in example.file("letter.txt").read_text()
+    with Image.open(example.file("pages/page-001.png")) as picture:
+        assert picture.size == (497, 702)
+
+
+def test_a_form_is_filled_and_nothing_is_invented(skill: SkillRunner):
+    code = "from pypdf import PdfReader\nanswer = {n: str(f.get('/V')) for n, f in PdfReader('filled.pdf').get_fields().items()}"
+    assert skill.look(skill.example("pdf"), code) == {"name": "Ada Lovelace", "newsletter": "/Yes"}
+    make = f'python3 /mnt/skills/public/pdf/assets/make_form.py f.pdf; echo \'{{"nmae": "x"}}\' > v.json; {PDF} fill f.pdf --values v.json -o o.pdf'
+    result = skill(make)
+    assert result.exit_code == 2 and "there is no field 'nmae'; there are name, newsletter" in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("info no.pdf", "does not exist"),
+        ("text ../uploads/a.pdf", "PDF"),
+        ("pages f.pdf --pages 9 -o o.pdf", "'9' is not in 1 to 1"),
+    ],
+)
+def test_what_cannot_be_done_with_a_pdf_is_named(command: str, message: str, skill: SkillRunner):
+    result = skill(f"python3 /mnt/skills/public/pdf/assets/make_form.py f.pdf; {PDF} {command}", files={"a.pdf": "no"})
+    assert result.exit_code == 2 and message in result.output and "Traceback" not in result.output, result.output
+
+
+def test_a_workbook_has_live_formulas_with_results_and_a_chart(skill: SkillRunner):
+    code = """
+from openpyxl import load_workbook
+live, shown = load_workbook("plan.xlsx"), load_workbook("plan.xlsx", data_only=True)
+plan = live["Plan"]
+answer = {
+    "formulas": [plan["B5"].value, plan["E6"].value, plan["B8"].value], "results": [shown["Plan"][c].value for c in ("B5", "D4", "B8", "F8")],
+    "format": plan["F5"].number_format, "input": [live["Assumptions"]["B3"].font.color.rgb, plan["C4"].font.color.rgb], "frozen": plan.freeze_panes,
+    "filter": plan.auto_filter.ref, "charts": len(plan._charts), "rules": len(plan.conditional_formatting),
+}"""
+    found = skill.look(skill.example("spreadsheets"), code)
+    assert found["formulas"] == ["=B4*(1+Assumptions!$B$3)", "=IF(D6>0,D6*(1-Assumptions!$B$4),D6)", "=SUM(B4:B7)"]
+    assert found["results"] == [
+        pytest.approx(129600),
+        -11000,
+        pytest.approx(540733.44),
+        pytest.approx(0.0596, abs=1e-4),
+    ]
+    assert found["format"] == "0.0%" and found["input"] == ["FF0000C0"] * 2
+    assert (found["frozen"], found["filter"], found["charts"], found["rules"]) == ("A4", "A3:F7", 1, 1)
+
+
+CASES = {
+    "=SUM(A1:A3)*2": 12, '=SUMIF(B1:B3,"x",A1:A3)': 4, '=COUNTIFS(A1:A3,">1",B1:B3,"y")': 1, "=ROUND(2.5,0)": 3, "=-2^2": 4, "=50%+1": 1.5,
+    '=IF(A1>1,"big","small")&"!"': "small!", '=VLOOKUP("y",B1:C3,2,FALSE)': 20, "=INDEX(C1:C3,MATCH(30,C1:C3,0))": 30, "=IFERROR(1/0,7)": 7,
+    "=AVERAGE(A1:A3)": 2, "=DATE(2026,2,1)-DATE(2026,1,1)": 31, "=AND(A1=1,NOT(A2=1))": True, "=SUMPRODUCT(A1:A3,C1:C3)": 140, "=IF(1=1,2,1/0)": 2, "=ROUND(PMT(0.01,12,-1000),2)": 88.85,
+}  # fmt: skip
+
+
+def test_formulas_are_computed_as_excel_does(skill: SkillRunner):
+    cells = {f"E{row}": formula for row, formula in enumerate(CASES, 1)}
+    cells |= {
+        f"{column}{row}": value
+        for row, values in enumerate(([1, "x", 10], [2, "y", 20], [3, "x", 30]), 1)
+        for column, value in zip("ABC", values, strict=True)
+    }
+    spec = json.dumps({"sheets": [{"name": "S", "cells": cells}]})
+    result = skill(f"{XLSX}/make_xlsx.py ../uploads/s.json -o ../outputs/s.xlsx", files={"s.json": spec})
+    assert result.exit_code == 0, result.output
+    code = "from openpyxl import load_workbook\ns = load_workbook('s.xlsx', data_only=True)['S']\nanswer = [s[f'E{r}'].value for r in range(1, 17)]"
+    assert dict(zip(CASES, skill.look(result, code), strict=True)) == {
+        formula: pytest.approx(value) for formula, value in CASES.items()
+    }
+
+
+WRONG = """
+from openpyxl import Workbook
+book = Workbook()
+sheet = book.active
+sheet.title = "S"
+for row in ([1, "=A1*2", "=B1/0"], [2, "=A2*2", "=D2"], [3, "=A3*3", "=Nowhere!A1"], [4, "=A4*2", "12"]):
+    sheet.append(row)
+sheet["D2"] = "=C2"
+book.save("wrong.xlsx")
+"""
+
+
+def test_what_is_wrong_in_a_workbook_is_found(skill: SkillRunner):
+    result = skill(f"python3 ../uploads/wrong.py; {XLSX}/check_xlsx.py wrong.xlsx", files={"wrong.py": WRONG})
+    assert result.exit_code == 1
+    for problem in (
+        "S!C1 =B1/0 gives #DIV/0!",
+        "S!C2 =D2 gives #CIRCLE!",
+        "gives #REF!",
+        "S!C4 '12' is a number stored as text",
+        "S!B3 =A3*3 is unlike its neighbours; expected =A3*2",
+    ):
+        assert problem in result.output, result.output

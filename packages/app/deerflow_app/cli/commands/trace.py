@@ -58,7 +58,14 @@ def trace(
     console.print(table)
     cost = f"cost {found['cost']:.4f}" if found["cost"] else None
     ended = found["stop_reason"] or found["status"]
-    facts = ended, found["verification"], _seconds(total), cost, f"thread {found['thread_id']}"
+    facts = (
+        ended,
+        found["verification"],
+        _seconds(total),
+        cost,
+        f"thread {found['thread_id']}",
+        f"trace {found['trace_id']}",
+    )
     console.print(" · ".join(filter(None, facts)), style="faint", soft_wrap=True)
 
 

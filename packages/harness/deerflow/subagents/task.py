@@ -1,0 +1,338 @@
+"""``task``: give a subagent a part of the work. A subagent is a graph inside the call, with checkpoints of its own.
+
+LangGraph makes a task of every tool call, so each subagent has a checkpoint namespace (``tools:<id>``). A run that goes on after
+a crash calls the tool again, and the graph goes on from its last finished step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from deerflow.context import RunContext
+from deerflow.subagents.registry import SubagentConfig
+from deerflow.tools.decorator import Runtime, async_tool
+
+logger = logging.getLogger(__name__)
+
+TASK = "task"
+"""The tool's name, and the key in its result's ``artifact`` under which a :class:`TaskResult` stands."""
+TASK_RESULT = "task_result"
+"""Name of the message that brings the result of a subagent in the background."""
+TURN_LIMIT = "turn_limit"
+"""Key in an AI message's ``additional_kwargs``: the final answer of a subagent that had no turns left."""
+
+Status = Literal["running", "completed", "failed", "cancelled", "timed_out", "turn_limit"]
+
+EVENTS: Mapping[Status, str] = {
+    "completed": "task_completed",
+    "turn_limit": "task_completed",
+    "failed": "task_failed",
+    "cancelled": "task_cancelled",
+    "timed_out": "task_timed_out",
+}
+
+DESCRIPTION = """Give a subagent one self-contained part of the work. It shares your files, sees nothing of this conversation and \
+cannot ask: state the goal, the paths, and what to report. Types: {types}."""
+
+
+class Started(TypedDict):
+    """``namespace`` is that of the subagent's events and checkpoints."""
+
+    task_id: str
+    subagent_type: str
+    description: str
+    namespace: str
+
+
+class TaskResult(Started):
+    """How a subagent ended; while it runs in the background, what it was given.
+
+    ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``untrusted`` where text came from that neither the
+    person nor the sandbox wrote.
+    """
+
+    status: Status
+    text: str
+    error: str
+    files: list[dict[str, Any]]
+    tokens: int
+    seconds: float
+    model: str
+    calls: list[dict[str, Any]]
+    untrusted: list[str]
+    max_turns: int
+
+
+States = Callable[[Any, dict[str, Any], Any, RunContext], AsyncGenerator[Mapping[str, Any], None]]
+"""Plays a graph with its input, configuration and context, and yields its states."""
+
+
+def task_of(message: BaseMessage) -> TaskResult | None:
+    """What a message tells of a subagent: the result of a call of ``task``, or one that comes later."""
+    if message.name == TASK_RESULT:
+        return message.additional_kwargs.get(TASK)
+    artifact = message.artifact if isinstance(message, ToolMessage) and message.name == TASK else None
+    return artifact.get(TASK) if isinstance(artifact, Mapping) else None
+
+
+def delivery_id(namespace: str) -> str:
+    """The id of the message that brings the result."""
+    return f"{TASK_RESULT}:{namespace}"
+
+
+def delivery(result: TaskResult) -> HumanMessage:
+    """The message that brings the result of a subagent in the background."""
+    text = f"The background task {result['task_id']} ({result['description']}) has ended.\n{result_text(result)}"
+    more: dict[str, Any] = {"hide_from_ui": True, TASK: result}
+    return HumanMessage(text, id=delivery_id(result["namespace"]), name=TASK_RESULT, additional_kwargs=more)
+
+
+def cancelled(started: TaskResult) -> TaskResult:
+    """The result of a subagent that was stopped."""
+    return {**started, "status": "cancelled", "text": ""}
+
+
+def head_of(result: Started) -> dict[str, Any]:
+    """What all events of a subagent tell."""
+    return {key: result[key] for key in ("task_id", "description", "subagent_type")}
+
+
+def subagents_in(agent: Any) -> Subagents | None:
+    """The subagents that an agent can call."""
+    tools = getattr(getattr(agent.nodes.get("tools"), "bound", None), "tools_by_name", {})
+    return getattr(getattr(tools.get(TASK), "coroutine", None), "subagents", None)
+
+
+@dataclass(frozen=True)
+class Subagents:
+    """Args:
+    configs: by name.
+    build: makes a subagent's graph, without a checkpointer, so that it has the lead's.
+    receipts: of the files that a tool call wrote.
+    untrusted: where text in messages came from that neither the person nor the sandbox wrote.
+    """
+
+    configs: Mapping[str, SubagentConfig]
+    build: Callable[[SubagentConfig], Any]
+    receipts: Callable[[ToolMessage], Sequence[Mapping[str, Any]]]
+    untrusted: Callable[[Iterable[BaseMessage]], Sequence[str]]
+    _graphs: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def tools(self) -> list[BaseTool]:
+        """``task`` over these subagents, and ``cancel_task``."""
+
+        @async_tool(TASK)
+        async def task(
+            description: Annotated[str, Field(description="3 to 6 words; shown to the user")],
+            prompt: Annotated[str, Field(description="The whole task")],
+            subagent_type: str,
+            runtime: Runtime,
+            max_turns: Annotated[int | None, Field(ge=1, description="Fewer turns than its own limit")] = None,
+            background: Annotated[bool, Field(description="Return at once; the result comes as a message")] = False,
+        ) -> ToolMessage | str:
+            """Delegate."""
+            config = self.configs.get(subagent_type)
+            if config is None:
+                return f"Error: Unknown subagent type '{subagent_type}'. Available: {', '.join(self.configs)}"
+            given = self._started(config, description, prompt, max_turns, runtime)
+            runtime.stream_writer(
+                {"type": "task_started", **head_of(given), "namespace": [given["namespace"]], "background": background}
+            )
+            if not background:
+                result = await self.play(given, runtime.context, runtime.stream_writer)
+                is_fine = result["status"] in ("completed", "turn_limit")
+                return _answer(result, result_text(result), status="success" if is_fine else "error")
+            if runtime.context.start_subagent is None:
+                return "Error: nothing can work in the background here. Call task without background."
+            runtime.context.start_subagent(given)
+            return _answer(
+                given, f"Started in the background as {given['task_id']}. Go on; its result comes as a message."
+            )
+
+        task.description = DESCRIPTION.format(
+            types="; ".join(f"{name} ({config.description.splitlines()[0]})" for name, config in self.configs.items())
+        )
+        task.coroutine.subagents = self  # type: ignore[union-attr]
+        return [task, cancel_task_tool]
+
+    def _started(
+        self, config: SubagentConfig, description: str, prompt: str, max_turns: int | None, runtime: Runtime
+    ) -> TaskResult:
+        turns = config.max_turns if max_turns is None else min(max_turns, config.max_turns)
+        sources = (*runtime.context.untrusted, *self.untrusted(runtime.state["messages"]))
+        return {
+            "task_id": runtime.tool_call_id or "",
+            "subagent_type": config.name,
+            "description": description,
+            "namespace": runtime.config.get("configurable", {}).get("checkpoint_ns", "").split("|")[-1],
+            "status": "running",
+            "text": prompt,
+            "error": "",
+            "files": [],
+            "tokens": 0,
+            "seconds": 0.0,
+            "model": "",
+            "calls": [],
+            "untrusted": list(dict.fromkeys(sources)),
+            "max_turns": turns,
+        }
+
+    async def play(
+        self,
+        given: TaskResult,
+        context: RunContext,
+        emit: Callable[[dict[str, Any]], None],
+        states: States | None = None,
+    ) -> TaskResult:
+        """Run a subagent to its end. Interrupts and cancellation pass; whatever else goes wrong is a result.
+
+        Args:
+            given: what it was given.
+            context: the lead's.
+            states: plays a graph that is no part of the lead's.
+        """
+        config = self.configs[given["subagent_type"]]
+        own = replace(
+            context,
+            is_subagent=True,
+            subagent_name=config.name,
+            task_namespace=given["namespace"],
+            max_turns=given["max_turns"],
+            arrivals=None,
+            start_subagent=None,
+            cancel_subagent=None,
+            unattended=context.unattended or states is not None,
+            untrusted=tuple(given["untrusted"]),
+        )
+        result = await self._played(config, given, own, emit, states or _inner)
+        emit({"type": EVENTS[result["status"]], **head_of(result), **_ending(result)})
+        return result
+
+    async def _played(
+        self,
+        config: SubagentConfig,
+        given: TaskResult,
+        context: RunContext,
+        emit: Callable[[dict[str, Any]], None],
+        states: States,
+    ) -> TaskResult:
+        began, messages, shown = time.monotonic(), list[BaseMessage](), 0
+        status: Status | None = None
+        error, limit = "", asyncio.timeout(config.timeout_seconds)
+        prompt = HumanMessage(given["text"], id=f"{context.task_namespace}:prompt")
+        try:
+            graph = await self._graph(config)
+            async with limit, aclosing(states(graph, {"messages": [prompt]}, _limits(given), context)) as played:
+                async for state in played:
+                    messages = list(state["messages"])
+                    answers = [message for message in messages if isinstance(message, AIMessage)]
+                    for number, answer in enumerate(answers[shown:], shown + 1):
+                        progress = {"message": answer, "message_index": number, "total_messages": len(answers)}
+                        emit({"type": "task_running", "task_id": given["task_id"], **progress})
+                    shown = len(answers)
+        except GraphBubbleUp:
+            raise
+        except Exception as problem:
+            status, error = "failed", str(problem) or type(problem).__name__
+            if limit.expired():
+                status, error = "timed_out", f"it took longer than {config.timeout_seconds} seconds"
+            else:
+                logger.exception("The subagent %s failed", config.name)
+        answers = [message for message in messages if isinstance(message, AIMessage)]
+        last = answers[-1] if answers else AIMessage("")
+        if status is None and (failure := last.additional_kwargs.get("error")):
+            status, error = "failed", str(failure.get("message"))
+        elif status is None and last.tool_calls:
+            status, error = (
+                "failed",
+                "a call needs the user's decision, which only a task in the foreground can wait for",
+            )
+        used = [answer for answer in answers if answer.usage_metadata]
+        results = [message for message in messages if isinstance(message, ToolMessage)]
+        files = {file["path"]: dict(file) for message in results for file in self.receipts(message)}
+        return {
+            **given,
+            "status": status or ("turn_limit" if TURN_LIMIT in last.additional_kwargs else "completed"),
+            "text": next((answer.text for answer in reversed(answers) if answer.text.strip()), ""),
+            "error": error,
+            "files": list(files.values()),
+            "tokens": sum((answer.usage_metadata or {}).get("total_tokens", 0) for answer in used),
+            "seconds": round(time.monotonic() - began, 1),
+            "model": str(last.response_metadata.get("model_name") or context.model_name or ""),
+            "calls": [_call(answer) for answer in used],
+            "untrusted": list(self.untrusted(messages)),
+        }
+
+    async def _graph(self, config: SubagentConfig) -> Any:
+        if config.name not in self._graphs:
+            self._graphs[config.name] = await asyncio.to_thread(self.build, config)
+        return self._graphs[config.name]
+
+
+def result_text(result: TaskResult) -> str:
+    """What the lead agent reads."""
+    text = result["text"] or "No response generated"
+    match result["status"]:
+        case "completed":
+            return f"Task Succeeded. Result: {text}"
+        case "turn_limit":
+            return f"Task Succeeded. Result: [it had no turns left; this is what it has]\n{text}"
+        case "timed_out":
+            shown = f"Task timed out. Error: {result['error']}."
+        case "cancelled":
+            shown = "Task cancelled by user."
+        case _:
+            shown = f"Task failed. Error: {result['error']}."
+    done = [f"What it had so far: {result['text']}"] if result["text"] else []
+    done += [f"Files it wrote: {', '.join(file['path'] for file in result['files'])}"] if result["files"] else []
+    return "\n".join([shown, *done])
+
+
+def _answer(result: TaskResult, text: str, *, status: Literal["success", "error"] = "success") -> ToolMessage:
+    artifact = {TASK: result, "files": result["files"]}
+    return ToolMessage(text, name=TASK, tool_call_id=result["task_id"], status=status, artifact=artifact)
+
+
+def _inner(graph: Any, given: dict[str, Any], config: Any, context: RunContext) -> AsyncGenerator[Any, None]:
+    """As a part of the graph that calls."""
+    return graph.astream(given, config, context=context, stream_mode="values")
+
+
+def _limits(given: TaskResult) -> dict[str, Any]:
+    return {"recursion_limit": 10 * given["max_turns"] + 100}
+
+
+@async_tool("cancel_task")
+async def cancel_task_tool(task_id: str, runtime: Runtime) -> str:
+    """Stop a background task whose result is no longer needed."""
+    cancel = runtime.context.cancel_subagent
+    if cancel is None or not await cancel(task_id):
+        return f"Error: no background task {task_id} is at work."
+    return f"Stopped {task_id}."
+
+
+def _ending(result: TaskResult) -> dict[str, Any]:
+    shown = {key: result[key] for key in ("status", "files", "tokens", "seconds", "model")}
+    return {**shown, "result": result["text"]} | ({"error": result["error"]} if result["error"] else {})
+
+
+def _call(answer: AIMessage) -> dict[str, Any]:
+    metadata = answer.response_metadata
+    return {
+        "id": answer.id,
+        "model": metadata.get("model_name"),
+        "usage": dict(answer.usage_metadata or {}),
+        "run_id": metadata.get("run_id"),
+    }

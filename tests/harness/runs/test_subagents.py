@@ -1,0 +1,212 @@
+"""Subagents in runs, on both databases: what they do, what stays of it, and what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
+from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
+
+from deerflow.runtime import Runtime
+
+ULTRA = {"subagent_enabled": True}
+
+
+def task(key: str, prompt: str = "", **more: Any) -> tuple[str, dict[str, Any]]:
+    asked = {"description": f"part {key}", "prompt": f"{prompt} key:{key}", "subagent_type": "general-purpose"}
+    return "task", asked | more
+
+
+async def events(runtime: Runtime, run: Any, kind: str) -> list[dict[str, Any]]:
+    found = await runtime.threads.transcript.events(ME, run.run_id, event_types=["custom"])
+    return [event["content"] for event in found if event["content"].get("type") == kind]
+
+
+async def test_subagents_work_side_by_side_and_the_lead_gets_all_results(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+) -> None:
+    endpoint.script(ToolCalls(task("a"), task("b"), task("c")), Text("All three are done."))
+    for key in "abc":
+        endpoint.script(ToolCalls(bash(f"echo {key} >> marks")), Text(f"{key} ready"), key=key)
+    where = await thread(runtime)
+    run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+    assert run.status == "success"
+    assert [text for kind, text in await messages(runtime, run) if kind == "tool"] == [
+        f"Task Succeeded. Result: {key} ready" for key in "abc"
+    ]
+    assert [event["status"] for event in await events(runtime, run, "task_completed")] == ["completed"] * 3
+    assert len(await events(runtime, run, "task_running")) == 6
+    usage = run.usage["gpt-x"] if "gpt-x" in run.usage else next(iter(run.usage.values()))
+    assert usage["subagent:general-purpose"]["calls"] == 6
+    assert usage["lead_agent"]["calls"] == 2
+    assert run.llm_calls == len(endpoint.requests) == 8
+    tasks = await runtime.threads.transcript.tasks(ME, where)
+    assert [(each["description"], each["status"], each["text"]) for each in tasks] == [
+        (f"part {key}", "completed", f"{key} ready") for key in "abc"
+    ]
+    said = await runtime.threads.transcript.task_messages(ME, where, tasks[0]["task_id"])
+    assert [message["type"] for message in said] == ["human", "ai", "tool", "ai"]
+
+
+async def test_a_call_beyond_the_limit_is_deferred_and_the_others_are_made(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+) -> None:
+    endpoint.script(ToolCalls(task("a"), task("b"), task("c")), Text("Done."))
+    for key in "ab":
+        endpoint.script(Text(f"{key} ready"), key=key)
+    where = await thread(runtime)
+    given = {**ULTRA, "max_concurrent_subagents": 2}
+    run = await ended(runtime, await runtime.runs.start(ME, say("go", context=given), thread_id=where))
+    results = sorted(text for kind, text in await messages(runtime, run) if kind == "tool")
+    assert results[0].startswith("Error: deferred: limit 2")
+    assert results[1:] == ["Task Succeeded. Result: a ready", "Task Succeeded. Result: b ready"]
+
+
+async def test_subagents_of_the_configuration_have_their_own_prompt_model_and_tools(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI, settings: dict[str, Any]
+) -> None:
+    reviewer = {
+        "description": "reviews texts",
+        "system_prompt": "You review.",
+        "tools": ["ls", "bash"],
+        "model": "small",
+    }
+    section = {
+        "custom_agents": {"reviewer": {**reviewer, "disallowed_tools": ["bash"]}},
+        "agents": {"general-purpose": {"max_turns": 1}},
+        "max_delegations": 2,
+    }
+    small = {**settings["models"][0], "name": "small", "model": "gpt-small"}
+    runtime = await asyncio.to_thread(lambda: make(subagents=section, models=[*settings["models"], small]))
+    await runtime.start()
+    try:
+        endpoint.script(ToolCalls(task("a", subagent_type="reviewer")), ToolCalls(task("b")), ToolCalls(task("c")))
+        endpoint.script(ToolCalls(task("d", subagent_type="nobody")), Text("Done."))
+        endpoint.script(Text("Fine."), key="a")
+        endpoint.script(ToolCalls(bash("echo 1")), Text("at once"), key="b")
+        run = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=await thread(runtime))
+        run = await ended(runtime, run)
+        assert run.status == "success"
+        results = [text for kind, text in await messages(runtime, run) if kind == "tool"]
+        assert results[0] == "Task Succeeded. Result: Fine." and results[1].endswith("at once")
+        assert "limit 2 tasks per run" in results[2] and "reviewer" in str(endpoint.requests[0]["tools"])
+        (asked,) = [request for request in endpoint.requests if request["model"] == "gpt-small"]
+        assert "You review." in str(asked["messages"][0])
+        assert [tool["function"]["name"] for tool in asked["tools"]] == ["ls"]
+        assert run.usage is not None and run.usage["gpt-small"]["subagent:reviewer"]["calls"] == 1
+    finally:
+        await runtime.aclose()
+
+
+async def test_a_subagent_without_turns_gives_what_it_has(runtime: Runtime, endpoint: ScriptedOpenAI) -> None:
+    endpoint.script(ToolCalls(task("a", max_turns=2)), Text("Done."))
+    endpoint.script(ToolCalls(bash("echo 1")), ToolCalls(bash("echo 2")), Text("half of it"), key="a")
+    where = await thread(runtime)
+    run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+    assert run.status == "success"
+    assert [event["status"] for event in await events(runtime, run, "task_completed")] == ["turn_limit"]
+    (result,) = [text for kind, text in await messages(runtime, run) if kind == "tool"]
+    assert result.endswith("half of it")
+
+
+async def test_a_subagent_that_takes_too_long_gives_what_it_has(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+) -> None:
+    runtime = await asyncio.to_thread(make, subagents={"timeout_seconds": 5})
+    await runtime.start()
+    try:
+        endpoint.script(ToolCalls(task("a")), Text("Done."))
+        write = ("write_file", {"path": "found.txt", "content": "so far"})
+        endpoint.script(ToolCalls(write, text="I look."), Delay(30, Text("never")), key="a")
+        where = await thread(runtime)
+        run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+        assert run.status == "success"
+        (result,) = [text for kind, text in await messages(runtime, run) if kind == "tool"]
+        assert result.splitlines() == [
+            "Task timed out. Error: it took longer than 5 seconds.",
+            "What it had so far: I look.",
+            "Files it wrote: /mnt/user-data/workspace/found.txt",
+        ]
+        assert len(await events(runtime, run, "task_timed_out")) == 1
+    finally:
+        await runtime.aclose()
+
+
+async def test_a_run_that_is_stopped_stops_its_subagents(runtime: Runtime, endpoint: ScriptedOpenAI) -> None:
+    endpoint.script(ToolCalls(task("a"), task("b", background=True)))
+    for key in "ab":
+        endpoint.script(ToolCalls(bash("sleep 60; echo late >> marks")), key=key)
+    where = await thread(runtime)
+    run = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where)
+    await until(runtime, run, "updates", "part a")
+    while len(endpoint.requests) < 3:
+        await asyncio.sleep(0.02)
+    await runtime.runs.cancel(ME, run.run_id)
+    run = await ended(runtime, run)
+    assert run.status == "interrupted"
+    assert len(await events(runtime, run, "task_cancelled")) == 2
+    assert await messages(runtime, run) and len(endpoint.requests) == 3
+
+
+async def test_results_from_the_background_come_as_messages_and_the_run_waits_for_them(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+) -> None:
+    endpoint.script(ToolCalls(task("a", background=True)), Text("I wait."), Text("All is there."))
+    endpoint.script(ToolCalls(bash("sleep 0.5; echo a >> marks")), Text("a ready"), key="a")
+    where = await thread(runtime)
+    run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+    assert run.status == "success"
+    said = await messages(runtime, run)
+    assert [text for kind, text in said if kind == "ai"] == ["", "I wait.", "All is there."]
+    (result,) = [text for kind, text in said if kind == "human"][1:]
+    assert result.endswith("Task Succeeded. Result: a ready")
+    (done,) = await runtime.threads.transcript.tasks(ME, where)
+    assert (done["status"], done["background"], done["text"]) == ("completed", True, "a ready")
+    child = await runtime.threads.transcript.task_messages(ME, where, done["task_id"])
+    assert [message["type"] for message in child] == ["human", "ai", "tool", "ai"]
+    assert run.usage is not None and run.usage["gpt-x"]["subagent:general-purpose"]["calls"] == 2
+    assert run.llm_calls == len(endpoint.requests) == 5
+
+
+async def test_a_background_task_that_is_not_needed_any_more_keeps_nobody_waiting(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+) -> None:
+    def cancel(request: dict[str, Any]) -> ToolCalls:
+        (call,) = [call for message in request["messages"] for call in message.get("tool_calls") or ()]
+        return ToolCalls(("cancel_task", {"task_id": call["id"]}))
+
+    endpoint.script(ToolCalls(task("a", background=True)), cancel, Text("Done without it."))
+    endpoint.script(ToolCalls(bash("sleep 60")), key="a")
+    where = await thread(runtime)
+    run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+    assert run.status == "success"
+    (result,) = [text for kind, text in await messages(runtime, run) if kind == "human"][1:]
+    assert result.endswith("Task cancelled by user.")
+
+
+async def test_what_a_subagent_does_in_its_shell_moves_no_other(runtime: Runtime, endpoint: ScriptedOpenAI) -> None:
+    endpoint.script(ToolCalls(task("a")), ToolCalls(bash("pwd; echo [$MARK]")), Text("Done."))
+    endpoint.script(ToolCalls(bash("mkdir deep && cd deep && export MARK=x")), Text("a ready"), key="a")
+    where = await thread(runtime)
+    run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+    assert [text for kind, text in await messages(runtime, run) if kind == "tool"][1] == "/mnt/user-data/workspace\n[]"
+
+
+async def test_text_from_outside_taints_a_subagent_and_its_reader(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+) -> None:
+    tool = {"name": "fetch", "group": "web", "use": "tests.harness.runs.run_house:fetch_tool"}
+    runtime = await asyncio.to_thread(make, tools=[tool], guardrails={"enabled": True, "policy": "auto"})
+    await runtime.start()
+    try:
+        endpoint.script(ToolCalls(task("a")), ToolCalls(("fetch", {"url": "two"})), Text("Done."))
+        endpoint.script(ToolCalls(("fetch", {"url": "one"})), Text("a ready"), key="a")
+        where = await thread(runtime)
+        run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+        assert (run.status, run.stop_reason) == ("interrupted", "interrupt")
+        (done,) = await runtime.threads.transcript.tasks(ME, where)
+        assert done["status"] == "completed"
+    finally:
+        await runtime.aclose()

@@ -1,0 +1,106 @@
+"""`deerflow memory …`: what agents remember of you."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from deerflow_app.cli.failures import usage_failure
+from deerflow_app.cli.options import AsJson, Settings, command, print_json
+
+if TYPE_CHECKING:
+    from deerflow_app.cli.client import Client
+
+T = TypeVar("T")
+Id = Annotated[str, typer.Argument(metavar="ID", help="As `deerflow memory list` shows it.")]
+
+app = typer.Typer(help="See and change what is remembered of you.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@command(app, "list")
+def list_facts(settings: Settings, as_json: AsJson = False) -> None:
+    """List the facts, the surest first."""
+    memory = _with(settings, lambda client: client.aget_memory())
+    print_json(memory) if as_json else _print(memory["facts"])
+
+
+@command(app, "search")
+def search(settings: Settings, query: Annotated[str, typer.Argument(help="Words.")], as_json: AsJson = False) -> None:
+    """Find facts, the best first."""
+    facts = _with(settings, lambda client: client.asearch_memory(query))
+    print_json({"facts": facts}) if as_json else _print(facts)
+
+
+@command(app, "add")
+def add(
+    settings: Settings,
+    content: Annotated[str, typer.Argument(help="One sentence.")],
+    category: Annotated[str, typer.Option("--category", help="preference, knowledge, goal, …")] = "context",
+    confidence: Annotated[float, typer.Option("--confidence", min=0, max=1)] = 1.0,
+) -> None:
+    """Remember something."""
+    _with(settings, lambda client: client.acreate_memory_fact(content, category, confidence))
+    typer.echo("Remembered.")
+
+
+@command(app, "forget")
+def forget(settings: Settings, fact_id: Id) -> None:
+    """Forget a fact. `deerflow memory undo` restores it within 30 days."""
+    _with(settings, lambda client: client.adelete_memory_fact(fact_id))
+    typer.echo("Forgotten.")
+
+
+@command(app, "undo")
+def undo(settings: Settings, fact_id: Id) -> None:
+    """Restore a fact that was forgotten or superseded, or take one back."""
+    _with(settings, lambda client: client.aundo_memory_fact(fact_id))
+    typer.echo("Done.")
+
+
+@command(app, "export")
+def export(settings: Settings) -> None:
+    """Print everything as JSON."""
+    print_json(_with(settings, lambda client: client.aget_memory()))
+
+
+@command(app, "import")
+def import_(settings: Settings, file: Annotated[str, typer.Argument(help="An export; `-` reads stdin.")]) -> None:
+    """Replace everything by an export."""
+    try:
+        document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise usage_failure(
+            f"{file} cannot be read: {error}", "Give a file that `deerflow memory export` wrote."
+        ) from error
+    memory = _with(settings, lambda client: client.aimport_memory(document))
+    typer.echo(f"Imported {len(memory['facts'])} facts.")
+
+
+def _with(settings: Settings, work: Callable[[Client], Awaitable[T]]) -> T:
+    from deerflow_app.cli.opening import open_backend
+
+    client = open_backend(settings).client
+
+    async def run() -> T:
+        try:
+            return await work(client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def _print(facts: list[dict[str, Any]]) -> None:
+    from deerflow_app.cli.terminal import clean
+
+    for fact in facts:
+        mark = f"  (unverified, from {clean(fact['untrusted'])})" if fact.get("untrusted") else ""
+        typer.echo(
+            f"{clean(fact['id'])}\t{clean(fact['category'])}\t{fact['confidence']:.2f}\t{clean(fact['content'])}{mark}"
+        )

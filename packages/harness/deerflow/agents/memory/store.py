@@ -1,0 +1,222 @@
+"""Where memory is kept: the database, or documents. Both are used through :class:`Shelf`, in one transaction or one save."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from deerflow.agents.memory.documents import document_of, read_document
+from deerflow.agents.memory.storage import FileMemoryStorage, MemoryStorage
+from deerflow.config import Paths
+from deerflow.config.schema import MemoryConfig
+from deerflow.errors import UnavailableError
+from deerflow.reflection import resolve_class
+from deerflow.storage.database import Database
+from deerflow.storage.memory import Fact, Owner, RowShelf, is_new
+from deerflow.storage.search import words_of
+from deerflow.storage.tables import utc_now
+
+T = TypeVar("T")
+Also = Callable[[Connection], None]
+
+logger = logging.getLogger(__name__)
+
+
+class Shelf(Protocol):
+    """The memory of one owner while a job works on it."""
+
+    def sections(self) -> tuple[Mapping[str, Any], datetime | None]:
+        """The summaries, and when the memory last changed."""
+        ...
+
+    def touch(self, sections: Mapping[str, Any] | None = None) -> None:
+        """The memory changes now; with ``sections`` the summaries do."""
+        ...
+
+    def live(self, *, category: str | None = None, limit: int = ...) -> list[Fact]:
+        """Facts that hold, the surest first, then the newest."""
+        ...
+
+    def find(self, words: Sequence[str], limit: int) -> list[Fact]:
+        """Facts that hold and have any of the words, those that fit best, in any order."""
+        ...
+
+    def get(self, fact_id: str) -> Fact | None:
+        """A fact, also one that has ended."""
+        ...
+
+    def superseded_by(self, fact_id: str) -> list[Fact]: ...
+    def of_source(self, source: str) -> list[Fact]:
+        """Facts that hold and were learned in a thread."""
+        ...
+
+    def put(self, fact: Fact) -> None:
+        """Add a fact, or change that of the same id."""
+        ...
+
+    def purge(self, ended_before: datetime | None = None) -> None:
+        """Delete what has ended before then; None: everything."""
+        ...
+
+
+class MemoryStore(ABC):
+    """Jobs are functions of a shelf. Those that write are kept as a whole or, when they raise, not at all."""
+
+    @abstractmethod
+    async def read(self, owner: Owner, job: Callable[[Shelf], T]) -> T: ...
+
+    @abstractmethod
+    async def write(self, owner: Owner, job: Callable[[Shelf], T], also: Also | None = None) -> T:
+        """Args:
+        also: what else is to be written: in the same transaction if memory is in the database, else right after.
+        """
+
+
+class DatabaseMemory(MemoryStore):
+    """Facts are rows. What files of the layout of :class:`FileMemoryStorage` hold is taken over at the first use."""
+
+    def __init__(self, database: Database, files: FileMemoryStorage) -> None:
+        self._database = database
+        self._files = files
+        self._known: set[Owner] = set()
+
+    async def read(self, owner: Owner, job: Callable[[Shelf], T]) -> T:
+        await self._take_over(owner)
+        return await self._database.read(lambda connection: job(RowShelf(connection, owner)))
+
+    async def write(self, owner: Owner, job: Callable[[Shelf], T], also: Also | None = None) -> T:
+        await self._take_over(owner)
+
+        def both(connection: Connection) -> T:
+            result = job(RowShelf(connection, owner))
+            if also is not None:
+                also(connection)
+            return result
+
+        return await self._database.write(both)
+
+    async def _take_over(self, owner: Owner) -> None:
+        if owner in self._known:
+            return
+        document = await asyncio.to_thread(self._files.found, owner.agent or None, user_id=owner.user_id)
+        if document is not None:
+
+            def take_over(connection: Connection) -> None:
+                if is_new(connection, owner):
+                    fill(RowShelf(connection, owner), document)
+
+            await self._database.write(take_over)
+        self._known.add(owner)
+
+
+class DocumentMemory(MemoryStore):
+    """Each job reads and writes a whole document, one at a time in this process."""
+
+    def __init__(self, storage: MemoryStorage, database: Database) -> None:
+        self._storage = storage
+        self._database = database
+        self._lock = threading.Lock()
+
+    async def read(self, owner: Owner, job: Callable[[Shelf], T]) -> T:
+        return await asyncio.to_thread(lambda: job(self._shelf(owner)))
+
+    async def write(self, owner: Owner, job: Callable[[Shelf], T], also: Also | None = None) -> T:
+        def work() -> T:
+            with self._lock:
+                shelf = self._shelf(owner)
+                result = job(shelf)
+                if not self._storage.save(shelf.document(), owner.agent or None, user_id=owner.user_id):
+                    raise UnavailableError("The memory could not be saved. The log has the reason.")
+                return result
+
+        result = await asyncio.to_thread(work)
+        if also is not None:
+            await self._database.write(also)
+        return result
+
+    def _shelf(self, owner: Owner) -> DocumentShelf:
+        return DocumentShelf(self._storage.load(owner.agent or None, user_id=owner.user_id))
+
+
+class DocumentShelf:
+    """A shelf over a document."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._sections, self._updated_at, facts = read_document(document)
+        self._facts = {fact.id: fact for fact in facts}
+
+    def document(self) -> dict[str, Any]:
+        return document_of(self._sections, self._updated_at, self._facts.values(), with_ended=True)
+
+    def sections(self) -> tuple[Mapping[str, Any], datetime | None]:
+        return self._sections, self._updated_at
+
+    def touch(self, sections: Mapping[str, Any] | None = None) -> None:
+        self._sections, self._updated_at = (self._sections if sections is None else sections), utc_now()
+
+    def live(self, *, category: str | None = None, limit: int = 1_000_000) -> list[Fact]:
+        now = utc_now()
+        held = [fact for fact in self._facts.values() if fact.holds(now) and category in (None, fact.category)]
+        return sorted(held, key=lambda fact: (fact.confidence, fact.created_at), reverse=True)[:limit]
+
+    def find(self, words: Sequence[str], limit: int) -> list[Fact]:
+        wanted = set(words)
+        shared = [(len(wanted & set(words_of(fact.content))), fact) for fact in self.live()]
+        best = sorted((pair for pair in shared if pair[0]), key=lambda pair: pair[0], reverse=True)
+        return [fact for _, fact in best[:limit]]
+
+    def get(self, fact_id: str) -> Fact | None:
+        return self._facts.get(fact_id)
+
+    def superseded_by(self, fact_id: str) -> list[Fact]:
+        return [fact for fact in self._facts.values() if fact.superseded_by == fact_id]
+
+    def of_source(self, source: str) -> list[Fact]:
+        return [fact for fact in self.live() if fact.source == source]
+
+    def put(self, fact: Fact) -> None:
+        self._facts[fact.id] = fact
+
+    def purge(self, ended_before: datetime | None = None) -> None:
+        kept = [
+            fact
+            for fact in self._facts.values()
+            if ended_before is not None and (fact.ended_at is None or fact.ended_at >= ended_before)
+        ]
+        self._facts = {fact.id: fact for fact in kept}
+
+
+def fill(shelf: Shelf, document: Mapping[str, Any]) -> None:
+    """Replace everything by what a document holds."""
+    sections, _, facts = read_document(document)
+    shelf.purge()
+    shelf.touch(sections)
+    for fact in facts:
+        shelf.put(fact)
+
+
+def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> MemoryStore:
+    """What ``storage_class`` and ``storage_path`` name. The default of the class is the database, if no path is given."""
+    name, is_default = config.storage_class, config.storage_class == DEFAULT_CLASS
+    files = FileMemoryStorage(paths, config.storage_path)
+    if is_default:
+        return DocumentMemory(files, database) if config.storage_path else DatabaseMemory(database, files)
+    try:
+        cls: Any = resolve_class(name if ":" in name else ":".join(name.rsplit(".", 1)), MemoryStorage)
+        takes = inspect.signature(cls).parameters
+        given = {"paths": paths, "storage_path": config.storage_path}
+        return DocumentMemory(cls(**{key: value for key, value in given.items() if key in takes}), database)
+    except (ImportError, ValueError, TypeError) as error:
+        logger.warning("memory.storage_class: %s Memory is kept in the database.", error)
+        return DatabaseMemory(database, files)
+
+
+DEFAULT_CLASS: str = MemoryConfig.model_fields["storage_class"].default

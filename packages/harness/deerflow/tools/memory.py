@@ -1,0 +1,67 @@
+"""``memory_search``, ``memory_save``, ``memory_forget``: what the agent knows of the person. ``search_chats``: their other threads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from langchain_core.tools import ToolException
+from pydantic import Field
+
+from deerflow.context import MemoryOfRun
+from deerflow.errors import RequestError
+from deerflow.tools.decorator import Runtime, async_tool
+
+READS_OUTSIDE = {"readOnlyHint": True}
+"""What was remembered or said elsewhere may have come from a web page: such a result is text from outside."""
+
+
+@async_tool("memory_search")
+async def memory_search_tool(
+    query: Annotated[str, Field(description="Words that the facts hold")], runtime: Runtime
+) -> str:
+    """Find what is remembered of the user from earlier conversations."""
+    found = await _memory(runtime).search(query)
+    return "\n".join(found) or "Nothing is remembered about that."
+
+
+@async_tool("memory_save")
+async def memory_save_tool(
+    content: Annotated[str, Field(description="One sentence that can be understood alone")],
+    runtime: Runtime,
+    category: Annotated[
+        str, Field(description="preference, knowledge, context, behavior, goal or correction")
+    ] = "context",
+) -> str:
+    """Remember a fact about the user for later conversations. Only what the user said or wants you to remember."""
+    return f"Remembered as {await _memory(runtime).save(content, category, runtime.state['messages'])}."
+
+
+@async_tool("memory_forget")
+async def memory_forget_tool(
+    fact_id: Annotated[str, Field(description="As memory_search shows it")], runtime: Runtime
+) -> str:
+    """Forget a fact about the user that is wrong or not wanted. The user can restore it."""
+    try:
+        await _memory(runtime).forget(fact_id)
+    except RequestError as error:
+        raise ToolException(f"Error: {error}") from error
+    return "Forgotten."
+
+
+@async_tool("search_chats")
+async def search_chats_tool(
+    query: Annotated[str, Field(description="Words that must all be in the message")], runtime: Runtime
+) -> str:
+    """Find what was said in the user's other conversations, the newest first. Cite what you use by its link."""
+    return "\n".join(await _memory(runtime).chats(query)) or "No other conversation has these words."
+
+
+MEMORY_TOOLS = (memory_search_tool, memory_save_tool, memory_forget_tool)
+for _tool in (memory_search_tool, search_chats_tool):
+    _tool.metadata = READS_OUTSIDE
+
+
+def _memory(runtime: Any) -> MemoryOfRun:
+    if (memory := runtime.context.memory) is None:
+        raise ToolException("Error: this agent runs without a memory.")
+    return memory

@@ -1,0 +1,75 @@
+"""Memory over HTTP: one's own, told in one's own runs, and nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from bench.scripted_openai import ScriptedOpenAI, Text
+from tests.app.gateway.conftest import Gateway, Population, listening, settings_for
+
+from deerflow.config import ConfigSource, Paths
+from deerflow.runtime import Runtime
+
+FACTS = "/api/memory/facts"
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> AsyncIterator[Gateway]:
+    """With a runtime, behind a real socket."""
+    population.copy_to(Paths(tmp_path).data_dir)
+    model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "k"}
+    overrides = {
+        "models": [{**model, "base_url": scripted.base_url}],
+        "sandbox": {"tool_image": {"enabled": False}},
+        "title": {"enabled": False},
+    }
+    source = ConfigSource(cwd=tmp_path, overrides=overrides)
+    runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
+    async with listening(settings_for(tmp_path), runtime) as made:
+        await made.resume(population)
+        yield made
+
+
+async def added(client: httpx.AsyncClient, content: str) -> str:
+    answer = await client.post(FACTS, json={"content": content, "category": "preference"})
+    assert answer.is_success, answer.text
+    return next(fact["id"] for fact in answer.json()["facts"] if fact["content"] == content)
+
+
+async def contents(client: httpx.AsyncClient) -> list[str]:
+    return [fact["content"] for fact in (await client.get("/api/memory")).json()["facts"]]
+
+
+async def test_a_fact_is_changed_forgotten_and_restored_by_its_owner_alone(gateway: Gateway):
+    path = f"{FACTS}/{await added(gateway.user, 'Tea, no coffee.')}"
+    await added(gateway.admin, "Coffee, no tea.")
+    for method, body in (("PATCH", {"content": "Milk."}), ("DELETE", None), ("POST", None)):
+        address = f"{path}/undo" if method == "POST" else path
+        assert (await gateway.admin.request(method, address, json=body)).status_code == 404
+    assert await contents(gateway.user) == ["Tea, no coffee."]
+    assert (await gateway.user.patch(path, json={"content": "Green tea."})).is_success
+    assert await contents(gateway.user) == ["Green tea."]
+    assert (await gateway.user.patch(path, json={"content": " "})).status_code in (400, 422)
+    assert (await gateway.user.delete(path)).is_success
+    assert await contents(gateway.user) == [] and await contents(gateway.admin) == ["Coffee, no tea."]
+    assert (await gateway.user.post(f"{path}/undo")).is_success
+    assert await contents(gateway.user) == ["Green tea."]
+    export = (await gateway.user.get("/api/memory/export")).json()
+    assert (await gateway.user.delete("/api/memory")).is_success
+    assert await contents(gateway.user) == []
+    assert (await gateway.user.post("/api/memory/import", json=export)).is_success
+    assert await contents(gateway.user) == ["Green tea."]
+
+
+async def test_what_is_remembered_is_told_in_ones_own_runs(gateway: Gateway, scripted: ScriptedOpenAI):
+    await added(gateway.user, "Tea, no coffee.")
+    asked = {"input": {"messages": [{"role": "user", "content": "What shall I drink?"}]}}
+    for client, is_told in ((gateway.user, True), (gateway.admin, False)):
+        scripted.script(Text("Something warm."))
+        assert (await client.post("/api/runs/wait", json=asked)).is_success
+        assert ("Tea, no coffee." in json.dumps(scripted.requests[-1])) is is_told

@@ -1,0 +1,166 @@
+"""`deerflow skills …`: which skills there are, which are on, and new ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.options import AsJson, Settings, command, print_json
+
+if TYPE_CHECKING:
+    from deerflow_app.cli.client import Client
+
+app = typer.Typer(help="List, install and switch skills.", no_args_is_help=True, rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As `deerflow skills list` shows it.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder with SKILL.md.")]
+
+_NEW = """---
+name: {name}
+description: What it does, and when to use it.
+---
+
+# {name}
+
+1. …
+"""
+
+
+@command(app, "list")
+def list_skills(settings: Settings, as_json: AsJson = False) -> None:
+    """List all skills."""
+    found = _with_client(settings, lambda client: client.alist_skills())
+    if as_json:
+        return print_json(found)
+    from deerflow_app.cli.terminal import clean, one_line
+
+    for skill in found["skills"]:
+        state = "on" if skill["enabled"] else "off"
+        typer.echo(f"{clean(skill['name'])}\t{state}\t{skill['category']}\t{one_line(skill['description'], 100)}")
+
+
+@command(app, "show")
+def show(settings: Settings, name: Name, as_json: AsJson = False) -> None:
+    """Show a skill and its text."""
+    skill = _with_client(settings, lambda client: client.aget_skill(name))
+    if skill is None:
+        raise Failure(f"There is no skill {name!r}.", remedy="`deerflow skills list` shows those there are.")
+    if as_json:
+        return print_json(skill)
+    from deerflow_app.cli.terminal import clean
+
+    typer.echo(clean(skill["content"]))
+
+
+@command(app, "install")
+def install(
+    settings: Settings,
+    source: Annotated[str, typer.Argument(help="An archive, a folder, or https://host/repository#folder.")],
+    as_json: AsJson = False,
+) -> None:
+    """Install a skill for yourself."""
+    done = _with_client(settings, lambda client: client.ainstall_skill(source))
+    if as_json:
+        return print_json(done)
+    typer.echo(done["message"])
+    _print_findings(done["findings"])
+
+
+@command(app, "remove")
+def remove(settings: Settings, name: Name) -> None:
+    """Delete a skill of your own."""
+    _with_client(settings, lambda client: client.adelete_skill(name))
+    typer.echo("Deleted.")
+
+
+@command(app, "enable")
+def enable(settings: Settings, name: Name) -> None:
+    """Switch a skill on, for yourself."""
+    _with_client(settings, lambda client: client.aupdate_skill(name, enabled=True))
+    typer.echo(f"{name} is on.")
+
+
+@command(app, "disable")
+def disable(settings: Settings, name: Name) -> None:
+    """Switch a skill off, for yourself."""
+    _with_client(settings, lambda client: client.aupdate_skill(name, enabled=False))
+    typer.echo(f"{name} is off.")
+
+
+@command(app, "secret")
+def secret(
+    settings: Settings,
+    name: Name,
+    secret: Annotated[str, typer.Argument(metavar="SECRET", help="Such as WEATHER_API_KEY.")],
+    forget: Annotated[bool, typer.Option("--forget", help="Delete it.")] = False,
+) -> None:
+    """Keep a secret that scripts of a skill need; it is asked for, or read from stdin."""
+    value = None if forget else typer.prompt(secret, hide_input=True)
+    _with_client(settings, lambda client: client.aset_skill_secret(name, secret, value))
+    typer.echo(f"{secret} is {'forgotten' if forget else 'set'}.")
+
+
+@command(app, "check")
+def check(settings: Settings, folder: Folder) -> None:
+    """Check a folder as if it was installed."""
+    import tempfile
+
+    from deerflow.errors import RequestError
+    from deerflow.skills.installer import pack, unpacked
+    from deerflow.skills.parser import KEYS, front_matter, problems, read_skill_file
+    from deerflow.skills.scan import scan
+
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            with unpacked(pack(folder), Path(place)) as (name, root):
+                front = front_matter(read_skill_file(root / "SKILL.md"))
+                findings = scan(root)
+        except RequestError as error:
+            raise Failure(str(error)) from None
+    if wrong := problems(front, folder.resolve().name):
+        raise Failure(f"Invalid skill: {' '.join(wrong)}")
+    typer.echo(f"{name} is a skill.")
+    if unknown := sorted(front.keys() - KEYS):
+        typer.echo(f"  Without a meaning here: {', '.join(unknown)}.")
+    _print_findings(findings)
+
+
+@command(app, "new")
+def new(settings: Settings, folder: Folder) -> None:
+    """Make a folder with a SKILL.md to begin with."""
+    from deerflow.skills.parser import name_problem
+
+    name = folder.resolve().name
+    if problem := name_problem(name):
+        raise usage_failure(f"The folder's name is the skill's: {problem}")
+    if (folder / "SKILL.md").exists():
+        raise usage_failure(f"{folder} is a skill already.")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(_NEW.format(name=name), "utf-8")
+    typer.echo(f"{folder / 'SKILL.md'} is yours to fill. Then: deerflow skills check {folder}")
+
+
+def _print_findings(findings: list[Any]) -> None:
+    from deerflow_app.cli.terminal import clean
+
+    for finding in findings:
+        typer.echo(f"  {clean(finding['file'])}:{finding['line']}: {finding['why']}: {clean(finding['text'])}")
+
+
+def _with_client(settings: Settings, work: Callable[[Client], Awaitable[Any]]) -> Any:
+    from deerflow_app.cli.opening import open_backend
+
+    client = open_backend(settings).client
+
+    async def done() -> Any:
+        try:
+            return await work(client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(done())

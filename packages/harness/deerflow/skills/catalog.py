@@ -1,0 +1,223 @@
+"""Which skills a person has: the public ones and their own, those that are on, and how a prompt lists them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from deerflow.config import AppConfig, Paths
+from deerflow.config.paths import shipped_skills
+from deerflow.security.text import inline
+from deerflow.skills.own import OwnSkills
+from deerflow.skills.parser import (
+    MAX_DESCRIPTION,
+    SKILL_FILE,
+    Category,
+    InvalidSkillError,
+    Skill,
+    parse,
+    read_skill_file,
+)
+
+logger = logging.getLogger(__name__)
+
+CUSTOM, PUBLIC = "custom", "public"
+PROMPT_BYTES = 6000
+"""1,500 tokens."""
+MAX_DEPTH = 6
+"""Folders above a skill."""
+
+_HEAD = """<skill_system>
+Skills are instructions, often with scripts and templates, for kinds of tasks. When a task is of a kind below, first read
+{root}/<skill>/SKILL.md with read_file and follow it; read the files that it names when you need them. They cannot be changed."""
+_MORE = "{count} more skills are not listed: describe_skill finds them."
+
+MAX_SETS = 1000
+"""Persons whose skills are remembered."""
+
+Stamp = tuple[int, int, int]
+Found = tuple[tuple[Path, Stamp], ...]
+
+
+@dataclass(frozen=True)
+class SkillSet:
+    """The skills of one person at one time.
+
+    Args:
+        skills: by name.
+        problems: why folders are not skills, by path.
+        used: how often each was used, to choose those that are listed where not all can be.
+    """
+
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    problems: Mapping[str, str] = field(default_factory=dict[str, str])
+    root: str = "/mnt/skills"
+    used: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @cached_property
+    def enabled(self) -> dict[str, Skill]:
+        return {name: skill for name, skill in self.skills.items() if skill.enabled}
+
+    @cached_property
+    def id(self) -> str:
+        """Of what agents are built with: persons with the same skills share them."""
+        parts = [f"{_line(one, '')} {one.secrets}" for one in self.enabled.values()]
+        return hashlib.sha256("\n".join([*parts, self.prompt]).encode()).hexdigest()
+
+    def only(self, names: Collection[str] | None) -> SkillSet:
+        """Those of these names; None: all."""
+        if names is None:
+            return self
+        return replace(self, skills={name: skill for name, skill in self.skills.items() if name in names})
+
+    @cached_property
+    def listed(self) -> list[Skill]:
+        """Enabled skills that the prompt names: all, or the most used ones that its budget has room for."""
+        ranked = sorted(self.enabled.values(), key=lambda skill: (-self.used.get(skill.name, 0), skill.name))
+        room = PROMPT_BYTES - len(_HEAD.format(root=self.root)) - 150
+        kept: list[Skill] = []
+        for skill in ranked:
+            room -= len(_line(skill, self.root).encode()) + 1
+            if room < 0:
+                break
+            kept.append(skill)
+        return sorted(kept, key=lambda skill: skill.name)
+
+    def search(self, query: str, limit: int = 5) -> list[Skill]:
+        """The enabled skills whose names and descriptions fit best (BM25). Blocks."""
+        words = re.findall(r"\w+", query)
+        if not words:
+            return []
+        with closing(sqlite3.connect(":memory:")) as index:
+            index.execute("CREATE VIRTUAL TABLE skills USING fts5(name, description, tokenize='porter unicode61')")
+            rows = [(skill.name, skill.description) for skill in self.enabled.values()]
+            index.executemany("INSERT INTO skills VALUES (?, ?)", rows)
+            ranked = "SELECT name FROM skills WHERE skills MATCH ? ORDER BY bm25(skills, 4, 1), name LIMIT ?"
+            found = index.execute(ranked, (" OR ".join(f'"{word}"*' for word in words), limit)).fetchall()
+        return [self.enabled[name] for (name,) in found]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there are more skills than the prompt names."""
+        return len(self.listed) < len(self.enabled)
+
+    @cached_property
+    def prompt(self) -> str:
+        """The section of a system prompt that lists these skills; empty without any."""
+        if not self.enabled:
+            return ""
+        lines = [
+            _HEAD.format(root=self.root),
+            "<available_skills>",
+            *(_line(skill, self.root) for skill in self.listed),
+        ]
+        if self.is_cut:
+            lines.append(_MORE.format(count=len(self.enabled) - len(self.listed)))
+        return "\n".join([*lines, "</available_skills>", "</skill_system>"])
+
+
+NO_SKILLS = SkillSet()
+
+
+class SkillCatalog:
+    """Loads skills, and reads again only what has changed. Safe to share between threads."""
+
+    def __init__(self, config: AppConfig, paths: Paths) -> None:
+        self.config = config
+        self._paths = paths
+        self._parsed: dict[Path, tuple[Stamp, Skill | str]] = {}
+        self._sets: dict[str, tuple[object, SkillSet]] = {}
+        self._seen: Found = ()
+        """The files of public skills, shared by the persons whose sets were made of them."""
+
+    @property
+    def public(self) -> Path:
+        """The folder of public skills: the configured one, the project's, or what comes with DeerFlow. Looks at the disk."""
+        own = self.config.skills.directory(self.config.origin.project_root) / PUBLIC
+        return own if self.config.skills.path is not None or own.is_dir() else shipped_skills()
+
+    def custom(self, user_id: str) -> Path:
+        """The folder of a person's own skills."""
+        return self._paths.user_skills_dir(user_id) / CUSTOM
+
+    def mounts(self, user_id: str) -> dict[str, Path]:
+        """Folders of the host by where sandboxes see them, all read-only. Makes the person's."""
+        root = self.config.skills.container_path
+        found = {f"{root}/{CUSTOM}": self._paths.ensure_skills_dir(user_id)}
+        public = self.public
+        return {f"{root}/{PUBLIC}": public, **found} if public.is_dir() else found
+
+    def load(self, user_id: str) -> SkillSet:
+        """The skills that a person has now. Blocks; of two with one name the person's own counts."""
+        folder = self.public
+        public = tuple(_skill_files(folder))
+        public = self._seen = self._seen if self._seen == public else public
+        own = tuple(_skill_files(self.custom(user_id)))
+        kept = OwnSkills(self._paths, user_id)
+        states, used = kept.states(), kept.used()
+        key, known = (public, own, states, used), self._sets.get(user_id)
+        if known is not None and known[0] == key:
+            return known[1]
+        skills: dict[str, Skill] = {}
+        problems: dict[str, str] = {}
+        found: list[tuple[Category, Path, Found]] = [
+            ("public", folder, public),
+            ("custom", self.custom(user_id), own),
+        ]
+        for category, root, files in found:
+            for file, stamp in files:
+                path = f"{self.config.skills.container_path}/{category}/{file.parent.relative_to(root).as_posix()}"
+                skill = self._skill(file, stamp, category, path)
+                if isinstance(skill, str):
+                    problems[path] = skill
+                    continue
+                enabled = states.get(skill.name, self.config.extensions.is_skill_enabled(skill.name, category))
+                skills[skill.name] = skill if enabled else replace(skill, enabled=False)
+        made = SkillSet(dict(sorted(skills.items())), problems, self.config.skills.container_path, used)
+        self._sets[user_id] = key, made
+        if len(self._sets) > MAX_SETS:
+            self._sets.pop(next(iter(self._sets)))
+        return made
+
+    def _skill(self, file: Path, stamp: Stamp, category: Category, path: str) -> Skill | str:
+        """The skill, or why it is none."""
+        known = self._parsed.get(file)
+        if known is None or known[0] != stamp:
+            try:
+                found: Skill | str = parse(read_skill_file(file), directory=file.parent, category=category, path=path)
+            except InvalidSkillError as error:
+                found = str(error)
+                logger.warning("%s is left out: %s", path, found)
+            known = self._parsed[file] = stamp, found
+        return known[1]
+
+
+def _line(skill: Skill, root: str) -> str:
+    return f"- {skill.path.removeprefix(f'{root}/')}: {inline(skill.description, MAX_DESCRIPTION)}"
+
+
+def _skill_files(root: Path, depth: int = 0) -> Iterator[tuple[Path, Stamp]]:
+    """Each SKILL.md below ``root`` with what shows a change of it. Hidden folders and links are passed by, and a skill has none in it."""
+    try:
+        entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
+            continue
+        file = root / entry.name / SKILL_FILE
+        try:
+            status = file.lstat()
+        except OSError:
+            if depth < MAX_DEPTH:
+                yield from _skill_files(root / entry.name, depth + 1)
+            continue
+        yield file, (status.st_mtime_ns, status.st_size, status.st_ino)

@@ -1,0 +1,70 @@
+"""Secrets that scripts of skills need: of one person, encrypted with a key of the installation."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deerflow.errors import RequestError, UnavailableError
+from deerflow.skills.own import OwnSkills, write_file
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+
+MIN_SECRET = 8
+"""Characters. Anything shorter cannot be taken out of what a script prints without harm."""
+
+
+class SkillSecrets:
+    """Every method blocks.
+
+    Args:
+        key_file: made when it is needed first. Without it nothing that was encrypted can be read.
+    """
+
+    def __init__(self, own: OwnSkills, key_file: Path) -> None:
+        self._own = own
+        self._file = own.directory / "secrets"
+        self._key_file = key_file
+
+    def of(self, skill: str) -> dict[str, str]:
+        """A skill's secrets by name. Raises UnavailableError: they cannot be decrypted."""
+        return self._read().get(skill, {})
+
+    def set(self, skill: str, name: str, value: str | None) -> None:
+        """Keep a secret, or forget it (None). Raises RequestError: it is too short."""
+        if value is not None and (len(value) < MIN_SECRET or "\0" in value):
+            raise RequestError(f"A secret has at least {MIN_SECRET} characters.")
+        with self._own.alone():
+            secrets = self._read()
+            kept = {key: one for key, one in secrets.get(skill, {}).items() if key != name}
+            secrets[skill] = kept if value is None else {**kept, name: value}
+            token = self._cipher().encrypt(json.dumps(secrets).encode()).decode()
+            write_file(self._file, token, 0o600)
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        from cryptography.fernet import InvalidToken
+
+        try:
+            return json.loads(self._cipher().decrypt(self._file.read_bytes()))
+        except FileNotFoundError:
+            return {}
+        except InvalidToken:
+            raise UnavailableError(
+                f"The secrets of skills were encrypted with another key than {self._key_file.name}."
+            ) from None
+
+    def _cipher(self) -> Fernet:
+        from cryptography.fernet import Fernet
+
+        if not self._key_file.exists():
+            self._key_file.parent.mkdir(0o711, parents=True, exist_ok=True)
+            temporary = self._key_file.with_name(f"{self._key_file.name}.{os.getpid()}")
+            write_file(temporary, Fernet.generate_key().decode(), 0o600)
+            with suppress(FileExistsError):
+                os.link(temporary, self._key_file)
+            temporary.unlink()
+        return Fernet(self._key_file.read_bytes())

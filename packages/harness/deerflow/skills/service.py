@@ -1,0 +1,190 @@
+"""Skills as their owners see them: which there are, what is in them, which are on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from deerflow.config import Paths
+from deerflow.errors import ForbiddenError, NotFoundError, RequestError
+from deerflow.identity import Principal
+from deerflow.skills.catalog import SkillSet
+from deerflow.skills.installer import pack
+from deerflow.skills.own import OwnSkills
+from deerflow.skills.parser import SKILL_FILE, Category, Skill, read_skill_file
+from deerflow.skills.scan import Finding
+from deerflow.skills.secrets import SkillSecrets
+
+
+class SkillInfo(TypedDict):
+    """A skill as the API shows it. ``path``: where agents see it; ``secrets``: what its scripts need."""
+
+    name: str
+    description: str
+    license: str | None
+    compatibility: str | None
+    category: Category
+    enabled: bool
+    path: str
+    allowed_tools: list[str] | None
+    secrets: list[str]
+
+
+class SkillText(SkillInfo):
+    """``content``: the text of SKILL.md."""
+
+    content: str
+
+
+class Installed(TypedDict):
+    """``findings``: what a scan noticed in its files, for the person to look at."""
+
+    success: bool
+    skill_name: str
+    message: str
+    findings: list[Finding]
+
+
+class SkillService:
+    """Args:
+    load: the skills that a person has now.
+    """
+
+    def __init__(self, paths: Paths, load: Callable[[Principal], Awaitable[SkillSet]]) -> None:
+        self._paths = paths
+        self._load = load
+
+    async def list(self, principal: Principal, *, enabled_only: bool = False) -> list[SkillInfo]:
+        """By name."""
+        found = await self._load(principal)
+        return [skill_info(skill) for skill in (found.enabled if enabled_only else found.skills).values()]
+
+    async def get(self, principal: Principal, name: str) -> SkillText:
+        """Raises NotFoundError."""
+        skill = await self._find(principal, name)
+        text = await asyncio.to_thread(read_skill_file, skill.directory / SKILL_FILE)
+        return {**skill_info(skill), "content": text}
+
+    async def set_enabled(self, principal: Principal, name: str, enabled: bool) -> SkillInfo:
+        """Switch a skill on or off for this person; it counts from the next turn on. Raises NotFoundError."""
+        await self._find(principal, name)
+        await asyncio.to_thread(OwnSkills(self._paths, principal.user_id).set_enabled, name, enabled)
+        return skill_info(await self._find(principal, name))
+
+    # one's own ----------------------------------------------------------------------------------------------------------
+
+    async def install(self, principal: Principal, source: bytes | str) -> Installed:
+        """A skill out of an archive, or from a git address, which only administrators may name.
+
+        Raises:
+            RequestError: there is no skill in it; says why. Nothing is left of it.
+            ConflictError: there is one of that name.
+            ForbiddenError
+        """
+        own = OwnSkills(self._paths, principal.user_id)
+        if isinstance(source, bytes):
+            name, findings = await asyncio.to_thread(own.install, source)
+        elif principal.role == "admin":
+            name, findings = await asyncio.to_thread(own.install_from, source)
+        else:
+            raise ForbiddenError("Only administrators may install from addresses. Send an archive.")
+        state = "It is off until you have looked at what was found in it." if findings else "It is on."
+        return {
+            "success": True,
+            "skill_name": name,
+            "message": f"Skill {name!r} installed. {state}",
+            "findings": findings,
+        }
+
+    async def write(self, principal: Principal, name: str, content: str, *, new: bool = False) -> SkillText:
+        """Write SKILL.md of one's own skill. Raises RequestError, NotFoundError, ConflictError."""
+        if not new:
+            await self._find_own(principal, name)
+        own, why = OwnSkills(self._paths, principal.user_id), {"action": "human_edit", "author": principal.user_id}
+        await asyncio.to_thread(lambda: own.write(name, content, new=new, **why))
+        return await self.get(principal, name)
+
+    async def delete(self, principal: Principal, name: str) -> None:
+        """Delete one's own skill; its history stays. Raises NotFoundError."""
+        own, why = OwnSkills(self._paths, principal.user_id), {"action": "human_delete", "author": principal.user_id}
+        await asyncio.to_thread(lambda: own.delete(name, **why))
+
+    async def history(self, principal: Principal, name: str) -> list[dict[str, Any]]:
+        """What was done to one's own skill, the oldest first. Raises NotFoundError."""
+        found = await asyncio.to_thread(OwnSkills(self._paths, principal.user_id).history, name)
+        if not found:
+            await self._find_own(principal, name)
+        return found
+
+    async def rollback(self, principal: Principal, name: str, index: int) -> SkillText:
+        """Undo the change of one's own skill that stands at ``index`` of its history. Raises RequestError, NotFoundError."""
+        own, why = OwnSkills(self._paths, principal.user_id), {"action": "rollback", "author": principal.user_id}
+        await asyncio.to_thread(lambda: own.rollback(name, index, **why))
+        return await self.get(principal, name)
+
+    async def secrets(self, principal: Principal, name: str) -> dict[str, bool]:
+        """Which of the secrets that a skill needs are set. Their values leave this only for the skill's scripts."""
+        skill = await self._find(principal, name)
+        kept = await asyncio.to_thread(self._secrets(principal).of, name)
+        return {secret: secret in kept for secret in skill.secrets}
+
+    async def set_secret(self, principal: Principal, name: str, secret: str, value: str | None) -> dict[str, bool]:
+        """Keep a secret of a skill, encrypted, or forget it (None). Raises NotFoundError, RequestError."""
+        skill = await self._find(principal, name)
+        if secret not in skill.secrets:
+            raise NotFoundError(f"Skill {name!r} needs no secret {secret!r}.")
+        await asyncio.to_thread(self._secrets(principal).set, name, secret, value)
+        return await self.secrets(principal, name)
+
+    async def suggestions(self, principal: Principal) -> list[dict[str, Any]]:
+        """Changes of one's skills that agents suggest, the oldest first."""
+        return await asyncio.to_thread(OwnSkills(self._paths, principal.user_id).suggestions)
+
+    async def review(self, principal: Principal, suggestion_id: str, *, accept: bool) -> None:
+        """Make a suggested change, or drop it. Raises NotFoundError, ConflictError, RequestError."""
+        own = OwnSkills(self._paths, principal.user_id)
+        await asyncio.to_thread(lambda: own.review(suggestion_id, accept=accept))
+
+    def _secrets(self, principal: Principal) -> SkillSecrets:
+        return SkillSecrets(OwnSkills(self._paths, principal.user_id), self._paths.secrets_key_file)
+
+    async def _find_own(self, principal: Principal, name: str) -> Skill:
+        found = (await self._load(principal)).skills.get(name)
+        if found is None:
+            raise NotFoundError(f"Custom skill {name!r} not found")
+        if found.category != "custom":
+            raise RequestError(
+                f"{name!r} is a built-in skill. Create a skill of your own with that name to replace it."
+            )
+        return found
+
+    async def _find(self, principal: Principal, name: str) -> Skill:
+        found = (await self._load(principal)).skills.get(name)
+        if found is None:
+            raise NotFoundError(f"Skill {name!r} not found")
+        return found
+
+
+def skill_info(skill: Skill) -> SkillInfo:
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "license": skill.license,
+        "compatibility": skill.compatibility,
+        "category": skill.category,
+        "enabled": skill.enabled,
+        "path": skill.path,
+        "allowed_tools": None if skill.allowed_tools is None else list(skill.allowed_tools),
+        "secrets": list(skill.secrets),
+    }
+
+
+async def skill_source(source: str | Path) -> bytes | str:
+    """What to install from: an archive or a folder, which is packed; or the git address itself. Raises FileNotFoundError."""
+    if "://" in str(source):
+        return str(source)
+    return await asyncio.to_thread(lambda path: path.read_bytes() if path.is_file() else pack(path), Path(source))

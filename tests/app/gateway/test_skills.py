@@ -1,0 +1,99 @@
+"""Skills over HTTP: what a person has, and that it is theirs alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from bench.scripted_openai import ScriptedOpenAI
+from tests.app.gateway.conftest import Gateway, Population, listening, settings_for
+from tests.harness.skills.conftest import skill_text, write_skill
+from tests.harness.skills.test_installing import archive
+
+from deerflow.config import ConfigSource, Paths
+from deerflow.runtime import Runtime
+
+SKILLS = "/api/skills"
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> AsyncIterator[Gateway]:
+    """With a runtime, behind a real socket."""
+    population.copy_to(Paths(tmp_path).data_dir)
+    model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "k"}
+    overrides = {
+        "models": [{**model, "base_url": scripted.base_url}],
+        "skills": {"path": str(tmp_path / "skills")},
+        "sandbox": {"tool_image": {"enabled": False}},
+        "title": {"enabled": False},
+    }
+    source = ConfigSource(cwd=tmp_path, overrides=overrides)
+    runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
+    async with listening(settings_for(tmp_path), runtime) as made:
+        await made.resume(population)
+        yield made
+
+
+@pytest.fixture
+def packed() -> bytes:
+    return archive({"mine/SKILL.md": skill_text("mine", "First.")})
+
+
+async def test_an_archive_that_is_sent_becomes_a_skill_of_that_person_alone(gateway: Gateway, packed: bytes):
+    sent = {"content": packed, "headers": {"content-type": "application/zip"}}
+    answer = await gateway.user.post(f"{SKILLS}/archive", **sent)
+    assert answer.status_code == 200 and answer.json()["skill_name"] == "mine", answer.text
+    assert (await gateway.user.post(f"{SKILLS}/archive", **sent)).status_code == 409
+    broken = await gateway.user.post(f"{SKILLS}/archive", content=b"x")
+    assert broken.status_code == 400 and "no ZIP archive" in broken.json()["detail"]
+    mine = (await gateway.user.get(f"{SKILLS}/custom")).json()["skills"]
+    assert [(one["name"], one["category"], one["enabled"]) for one in mine] == [("mine", "custom", True)]
+    assert (await gateway.admin.get(f"{SKILLS}/custom")).json() == {"skills": []}
+    assert (await gateway.admin.get(f"{SKILLS}/mine")).status_code == 404
+
+
+async def test_an_archive_of_a_thread_is_installed_by_its_owner_only(gateway: Gateway, packed: bytes):
+    thread = (await gateway.user.post("/api/threads", json={})).json()["thread_id"]
+    sent = await gateway.user.post(f"/api/threads/{thread}/uploads", files={"files": ("mine.skill", packed)})
+    asked = {"thread_id": thread, "path": sent.json()["files"][0]["path"]}
+    assert (await gateway.admin.post(f"{SKILLS}/install", json=asked)).status_code == 404
+    missing = await gateway.user.post(f"{SKILLS}/install", json={**asked, "path": "/mnt/user-data/uploads/no.skill"})
+    assert missing.status_code == 404
+    outside = await gateway.user.post(f"{SKILLS}/install", json={**asked, "path": "/mnt/user-data/../../etc/passwd"})
+    assert outside.status_code in (400, 403, 404)
+    assert (await gateway.user.post(f"{SKILLS}/install", json=asked)).json()["success"]
+    assert (await gateway.user.post(f"{SKILLS}/install", json={"url": "https://x.invalid"})).status_code == 403
+
+
+async def test_ones_own_skill_is_edited_with_a_history_and_back(gateway: Gateway):
+    one, two = (skill_text("mine", f"{word}.") for word in ("First", "Second"))
+    path = f"{SKILLS}/custom/mine"
+    assert (await gateway.user.post(path, json={"content": one})).status_code == 201
+    assert (await gateway.user.post(path, json={"content": one})).status_code == 409
+    assert (await gateway.user.put(path, json={"content": skill_text("other")})).status_code == 400
+    assert (await gateway.user.put(f"{SKILLS}/custom/none", json={"content": one})).status_code == 404
+    assert (await gateway.user.put(path, json={"content": two})).json()["description"] == "Second."
+    history = (await gateway.user.get(f"{path}/history")).json()["history"]
+    assert "-description: First.\n+description: Second." in history[-1]["diff"]
+    back = await gateway.user.post(f"{path}/rollback", json={})
+    assert back.json()["content"] == one
+    assert (await gateway.user.post(f"{path}/rollback", json={"history_index": 9})).status_code == 400
+    assert (await gateway.user.delete(path)).json() == {"success": True}
+    assert (await gateway.user.get(path)).status_code == 404
+    entries = (await gateway.user.get(f"{path}/history")).json()["history"]
+    assert [entry["action"] for entry in entries] == ["human_edit", "human_edit", "rollback", "human_delete"]
+    assert (await gateway.user.post(f"{path}/rollback", json={})).json()["content"] == one
+    assert (await gateway.admin.get(f"{path}/history")).status_code == 404
+
+
+async def test_each_person_switches_skills_for_themselves(gateway: Gateway, tmp_path: Path):
+    paths: Paths = gateway.runtime.paths
+    users = [(await client.get("/api/v1/auth/me")).json()["id"] for client in (gateway.user, gateway.admin)]
+    for user in users:
+        write_skill(paths.user_skills_dir(user) / "custom", "same")
+    assert (await gateway.user.put(f"{SKILLS}/same", json={"enabled": False})).json()["enabled"] is False
+    assert (await gateway.user.get(f"{SKILLS}/same")).json()["enabled"] is False
+    assert (await gateway.admin.get(f"{SKILLS}/same")).json()["enabled"] is True
+    assert (await gateway.user.put(f"{SKILLS}/none", json={"enabled": True})).status_code == 404

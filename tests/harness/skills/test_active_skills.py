@@ -1,0 +1,177 @@
+"""What holds while a skill is active, what its scripts get, and what an agent may suggest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
+from tests.harness.skills.conftest import settings, skill_text, write_skill
+
+from deerflow import DeerFlowClient
+from deerflow.agents.middlewares.skills_middleware import _is_allowed
+from deerflow.config import AppConfig, Paths
+from deerflow.errors import ConflictError, NotFoundError, RequestError
+from deerflow.skills.catalog import PROMPT_BYTES, SkillCatalog
+from deerflow.skills.own import OwnSkills
+from deerflow.skills.secrets import SkillSecrets
+
+SECRET = "s3cret-of-the-weather"
+
+
+def results(endpoint: ScriptedOpenAI) -> list[str]:
+    return [one["content"] for one in endpoint.requests[-1]["messages"] if one["role"] == "tool"]
+
+
+async def test_the_active_skill_allows_its_tools_only_and_until_the_turn_ends(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI
+):
+    calls = ToolCalls(
+        ("bash", {"command": "echo hi"}), ("read_file", {"path": "/mnt/skills/public/careful-reader/SKILL.md"})
+    )
+    endpoint.script(calls, Text("ok"), ToolCalls(("bash", {"command": "echo hi"})), Text("ok"))
+    await client.achat("/careful-reader please", thread_id="t")
+    refused, read = results(endpoint)
+    assert "allows only these tools: Read, Grep" in refused and "Quote what you read." in read
+    await client.achat("And now?", thread_id="t")
+    assert results(endpoint)[-1] == "hi"
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed", "expected"),
+    [
+        ("git status", "Bash(git:*)", True),
+        ("git status; rm x", "Bash(git:*)", False),
+        ("git log $(rm x)", "Bash(git:*)", False),
+        ("git status\nrm x", "Bash(git:*)", False),
+        ("gitx", "Bash(git:*)", False),
+        ("git push", "Bash(git log *)", False),
+        ("anything | at all", "Bash", True),
+        ("ls", "bash", True),
+        ("ls", "Read", False),
+    ],
+)
+def test_commands_are_allowed_by_pattern_one_at_a_time(command: str, allowed: str, expected: bool):
+    assert _is_allowed({"name": "bash", "args": {"command": command}}, [allowed]) is expected
+
+
+async def test_scripts_get_secrets_that_neither_shell_nor_model_nor_disk_sees(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI, tmp_path: Path
+):
+    run: dict[str, Any] = {"skill": "weather", "script": "scripts/forecast.py", "arguments": ["Oslo; env"]}
+    calls = [
+        ToolCalls(("run_skill_script", run)),
+        ToolCalls(
+            ("bash", {"command": "env; export -p"}),
+            ("run_skill_script", {**run, "script": "../careful-reader/SKILL.md"}),
+            ("run_skill_script", {**run, "skill": "careful-reader"}),
+        ),
+        Text("ok"),
+    ]
+    endpoint.script(*calls)
+    await client.achat("Weather?", thread_id="t")
+    assert "deerflow skills secret weather WEATHER_KEY" in results(endpoint)[0]
+    with pytest.raises(NotFoundError):
+        await client.aset_skill_secret("weather", "OTHER_KEY", SECRET)
+    with pytest.raises(RequestError):
+        await client.aset_skill_secret("weather", "WEATHER_KEY", "short")
+    assert await client.aset_skill_secret("weather", "WEATHER_KEY", SECRET) == {"WEATHER_KEY": True}
+    endpoint.script(*calls)
+    await client.achat("Weather?", thread_id="u")
+    ran, shell, outside, other = results(endpoint)
+    assert ran == f"Oslo; env: sunny ({len(SECRET)} letters of key, [secret])"
+    assert SECRET not in shell and "no file" in outside and "no file" in other
+    assert SECRET not in json.dumps(endpoint.requests)
+    assert await asyncio.to_thread(_files_with, tmp_path / "data", SECRET) == []
+    assert await client.aset_skill_secret("weather", "WEATHER_KEY", None) == {"WEATHER_KEY": False}
+
+
+def _files_with(folder: Path, text: str) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
+
+
+def test_secrets_are_each_persons_own(paths: Paths):
+    one, other = (SkillSecrets(OwnSkills(paths, user), paths.secrets_key_file) for user in ("one", "other"))
+    one.set("weather", "WEATHER_KEY", SECRET)
+    assert one.of("weather") == {"WEATHER_KEY": SECRET} and other.of("weather") == {}
+    assert paths.secrets_key_file.stat().st_mode & 0o777 == 0o600
+
+
+def test_many_skills_stay_within_the_budget_and_are_found(catalog: SkillCatalog, tmp_path: Path):
+    for number in range(500):
+        write_skill(tmp_path / "skills/public", f"skill-{number:03}", f"Makes thing number {number} of a kind. " * 3)
+    write_skill(tmp_path / "skills/public", "zebra-care", "Feeding and grooming of zebras.")
+    found = catalog.load("me")
+    assert len(found.enabled) == 501 and found.is_cut
+    assert len(found.prompt.encode()) <= PROMPT_BYTES and "describe_skill" in found.prompt
+    assert found.prompt == catalog.load("me").prompt and "zebra" not in found.prompt
+    assert next(skill.name for skill in found.search("how do I groom a zebra?")) == "zebra-care"
+    assert found.search('"; DROP') == [] and found.search("?!") == []
+
+
+def test_the_most_used_skills_are_listed_from_the_next_day_on(catalog: SkillCatalog, paths: Paths, tmp_path: Path):
+    for number in range(100):
+        write_skill(tmp_path / "skills/public", f"skill-{number:03}", "Makes something. " * 10)
+    own = OwnSkills(paths, "me")
+    own.count("skill-099")
+    assert "skill-099" not in catalog.load("me").prompt
+    usage = own.directory / "usage.json"
+    usage.write_text(usage.read_text().replace('"day": "2', '"day": "1'))
+    assert "skill-099" in catalog.load("me").prompt and "skill-099" not in catalog.load("other").prompt
+
+
+async def test_skills_beyond_the_list_are_found_by_the_agent(client: DeerFlowClient, endpoint: ScriptedOpenAI):
+    own = client.harness.skills.custom("default")
+    for number in range(60):
+        write_skill(own, f"skill-{number:03}", "Makes something. " * 10)
+    write_skill(own, "zebra-care", "Feeding zebras.")
+    endpoint.script(ToolCalls(("describe_skill", {"query": "zebra"})), Text("ok"))
+    await client.achat("Zebras?")
+    assert results(endpoint) == ["- /mnt/skills/custom/zebra-care/SKILL.md: Feeding zebras."]
+
+
+async def test_what_an_agent_suggests_counts_after_review(endpoint: ScriptedOpenAI, tmp_path: Path):
+    client = await asyncio.to_thread(
+        lambda: DeerFlowClient(config=settings(endpoint, skill_evolution={"enabled": True}), base_dir=tmp_path / "data")
+    )
+    text = skill_text("notes", "Takes notes.")
+    endpoint.script(
+        ToolCalls(("skill_manage", {"action": "create", "name": "notes", "content": text})),
+        ToolCalls(("skill_manage", {"action": "edit", "name": "weather", "content": text})),
+        Text("ok"),
+    )
+    async with client:
+        await client.achat("Remember how.", thread_id="t")
+        suggested, refused = results(endpoint)
+        assert suggested.startswith("Suggested.") and refused.startswith("Error: Custom skill 'weather' not found")
+        assert await client.aget_skill("notes") is None
+    await asyncio.to_thread(_review, OwnSkills(client.harness.paths, "default"), text)
+
+
+def _review(own: OwnSkills, text: str) -> None:
+    [waiting] = own.suggestions()
+    assert "+description: Takes notes." in waiting["diff"] and waiting["thread_id"] == "t"
+    own.review(waiting["id"], accept=True)
+    assert own.text("notes") == text and own.suggestions() == []
+    assert own.history("notes")[-1]["action"] == "agent_create"
+    change = {"action": "patch", "name": "notes", "find": "Do it.", "replace": "Write it down."}
+    for _ in range(2):
+        own.suggest(change, author="agent", thread_id=None)
+    first, second = own.suggestions()
+    own.review(first["id"], accept=True)
+    with pytest.raises(ConflictError):
+        own.review(second["id"], accept=True)
+    own.review(second["id"], accept=False)
+    assert "Write it down." in (own.text("notes") or "")
+
+
+def test_agents_have_no_tool_for_skills_that_they_do_not_need(catalog: SkillCatalog, tmp_path: Path):
+    from deerflow.tools.skills import skill_tools
+
+    write_skill(tmp_path / "skills/public", "plain")
+    assert skill_tools(catalog.load("me"), evolution=AppConfig().skill_evolution.enabled) == []
+    write_skill(tmp_path / "skills/public", "secretive", more="metadata:\n  secrets: [SOME_KEY]\n")
+    assert [tool.name for tool in skill_tools(catalog.load("me"), evolution=False)] == ["run_skill_script"]

@@ -26,3 +26,18 @@ test("a conversation is printed as a document, whole and without the page around
   expect(paper.match(/\/Type\s*\/Page\b/g)?.length).toBeGreaterThan(5);
   await expect(log.getByText("answer 0", { exact: true })).toHaveCount(0);
 });
+
+test("an open file takes no room on paper", async ({ page, chat }) => {
+  await chat.ask("write");
+  await expect(page.getByRole("button", { name: "Close files" })).toBeVisible();
+  await page.setViewportSize({ width: 700, height: 1000 }); // A4
+  await page.emulateMedia({ media: "print" });
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+  expect((await chat.log.getByRole("article").boundingBox())!.width).toBeGreaterThan(600);
+  await expect(chat.log.getByText("report.md", { exact: true })).toBeVisible();
+  await expect(chat.log.getByRole("link", { name: /^Download/ })).toBeHidden();
+  await page.emulateMedia({ media: null });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const paper = (await page.pdf({ path: process.env.PAPER, format: "A4" })).toString("latin1");
+  expect(paper.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
+});

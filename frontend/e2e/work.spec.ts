@@ -18,6 +18,20 @@ test("work is grouped into steps that open, and delivered files into cards", asy
   await expect(page).toHaveURL(/panel=/);
 });
 
+test("an answer shows its receipts", async ({ page, chat }) => {
+  await chat.ask("write");
+  await chat.log.getByRole("button", { name: "Verified" }).click();
+  const receipts = page.getByRole("dialog", { name: "Receipts" });
+  await expect(receipts).toContainText("Everything this answer claims is backed by what was done.");
+  await expect(receipts.getByRole("region", { name: "Files" })).toContainText(
+    /report\.md\s*SHA-256 [0-9a-f]{12}/,
+  );
+  await page.keyboard.press("Escape");
+  await chat.ask("fail");
+  await chat.log.getByRole("button", { name: "Receipts" }).click();
+  await expect(receipts.getByRole("region", { name: "Commands" })).toContainText("exit code 3");
+});
+
 test("what one opens stays where it is", async ({ page, chat }) => {
   await chat.ask("markdown");
   await chat.ask("write");

@@ -313,6 +313,11 @@ export interface components {
             /** Strict Resume */
             strict_resume?: boolean | null;
             /**
+             * Traceparent
+             * @description The caller's span: the run joins its trace. The header counts, too.
+             */
+            traceparent?: string | null;
+            /**
              * Checks
              * @description What must hold at the end; if it does not, the agent goes on.
              */
@@ -346,6 +351,27 @@ export interface components {
             run_ids?: string[] | null;
             /** Status */
             status?: ("pending" | "running" | "all") | null;
+        };
+        /** ChangedFact */
+        ChangedFact: {
+            /** Content */
+            content?: string | null;
+            /** Category */
+            category?: string | null;
+            /** Confidence */
+            confidence?: number | null;
+        };
+        /**
+         * Check
+         * @description An acceptance check of the run's request, and how it ended.
+         */
+        Check: {
+            /** Check */
+            check: string;
+            /** Passed */
+            passed: boolean;
+            /** Output */
+            output: string;
         };
         /**
          * CheckRequest
@@ -393,10 +419,20 @@ export interface components {
             } | null;
         };
         /**
+         * Claim
+         * @description What the answer says that a receipt could prove.
+         */
+        Claim: {
+            /** Claim */
+            claim: string;
+            /** Proved */
+            proved: boolean;
+        };
+        /**
          * Command
          * @description ``id`` is repeated in the answer.
          */
-        Command: {
+        "Command-Input": {
             /** Id */
             id: number;
             /**
@@ -408,6 +444,18 @@ export interface components {
             params?: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * Command
+         * @description A shell command; ``test``: it runs tests, and its exit code is theirs.
+         */
+        "Command-Output": {
+            /** Command */
+            command: string;
+            /** Exit Code */
+            exit_code: number;
+            /** Test */
+            test: boolean;
         };
         /** CommandAnswer */
         CommandAnswer: {
@@ -747,6 +795,11 @@ export interface components {
             /** Strict Resume */
             strict_resume?: boolean | null;
             /**
+             * Traceparent
+             * @description The caller's span: the run joins its trace. The header counts, too.
+             */
+            traceparent?: string | null;
+            /**
              * Checks
              * @description What must hold at the end; if it does not, the agent goes on.
              */
@@ -955,6 +1008,46 @@ export interface components {
              */
             since: number;
         };
+        /**
+         * Fact
+         * @description ``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: where a text came from that the person did not write.
+         */
+        Fact: {
+            /** Id */
+            id: string;
+            /** Content */
+            content: string;
+            /**
+             * Category
+             * @default context
+             */
+            category: string;
+            /**
+             * Confidence
+             * @default 0.5
+             */
+            confidence: number;
+            /**
+             * Createdat
+             * @default
+             */
+            createdAt: string;
+            /**
+             * Source
+             * @default unknown
+             */
+            source: string;
+            /** Sourcemessage */
+            sourceMessage?: string | null;
+            /** Sourceerror */
+            sourceError?: string | null;
+            /** Untrusted */
+            untrusted?: string | null;
+            /** Lastused */
+            lastUsed?: string | null;
+            /** Expiresat */
+            expiresAt?: string | null;
+        };
         /** FeedbackStats */
         FeedbackStats: {
             /** Run Id */
@@ -1021,6 +1114,32 @@ export interface components {
              */
             size: number;
         };
+        /**
+         * FileReceipt
+         * @description The newest state of a file that the run wrote; large ones have no digest.
+         */
+        FileReceipt: {
+            /** Path */
+            path: string;
+            /** Bytes */
+            bytes: number;
+            /** Sha256 */
+            sha256?: string;
+        };
+        /**
+         * Finding
+         * @description ``why``: what a line of the file may do; ``text``: the line.
+         */
+        Finding: {
+            /** File */
+            file: string;
+            /** Line */
+            line: number;
+            /** Why */
+            why: string;
+            /** Text */
+            text: string;
+        };
         /** FirstAccount */
         FirstAccount: {
             /**
@@ -1055,6 +1174,11 @@ export interface components {
              * @default true
              */
             crons: boolean;
+        };
+        /** Found */
+        Found: {
+            /** Facts */
+            facts: components["schemas"]["Fact"][];
         };
         /**
          * FoundAssistant
@@ -1304,6 +1428,37 @@ export interface components {
              */
             service: "deer-flow-gateway";
         };
+        /** History */
+        History: {
+            /** History */
+            history: {
+                [key: string]: unknown;
+            }[];
+        };
+        /** HistoryContext */
+        HistoryContext: {
+            /**
+             * @default {
+             *       "summary": "",
+             *       "updatedAt": ""
+             *     }
+             */
+            recentMonths: components["schemas"]["Summary"];
+            /**
+             * @default {
+             *       "summary": "",
+             *       "updatedAt": ""
+             *     }
+             */
+            earlierContext: components["schemas"]["Summary"];
+            /**
+             * @default {
+             *       "summary": "",
+             *       "updatedAt": ""
+             *     }
+             */
+            longTermBackground: components["schemas"]["Summary"];
+        };
         /** HistoryRequest */
         HistoryRequest: {
             /**
@@ -1374,6 +1529,35 @@ export interface components {
             /** Langgraph Py Version */
             langgraph_py_version: string;
             flags: components["schemas"]["Flags"];
+        };
+        /** InstallRequest */
+        InstallRequest: {
+            /** Thread Id */
+            thread_id?: string | null;
+            /**
+             * Path
+             * @example /mnt/user-data/outputs/weather.skill
+             */
+            path?: string | null;
+            /**
+             * Url
+             * @example https://example.org/skills.git#weather
+             */
+            url?: string | null;
+        };
+        /**
+         * Installed
+         * @description ``findings``: what a scan noticed in its files, for the person to look at.
+         */
+        Installed: {
+            /** Success */
+            success: boolean;
+            /** Skill Name */
+            skill_name: string;
+            /** Message */
+            message: string;
+            /** Findings */
+            findings: components["schemas"]["Finding"][];
         };
         /** Item */
         Item: {
@@ -1453,6 +1637,58 @@ export interface components {
              * @description Seconds since the epoch.
              */
             modified: number;
+        };
+        /** Memory */
+        Memory: {
+            /**
+             * Version
+             * @default 1.0
+             */
+            version: string;
+            /**
+             * Lastupdated
+             * @default
+             */
+            lastUpdated: string;
+            /**
+             * @default {
+             *       "workContext": {
+             *         "summary": "",
+             *         "updatedAt": ""
+             *       },
+             *       "personalContext": {
+             *         "summary": "",
+             *         "updatedAt": ""
+             *       },
+             *       "topOfMind": {
+             *         "summary": "",
+             *         "updatedAt": ""
+             *       }
+             *     }
+             */
+            user: components["schemas"]["UserContext"];
+            /**
+             * @default {
+             *       "recentMonths": {
+             *         "summary": "",
+             *         "updatedAt": ""
+             *       },
+             *       "earlierContext": {
+             *         "summary": "",
+             *         "updatedAt": ""
+             *       },
+             *       "longTermBackground": {
+             *         "summary": "",
+             *         "updatedAt": ""
+             *       }
+             *     }
+             */
+            history: components["schemas"]["HistoryContext"];
+            /**
+             * Facts
+             * @default []
+             */
+            facts: components["schemas"]["Fact"][];
         };
         /** Message */
         Message: {
@@ -1566,6 +1802,21 @@ export interface components {
              * @description At least 8 characters, and none of the common ones.
              */
             password: string;
+        };
+        /** NewFact */
+        NewFact: {
+            /** Content */
+            content: string;
+            /**
+             * Category
+             * @default context
+             */
+            category: string;
+            /**
+             * Confidence
+             * @default 0.5
+             */
+            confidence: number;
         };
         /** NewPassword */
         NewPassword: {
@@ -1752,32 +2003,24 @@ export interface components {
             verification: string | null;
             /**
              * Claims
-             * @description What the answer claims, and whether it is proved.
+             * @default []
              */
-            claims?: {
-                [key: string]: unknown;
-            }[];
+            claims: components["schemas"]["Claim"][];
             /**
              * Checks
              * @default []
              */
-            checks: {
-                [key: string]: unknown;
-            }[];
+            checks: components["schemas"]["Check"][];
             /**
              * Commands
              * @default []
              */
-            commands: {
-                [key: string]: unknown;
-            }[];
+            commands: components["schemas"]["Command-Output"][];
             /**
              * Files
              * @default []
              */
-            files: {
-                [key: string]: unknown;
-            }[];
+            files: components["schemas"]["FileReceipt"][];
             /**
              * Delivered
              * @default []
@@ -1801,6 +2044,15 @@ export interface components {
              * @enum {string}
              */
             system_role: "admin" | "user";
+        };
+        /** RollbackRequest */
+        RollbackRequest: {
+            /**
+             * History Index
+             * @description -1: the last change.
+             * @default -1
+             */
+            history_index: number;
         };
         /**
          * Run
@@ -1878,6 +2130,11 @@ export interface components {
             checkpoint_before: string | null;
             /** Checkpoint After */
             checkpoint_after: string | null;
+            /**
+             * Trace Id
+             * @description Of OpenTelemetry; None for runs of older versions.
+             */
+            trace_id: string | null;
         };
         /** RunChanges */
         RunChanges: {
@@ -1980,6 +2237,11 @@ export interface components {
             after_seconds?: number | null;
             /** Strict Resume */
             strict_resume?: boolean | null;
+            /**
+             * Traceparent
+             * @description The caller's span: the run joins its trace. The header counts, too.
+             */
+            traceparent?: string | null;
             /**
              * Checks
              * @description What must hold at the end; if it does not, the agent goes on.
@@ -2111,6 +2373,11 @@ export interface components {
             /** Max Depth */
             max_depth?: number | null;
         };
+        /** SecretValue */
+        SecretValue: {
+            /** Value */
+            value: string | null;
+        };
         /**
          * SendRequest
          * @description A jump to a node, with an input of its own.
@@ -2133,6 +2400,27 @@ export interface components {
              * @description The password was set by someone else and should be changed.
              */
             needs_setup: boolean;
+        };
+        /** Settings */
+        Settings: {
+            /** Enabled */
+            enabled: boolean;
+            /** Storage Path */
+            storage_path: string;
+            /** Debounce Seconds */
+            debounce_seconds: number;
+            /** Max Facts */
+            max_facts: number;
+            /** Fact Confidence Threshold */
+            fact_confidence_threshold: number;
+            /** Injection Enabled */
+            injection_enabled: boolean;
+            /** Max Injection Tokens */
+            max_injection_tokens: number;
+            /** Mode */
+            mode: string;
+            /** Search Chats */
+            search_chats: boolean;
         };
         /** SetupStatus */
         SetupStatus: {
@@ -2169,6 +2457,77 @@ export interface components {
              * Format: password
              */
             password: string;
+        };
+        /** SkillChanges */
+        SkillChanges: {
+            /** Enabled */
+            enabled: boolean;
+        };
+        /** SkillContent */
+        SkillContent: {
+            /** Content */
+            content: string;
+        };
+        /**
+         * SkillInfo
+         * @description A skill as the API shows it. ``path``: where agents see it; ``secrets``: what its scripts need.
+         */
+        SkillInfo: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** License */
+            license: string | null;
+            /** Compatibility */
+            compatibility: string | null;
+            /**
+             * Category
+             * @enum {string}
+             */
+            category: "public" | "custom";
+            /** Enabled */
+            enabled: boolean;
+            /** Path */
+            path: string;
+            /** Allowed Tools */
+            allowed_tools: string[] | null;
+            /** Secrets */
+            secrets: string[];
+        };
+        /**
+         * SkillText
+         * @description ``content``: the text of SKILL.md.
+         */
+        SkillText: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** License */
+            license: string | null;
+            /** Compatibility */
+            compatibility: string | null;
+            /**
+             * Category
+             * @enum {string}
+             */
+            category: "public" | "custom";
+            /** Enabled */
+            enabled: boolean;
+            /** Path */
+            path: string;
+            /** Allowed Tools */
+            allowed_tools: string[] | null;
+            /** Secrets */
+            secrets: string[];
+            /** Content */
+            content: string;
+        };
+        /** Skills */
+        Skills: {
+            /** Skills */
+            skills: components["schemas"]["SkillInfo"][];
         };
         /**
          * Span
@@ -2239,6 +2598,11 @@ export interface components {
             /** Checkpoint Id */
             checkpoint_id?: string | null;
         };
+        /** Status */
+        Status: {
+            config: components["schemas"]["Settings"];
+            data: components["schemas"]["Memory"];
+        };
         /** Steering */
         Steering: {
             /**
@@ -2283,13 +2647,18 @@ export interface components {
              */
             model_name?: string | null;
         };
-        /** Suggestions */
-        Suggestions: {
+        /** Summary */
+        Summary: {
             /**
-             * Suggestions
-             * @description At most n. Empty if the model cannot be asked.
+             * Summary
+             * @default
              */
-            suggestions: string[];
+            summary: string;
+            /**
+             * Updatedat
+             * @default
+             */
+            updatedAt: string;
         };
         /** Superstep */
         Superstep: {
@@ -2314,31 +2683,6 @@ export interface components {
             registration: boolean;
             sandbox: components["schemas"]["Sandbox"];
             config: components["schemas"]["ConfigInfo"] | null;
-        };
-        /** Task */
-        Task: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Path */
-            path?: unknown;
-            /** Error */
-            error: string | null;
-            /** Interrupts */
-            interrupts: {
-                [key: string]: unknown;
-            }[];
-            /** Checkpoint */
-            checkpoint: {
-                [key: string]: unknown;
-            } | null;
-            /** State */
-            state: {
-                [key: string]: unknown;
-            } | null;
-            /** Result */
-            result?: unknown;
         };
         /** Thread */
         Thread: {
@@ -2564,7 +2908,7 @@ export interface components {
              */
             next?: string[];
             /** Tasks */
-            tasks?: components["schemas"]["Task"][];
+            tasks?: components["schemas"]["deerflow_app__gateway__routes__thread_state__Task"][];
             /** Metadata */
             metadata?: {
                 [key: string]: unknown;
@@ -2597,6 +2941,8 @@ export interface components {
             run_id: string;
             /** Thread Id */
             thread_id: string;
+            /** Trace Id */
+            trace_id: string | null;
             /** Status */
             status: string;
             /** Stop Reason */
@@ -2829,6 +3175,30 @@ export interface components {
             rows: components["schemas"]["Figures"][];
             total: components["schemas"]["Figures"];
         };
+        /** UserContext */
+        UserContext: {
+            /**
+             * @default {
+             *       "summary": "",
+             *       "updatedAt": ""
+             *     }
+             */
+            workContext: components["schemas"]["Summary"];
+            /**
+             * @default {
+             *       "summary": "",
+             *       "updatedAt": ""
+             *     }
+             */
+            personalContext: components["schemas"]["Summary"];
+            /**
+             * @default {
+             *       "summary": "",
+             *       "updatedAt": ""
+             *     }
+             */
+            topOfMind: components["schemas"]["Summary"];
+        };
         /** UserRecord */
         UserRecord: {
             /** Id */
@@ -2906,6 +3276,46 @@ export interface components {
             /** Comment */
             comment: string | null;
         };
+        /** Task */
+        deerflow_app__gateway__routes__messages__Task: {
+            /**
+             * Task Id
+             * @description The id of the call that began it.
+             */
+            task_id: string;
+            /** Run Id */
+            run_id: string | null;
+            /** Subagent Type */
+            subagent_type: string;
+            /** Description */
+            description: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "running" | "completed" | "failed" | "cancelled" | "timed_out" | "turn_limit";
+            /** Background */
+            background: boolean;
+            /**
+             * Namespace
+             * @description Of its events; empty before its result has come.
+             */
+            namespace: string;
+            /** Text */
+            text: string;
+            /** Error */
+            error: string;
+            /** Files */
+            files: {
+                [key: string]: unknown;
+            }[];
+            /** Tokens */
+            tokens: number;
+            /** Seconds */
+            seconds: number;
+            /** Model */
+            model: string;
+        };
         /** TokenUsage */
         deerflow_app__gateway__routes__messages__TokenUsage: {
             /** Thread Id */
@@ -2943,6 +3353,51 @@ export interface components {
         deerflow_app__gateway__routes__models__TokenUsage: {
             /** Enabled */
             enabled: boolean;
+        };
+        /** Deleted */
+        deerflow_app__gateway__routes__skills__Deleted: {
+            /** Success */
+            success: boolean;
+        };
+        /** Suggestions */
+        deerflow_app__gateway__routes__skills__Suggestions: {
+            /** Suggestions */
+            suggestions: {
+                [key: string]: unknown;
+            }[];
+        };
+        /** Suggestions */
+        deerflow_app__gateway__routes__suggestions__Suggestions: {
+            /**
+             * Suggestions
+             * @description At most n. Empty if the model cannot be asked.
+             */
+            suggestions: string[];
+        };
+        /** Task */
+        deerflow_app__gateway__routes__thread_state__Task: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Path */
+            path?: unknown;
+            /** Error */
+            error: string | null;
+            /** Interrupts */
+            interrupts: {
+                [key: string]: unknown;
+            }[];
+            /** Checkpoint */
+            checkpoint: {
+                [key: string]: unknown;
+            } | null;
+            /** State */
+            state: {
+                [key: string]: unknown;
+            } | null;
+            /** Result */
+            result?: unknown;
         };
         /** Deleted */
         deerflow_app__gateway__routes__uploads__Deleted: {

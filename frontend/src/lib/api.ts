@@ -11,6 +11,7 @@ export type Thread = Schemas["ThreadNow"];
 export type FoundThread = Schemas["FoundThread"];
 export type Run = Schemas["Run"];
 export type TurnRecord = Schemas["Turn"];
+export type Receipts = Schemas["Receipts"];
 export type ContextTable = Schemas["ContextTable"];
 export type Artifact = Schemas["Artifact"];
 export type UploadedFile = Schemas["UploadedFile"];

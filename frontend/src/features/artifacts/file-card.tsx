@@ -35,7 +35,7 @@ export function FileCard({ threadId, path, onOpen, className }: FileCardProps) {
   return (
     <div
       className={cn(
-        "group relative w-full max-w-sm self-start overflow-hidden rounded-xl border bg-card transition-colors duration-150 hover:border-input has-[button:focus-visible]:border-ring",
+        "group relative w-full max-w-sm break-inside-avoid self-start overflow-hidden rounded-xl border bg-card transition-colors duration-150 hover:border-input has-[button:focus-visible]:border-ring",
         isPicture && "order-first", // in a grid pictures stand together, so that no row has a hole
         className,
       )}

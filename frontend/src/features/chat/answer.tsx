@@ -11,6 +11,7 @@ import { IconButton } from "@/ui/icon-button";
 import { useChat } from "./chat-context";
 import { Feedback } from "./feedback";
 import { Markdown } from "@/features/markdown";
+import { ReceiptsMark } from "./receipts-mark";
 import type { Turn } from "./turns";
 import { Usage } from "./usage";
 import { useAction } from "./use-action";
@@ -125,6 +126,7 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
       )}
       {threadId && turn.runId && <Feedback threadId={threadId} runId={turn.runId} wanted={wanted || last} />}
       {turn.usage && <Usage usage={turn.usage} />}
+      {threadId && <ReceiptsMark threadId={threadId} turn={turn} />}
     </div>
   );
 }

@@ -84,6 +84,7 @@ const factOf = (run: Run): RunFacts => ({
   status: run.status as RunFacts["status"],
   stopReason: run.stop_reason,
   error: run.error,
+  verification: run.verification as RunFacts["verification"],
   cost: run.cost,
   input: run.total_input_tokens,
   output: run.total_output_tokens,

@@ -60,6 +60,7 @@ export function turnWith(given: Partial<Turn>): Turn {
     state: "done",
     error: null,
     stopReason: null,
+    verification: null,
     startedAt: null,
     endedAt: null,
     branch: null,

@@ -272,6 +272,7 @@ describe("turns", () => {
     const facts = {
       runId: "r2",
       stopReason: null,
+      verification: null,
       cost: null,
       input: 0,
       output: 0,

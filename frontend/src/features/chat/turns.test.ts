@@ -25,6 +25,7 @@ describe("an answer that ended too early", () => {
       runId: "r1",
       status: "success",
       stopReason,
+      verification: null,
       error: null,
       cost: null,
       input: 0,

@@ -58,6 +58,9 @@ export interface Question {
   sending: Sending;
 }
 
+/** Whether what the run did bears out its answer. */
+export type Verification = "verified" | "partly" | "claimed";
+
 export type StopReason = "length" | "content_filter" | "loop";
 
 export interface Turn {
@@ -71,6 +74,7 @@ export interface Turn {
   presented: string[];
   clarification: Clarification | null;
   usage: TokenUsage | null;
+  verification: Verification | null;
   runId: string | null;
   state: "running" | "done" | "stopped" | "error" | "waiting";
   error: { name: string; message: string } | null;
@@ -110,6 +114,7 @@ export interface RunFacts {
   status: "pending" | "running" | "success" | "error" | "interrupted" | "timeout";
   stopReason: string | null;
   error: string | null;
+  verification: Verification | null;
   cost: number | null;
   input: number;
   output: number;
@@ -230,6 +235,7 @@ function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, a
     presented: presentedIn(calls),
     clarification: clarificationIn(calls, next?.text ?? null),
     usage: usageOf(group, facts),
+    verification: facts?.verification ?? null,
     runId,
     state,
     error: state === "error" ? errorOf(facts) : null,

@@ -29,6 +29,7 @@ const said = (id: string, text: string) => ({
   state: "done" as const,
   error: null,
   stopReason: null,
+  verification: null,
   startedAt: null,
   endedAt: null,
   branch: null,

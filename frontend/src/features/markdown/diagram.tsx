@@ -33,7 +33,10 @@ export function Diagram({ code, isIncomplete }: CustomRendererProps) {
 
   const failed = drawing && "error" in drawing && drawing.source === code ? drawing.error : null;
   return (
-    <div ref={box} className="group/diagram relative my-4 overflow-hidden rounded-xl border bg-card">
+    <div
+      ref={box}
+      className="group/diagram relative my-4 break-inside-avoid overflow-hidden rounded-xl border bg-card"
+    >
       <div className="flex h-9 items-center justify-between pr-1 pl-3.5 text-xs text-muted-foreground">
         {t("diagram")}
         <CopyButton value={code} label={t("copyCode")} />

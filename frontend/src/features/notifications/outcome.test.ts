@@ -14,6 +14,7 @@ const turn = (patch: Partial<Turn>): Turn => ({
   state: "done",
   error: null,
   stopReason: null,
+  verification: null,
   startedAt: null,
   endedAt: null,
   branch: null,

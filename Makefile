@@ -13,7 +13,8 @@ export UV_LINK_MODE ?= copy
 .PHONY: help run dev chat install install-dev page wheels standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
 	tool-image clean
 NODE := scripts/with-node
-PYTEST := $(BIN)/python -m pytest --timeout=300 -n auto --dist worksteal $(if $(CI),--reruns 1)
+# By a thread: a signal cannot end a test that waits for a lock for ever, as of the coverage tracer.
+PYTEST := $(BIN)/python -m pytest --timeout=300 --timeout-method=thread -n auto --dist worksteal $(if $(CI),--reruns 1)
 PAGE := packages/app/deerflow_app/gateway/web
 STANDALONE := frontend/build/standalone
 PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.test.*') frontend/next.config.ts frontend/postcss.config.mjs \

@@ -100,6 +100,8 @@ class ScriptedOpenAI:
         self.delay = 0.0
         self.first_delay = 0.0
         self._queues: dict[str | None, deque[Scripted]] = defaultdict(deque)
+        self.unscripted = {"memory"}
+        """Kinds of background prompts that take no queued reply: they come when they are due, whatever a test does just then."""
         self._numbers = itertools.count(1)
         self._nonce = secrets.token_hex(4)
         self._cpu_start = _cpu_seconds()
@@ -187,6 +189,8 @@ class ScriptedOpenAI:
         """Take the next queued reply, or play the marked scenario."""
         if self.api_key is not None and record.headers.get("authorization") != f"Bearer {self.api_key}":
             return HttpError(401)
+        if record.place.kind in self.unscripted:
+            return answer(record.body, record.place)
         for key in [key for key in list(self._queues) if key is not None] + [None]:
             queue = self._queues[key]
             if queue and (key is None or _holds_key(record.body, key)):

@@ -11,3 +11,5 @@ class ExampleHook(BuildHookInterface[Any]):
         example = Path(self.root).parents[1] / "config.example.yaml"
         if version != "editable" and example.is_file():
             build_data["force_include"][str(example)] = "deerflow/config/config.example.yaml"
+            if (skills := example.parent / "skills/public").is_dir():
+                build_data["force_include"][str(skills)] = "deerflow/skills/public"

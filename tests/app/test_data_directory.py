@@ -12,9 +12,9 @@ from pathlib import Path
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.support.gateway_process import COMMAND, GUARD, gateway_process
 
-FOR_SANDBOXES = re.compile(r"sandbox/etc-|tools|.*/acp-workspace$")
-"""What sandboxes read, each under a user id of its own: copies of public files of the system, Python packages, what an agent of
-another protocol wrote."""
+FOR_SANDBOXES = re.compile(r"sandbox/etc-|tools|.*/acp-workspace$|.*/skills/custom$")
+"""What sandboxes read, each under a user id of its own: copies of public files of the system, Python packages, skills, what an
+agent of another protocol wrote."""
 OPEN_UMASK = ("sh", "-c", 'umask 0; exec "$@"', "sh")
 
 

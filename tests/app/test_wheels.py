@@ -46,8 +46,12 @@ def test_a_wheel_is_not_built_without_the_page(checkout: Path):
 
 
 def test_a_wheel_has_what_lies_outside_of_the_package_in_the_repository(checkout: Path):
+    skill = checkout / "skills/public/some-skill"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: some-skill\ndescription: Some.\n---\n")
     found = names(checkout / "packages/harness")
     assert {"deerflow/config/config.example.yaml", "deerflow/sandbox/tools.txt"} <= found
+    assert "deerflow/skills/public/some-skill/SKILL.md" in found
 
 
 @pytest.mark.nightly

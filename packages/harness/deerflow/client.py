@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
+from deerflow.agents.memory.documents import fact_json
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, NotFoundError
@@ -30,6 +31,7 @@ from deerflow.runs.checks import CheckRequest
 from deerflow.runs.request import CommandRequest, RunRequest
 from deerflow.runs.timeline import Timeline
 from deerflow.runtime import Runtime
+from deerflow.skills.service import skill_source
 from deerflow.storage.approvals import ApprovalRepository
 from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
@@ -157,9 +159,9 @@ class DeerFlowClient:
             is_plan_mode=plan_mode,
             subagent_enabled=subagent_enabled,
             agent_name=agent_name,
+            available_skills=None if available_skills is None else tuple(sorted(available_skills)),
         )
         self._unattended = unattended
-        self._available_skills = available_skills
         self._principal = LOCAL_PRINCIPAL
         self._files = LocalUploads(paths, self._principal)
         self._runs = RunStore(self._database)
@@ -207,7 +209,7 @@ class DeerFlowClient:
             subagent_enabled=subagent_enabled,
             reasoning_effort=reasoning_effort,
         )
-        await self._workshop.agent(options)
+        await self._workshop.agent(options, self._principal)
         uploads = await self._files.upload(thread_id, files) if files else []
         said = {
             "role": "user",
@@ -239,7 +241,7 @@ class DeerFlowClient:
             ThreadBusyError: the turn is not cut off, it is still running.
         """
         options = self._turn_options(model_name=model_name)
-        await self._workshop.agent(options)
+        await self._workshop.agent(options, self._principal)
         if answers:
             run = await self._start(thread_id, _request(options, recursion_limit, None, answers))
         elif left_over := await self._runs.active(check_id(thread_id, "thread id")):
@@ -421,6 +423,17 @@ class DeerFlowClient:
         except (ConflictError, NotFoundError):
             return False
 
+    async def atasks(self, thread_id: str) -> list[dict[str, Any]]:
+        """The thread's subagents, in the order of their calls: ``[{task_id, description, status, text, files, tokens, …}]``."""
+        try:
+            return await self._runtime().threads.transcript.tasks(self._principal, thread_id)
+        except NotFoundError:
+            return []
+
+    async def atask_messages(self, thread_id: str, task_id: str) -> list[dict[str, Any]]:
+        """What was said in a subagent: its prompt, the model's answers, the results of tools. Raises NotFoundError."""
+        return await self._runtime().threads.transcript.task_messages(self._principal, thread_id, task_id)
+
     async def agrants(self) -> list[dict[str, Any]]:
         """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, created_at}]``, newest first."""
         found = await ApprovalRepository(self._database).grants(self._principal)
@@ -506,6 +519,94 @@ class DeerFlowClient:
         """
         return await self._runtime().usage.report(self._principal, by=by, since=since, until=until, everyone=everyone)
 
+    # skills ---------------------------------------------------------------------------------------------------------
+
+    async def alist_skills(self, enabled_only: bool = False) -> dict[str, Any]:
+        """``{skills: [{name, description, license, category, enabled, path, ...}]}``."""
+        return {"skills": await self._runtime().skills.list(self._principal, enabled_only=enabled_only)}
+
+    async def aget_skill(self, name: str) -> dict[str, Any] | None:
+        """The same with ``content``, the text of its SKILL.md; None: there is no such skill."""
+        try:
+            return {**await self._runtime().skills.get(self._principal, name)}
+        except NotFoundError:
+            return None
+
+    async def aupdate_skill(self, name: str, *, enabled: bool) -> dict[str, Any]:
+        """Switch a skill on or off. Raises NotFoundError."""
+        return {**await self._runtime().skills.set_enabled(self._principal, name, enabled)}
+
+    async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
+        """``{success, skill_name, message, findings}``, from an archive, a folder or a git address.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            RequestError: it holds no skill, or there is one of that name; says why.
+        """
+        return {**await self._runtime().skills.install(self._principal, await skill_source(source))}
+
+    async def adelete_skill(self, name: str) -> None:
+        """Delete one of one's own. Raises NotFoundError."""
+        await self._runtime().skills.delete(self._principal, name)
+
+    # memory ---------------------------------------------------------------------------------------------------------
+
+    async def aget_memory(self) -> dict[str, Any]:
+        """What is remembered, of the client's agent: ``{version, lastUpdated, user, history, facts}``."""
+        return await self._runtime().memory.document(self._principal, self._options.agent_name)
+
+    async def aimport_memory(self, memory_data: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace what is remembered by what was exported."""
+        return await self._runtime().memory.replace(self._principal, memory_data, self._options.agent_name)
+
+    async def aclear_memory(self) -> dict[str, Any]:
+        return await self.aimport_memory({})
+
+    async def acreate_memory_fact(
+        self, content: str, category: str = "context", confidence: float = 0.5
+    ) -> dict[str, Any]:
+        """Raises InvalidRequestError: no content, or a confidence outside of 0 to 1."""
+        await self._runtime().memory.add(self._principal, content, category, confidence, self._options.agent_name)
+        return await self.aget_memory()
+
+    async def aupdate_memory_fact(
+        self,
+        fact_id: str,
+        content: str | None = None,
+        category: str | None = None,
+        confidence: float | None = None,
+    ) -> dict[str, Any]:
+        """What is left out stays. Raises NotFoundError, or InvalidRequestError."""
+        changes = {"content": content, "category": category, "confidence": confidence}
+        await self._runtime().memory.change(self._principal, fact_id, self._options.agent_name, **changes)
+        return await self.aget_memory()
+
+    async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        """It can be restored for 30 days. Raises NotFoundError."""
+        await self._runtime().memory.forget(self._principal, fact_id, self._options.agent_name)
+        return await self.aget_memory()
+
+    async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
+        await self._runtime().memory.undo(self._principal, fact_id, self._options.agent_name)
+        return await self.aget_memory()
+
+    async def asearch_memory(self, query: str) -> list[dict[str, Any]]:
+        """Facts that have words of ``query``, the best first."""
+        found = await self._runtime().memory.search(self._principal, query, self._options.agent_name)
+        return [fact_json(fact) for fact in found]
+
+    async def aget_memory_config(self) -> dict[str, Any]:
+        return await self._runtime().memory.settings()
+
+    async def aget_memory_status(self) -> dict[str, Any]:
+        """``{config, data}``."""
+        return {"config": await self.aget_memory_config(), "data": await self.aget_memory()}
+
+    async def aset_skill_secret(self, name: str, secret: str, value: str | None) -> dict[str, bool]:
+        """Keep a secret that a skill's scripts need, or forget it (None). Which are set. Raises NotFoundError, RequestError."""
+        return await self._runtime().skills.set_secret(self._principal, name, secret, value)
+
     # life -----------------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
@@ -563,6 +664,22 @@ class DeerFlowClient:
     get_artifact = _blocking(aget_artifact)
     list_artifacts = _blocking(alist_artifacts)
     usage = _blocking(ausage)
+    get_memory = export_memory = reload_memory = _blocking(aget_memory)
+    import_memory = _blocking(aimport_memory)
+    clear_memory = _blocking(aclear_memory)
+    create_memory_fact = _blocking(acreate_memory_fact)
+    update_memory_fact = _blocking(aupdate_memory_fact)
+    delete_memory_fact = _blocking(adelete_memory_fact)
+    undo_memory_fact = _blocking(aundo_memory_fact)
+    search_memory = _blocking(asearch_memory)
+    get_memory_config = _blocking(aget_memory_config)
+    get_memory_status = _blocking(aget_memory_status)
+    list_skills = _blocking(alist_skills)
+    get_skill = _blocking(aget_skill)
+    update_skill = _blocking(aupdate_skill)
+    install_skill = _blocking(ainstall_skill)
+    delete_skill = _blocking(adelete_skill)
+    set_skill_secret = _blocking(aset_skill_secret)
     timeline = _blocking(atimeline)
 
 

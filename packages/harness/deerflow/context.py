@@ -10,6 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 from deerflow.config import AppConfig
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
+from deerflow.skills.catalog import NO_SKILLS, SkillSet
+from deerflow.skills.parser import Skill
 from deerflow.storage.budgets import Budget
 
 
@@ -55,6 +57,22 @@ class Approvals(Protocol):
         ...
 
 
+@runtime_checkable
+class MemoryOfRun(Protocol):
+    """What is remembered of the person, and what they said in other threads. Texts are for the model."""
+
+    async def search(self, query: str) -> list[str]: ...
+    async def save(self, content: str, category: str, messages: Sequence[Any]) -> str:
+        """Keep a fact and return its id. ``messages``: of the thread, to see where text in it came from."""
+        ...
+
+    async def forget(self, fact_id: str) -> None:
+        """Raises NotFoundError."""
+        ...
+
+    async def chats(self, query: str) -> list[str]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What a run knows. ``context_schema`` of every agent graph."""
@@ -70,19 +88,41 @@ class RunContext:
     subagent_enabled: bool = False
     max_concurrent_subagents: int = 3
     is_subagent: bool = False
+    subagent_name: str = ""
+    task_namespace: str = ""
+    """The checkpoint namespace of the subagent, which is that of its events."""
+    max_turns: int | None = None
+    """Answers that the subagent's model may give."""
+    untrusted: tuple[str, ...] = ()
+    """Where text came from, besides the transcript's own, that neither the person nor the sandbox wrote."""
+    start_subagent: Callable[[Any], None] | None = None
+    """Lets a subagent work in the background. None: nothing can."""
+    cancel_subagent: Callable[[str], Awaitable[bool]] | None = None
+    """Stops the one that a call of this id began."""
+    background_subagents: Callable[[], int] | None = None
+    """How many there are."""
     config: AppConfig | None = None
     """The configuration snapshot that the run began with."""
     workspace: Workspace | None = None
     sandbox_provider: SandboxProvider | None = None
     sandbox_policy: Policy = Policy()
+    skills: SkillSet = NO_SKILLS
+    """Those that the agent may use."""
+    skill_secrets: Callable[[Skill], Awaitable[Mapping[str, str]]] | None = None
+    """What a skill's scripts get in their environment; no model, log or shell sees it."""
+    suggest_skill: Callable[[Mapping[str, str | None]], Awaitable[None]] | None = None
+    """Puts a change of the person's skills before the person."""
     ledger: ToolLedger | None = None
     approvals: Approvals | None = None
+    memory: MemoryOfRun | None = None
     count_usage: Callable[[Any, str], None] | None = None
     """Called with each answer of a model, and with whose it is."""
     budget: Budget | None = None
     """None: nothing limits what the run spends."""
     unattended: bool = False
     """There is no person who could decide about a call."""
+    trace_command: Callable[[str, str | None, float, int | None], None] | None = None
+    """Called with a command that has ended: itself, its call, when it began, and its exit code."""
     arrivals: Callable[[], Awaitable[list[Any]]] | None = None
     """The person's messages that came since the last model call, for the run to go on with."""
 

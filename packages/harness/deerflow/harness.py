@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ from deerflow.models.resilience import CallGates, CircuitBreakers
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.tool_image import ToolImage
+from deerflow.skills.catalog import SkillCatalog, SkillSet
+from deerflow.skills.own import OwnSkills
+from deerflow.skills.parser import Skill
+from deerflow.skills.secrets import SkillSecrets
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -36,6 +41,8 @@ class RunOptions:
     subagent_enabled: bool = False
     max_concurrent_subagents: int = 3
     agent_name: str | None = None
+    available_skills: tuple[str, ...] | None = None
+    """Names of the skills that the agent may use; None: all that are on."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,11 @@ class Harness:
     sandbox_provider: SandboxProvider
     tool_image: ToolImage
     models: ModelCache
+    skills: SkillCatalog
     breakers: CircuitBreakers
     gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
     checkpointer: BaseCheckpointSaver[str] | None = None
-    skills_dir: Path | None = None
     _ready: OrderedDict[str, RunContext] = field(default_factory=OrderedDict, repr=False)
     """Threads whose directories are made, the last used ones."""
 
@@ -64,6 +71,7 @@ class Harness:
             sandbox_provider=build_sandbox_provider(config, paths),
             tool_image=tool_image(config, paths),
             models=ModelCache(),
+            skills=SkillCatalog(config, paths),
             breakers=CircuitBreakers(
                 failure_threshold=config.circuit_breaker.failure_threshold,
                 recovery_timeout=config.circuit_breaker.recovery_timeout_sec,
@@ -79,8 +87,13 @@ class Harness:
             config=config,
             sandbox_provider=self.sandbox_provider if same else build_sandbox_provider(config, self.paths),
             tool_image=self.tool_image if same else tool_image(config, self.paths),
+            skills=SkillCatalog(config, self.paths),
             _ready=OrderedDict(),
         )
+
+    async def skills_of(self, principal: Principal, options: RunOptions) -> SkillSet:
+        """The skills that an agent of this person may use now."""
+        return (await asyncio.to_thread(self.skills.load, principal.user_id)).only(options.available_skills)
 
     async def run_context(
         self, thread_id: str, options: RunOptions, *, run_id: str = "", principal: Principal = LOCAL_PRINCIPAL
@@ -96,9 +109,22 @@ class Harness:
                 self._ready[key] = base
                 while len(self._ready) > READY_THREADS:
                     self._ready.popitem(last=False)
+        own = OwnSkills(self.paths, principal.user_id)
+
+        async def skill_secrets(skill: Skill) -> Mapping[str, str]:
+            found = await asyncio.to_thread(SkillSecrets(own, self.paths.secrets_key_file).of, skill.name)
+            return {name: found[name] for name in skill.secrets if name in found}
+
+        async def suggest_skill(change: Mapping[str, str | None]) -> None:
+            author = options.agent_name or "agent"
+            await asyncio.to_thread(lambda: own.suggest(change, author=author, thread_id=thread_id))
+
         return replace(
             base,
+            skill_secrets=skill_secrets,
+            suggest_skill=suggest_skill if self.config.skill_evolution.enabled else None,
             principal=principal,
+            skills=await self.skills_of(principal, options),
             run_id=run_id,
             agent_name=options.agent_name,
             model_name=options.model_name,
@@ -131,7 +157,7 @@ class Harness:
                 self.paths,
                 thread_id,
                 user,
-                skills_dir=self.skills_dir,
+                skills=self.skills.mounts(user),
                 tools_dir=image.path if image and image.ready else None,
             ),
         )

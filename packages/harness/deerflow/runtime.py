@@ -14,16 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.errors import ConflictError, NotFoundError
+from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Hub
+from deerflow.features.ask import Asker
 from deerflow.features.assistants import AssistantService
+from deerflow.features.memory import EXTRACTION, MemoryService
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
 from deerflow.features.suggestions import SuggestionService
 from deerflow.features.titles import TITLE, TitleJob
 from deerflow.features.usage import UsageService
 from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
+from deerflow.files.artifacts import read_artifact
+from deerflow.files.directories import file_requests
 from deerflow.files.versions import record_run
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
@@ -36,6 +40,8 @@ from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
 from deerflow.runs.view import run_json
+from deerflow.skills.installer import MAX_ARCHIVE_BYTES
+from deerflow.skills.service import Installed, SkillService
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, RunStore
@@ -68,8 +74,8 @@ class Runtime:
         executes: whether this process executes runs and does the work around them, or only takes orders.
         database: that of the configuration, if it is open already.
         extra_middleware: yours, in every agent; placed by ``@Next``/``@Prev`` or before Clarification.
-        embedded: the agents of a program that needs no server. It never starts the runtime, and executes each run that
-            it asked for itself, by ``executor``.
+        embedded: the agents of a program that needs no server. It never starts the runtime, executes each run that it
+            asked for itself, by ``executor``, and of the background tasks makes titles and memories alone.
 
     Raises:
         ConfigError: the configuration is not valid.
@@ -123,7 +129,10 @@ class Runtime:
         self.store = StoreService(self.database)
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
-        self.suggestions = SuggestionService(self.workshop.harness.models)
+        self.skills = SkillService(paths, self.workshop.skills)
+        ask = Asker(self.database, self.workshop.harness.models)
+        self.suggestions = SuggestionService(ask)
+        self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads)
         run_store = RunStore(self.database)
         observer = _Observer(self)
         self.executor = Executor(
@@ -133,6 +142,7 @@ class Runtime:
                 log=self.event_log,
                 agents=self.workshop,
                 store=self.store.of,
+                memory=self.memory,
                 timeout=config.runs.timeout_seconds,
             ),
             self._lock,
@@ -151,21 +161,22 @@ class Runtime:
             executor=self.executor,
             uploads_dir=lambda user_id, thread_id: paths.uploads(thread_id, user_id),
             graph=self.workshop.reader,
+            skills=self.workshop.skills,
             webhooks=webhooks,
             observer=observer,
         )
-        self.jobs = JobWorker(
-            self.database,
-            {
-                TITLE: TitleJob(
-                    self.database, self.workshop.harness.models, config_source.acurrent, self._title_changed
-                ),
-                WEBHOOK: WebhookJob(self._described, webhooks),
-                CRONS: lambda job: self._scheduler.look(job),
-                CRON: lambda job: self._scheduler.fire(job),
-                DELETE_THREAD: self._delete_thread,
-            },
-        )
+        own = {
+            TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
+            EXTRACTION: self.memory.extract,
+        }
+        others = {
+            WEBHOOK: WebhookJob(self._described, webhooks),
+            CRONS: lambda job: self._scheduler.look(job),
+            CRON: lambda job: self._scheduler.fire(job),
+            DELETE_THREAD: self._delete_thread,
+        }
+        self._job_grace = 1.0 if embedded else 10.0
+        self.jobs = JobWorker(self.database, own if embedded else own | others)
         self._scheduler = Scheduler(self.database, self._start_cron_run, self.jobs.ring)
         self.crons = CronService(self.database, self.assistants, self.jobs.ring, webhooks=webhooks)
         self.retention = Retention(self.database, self.threads, paths)
@@ -204,7 +215,7 @@ class Runtime:
                 with suppress(asyncio.CancelledError):
                     await task
         await self._queue.aclose(grace=self._drain_seconds)
-        await self.jobs.aclose()
+        await self.jobs.aclose(grace=self._job_grace)
         await self.hub.aclose()
         await self.event_log.aclose()
         if self._notifier is not None:
@@ -221,7 +232,25 @@ class Runtime:
         """What the next request to the model would hold. Raises NotFoundError, or ValueError: no model is configured."""
         await self.threads.repository.get(principal, thread_id)
         snapshot = await self.threads.states.snapshot(thread_id)
-        return await self.workshop.context_table(snapshot.values, options)
+        return await self.workshop.context_table(principal, snapshot.values, options)
+
+    async def install_skill(
+        self, principal: Principal, *, url: str | None = None, thread_id: str | None = None, path: str | None = None
+    ) -> Installed:
+        """Install a skill from a git address, or from an archive that lies in a thread. Raises like SkillService.install."""
+        if url is not None:
+            return await self.skills.install(principal, url)
+        if thread_id is None or path is None:
+            raise InvalidRequestError("Give thread_id and path of an archive, or a url.")
+        await self.threads.repository.get(principal, thread_id)
+        context = await self.workshop.harness.run_context(thread_id, RunOptions(), principal=principal)
+        data = b""
+        with file_requests(path):
+            async for piece in read_artifact(context, path):
+                data += piece
+                if len(data) > MAX_ARCHIVE_BYTES:
+                    break
+        return await self.skills.install(principal, data)
 
     async def _stop_run(self, principal: Principal, run_id: str) -> None:
         await self.runs.cancel(principal, run_id, wait=True)
@@ -313,6 +342,7 @@ class _Observer(RunObserver):
         self._runtime.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
 
     def tasks_enqueued(self, due: datetime) -> None:
+        self._runtime.jobs.start()
         self._runtime.jobs.ring(due)
 
     async def attempt_ended(self, run: Run) -> None:

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from sqlalchemy import insert
 
 from deerflow.config import AppConfig
+from deerflow.features.ask import Asker
 from deerflow.features.suggestions import SuggestionService
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
@@ -60,7 +61,7 @@ async def runtime(tmp_path: Path, endpoint: ScriptedOpenAI) -> AsyncIterator[Any
     yield SimpleNamespace(
         config_source=Source(endpoint),
         feedback=FeedbackRepository(database),
-        suggestions=SuggestionService(ModelCache()),
+        suggestions=SuggestionService(Asker(database, ModelCache())),
         threads=SimpleNamespace(repository=ThreadRepository(database)),
     )
     await database.aclose()

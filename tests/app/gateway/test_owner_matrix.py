@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from bench.scripted_openai import ScriptedOpenAI
 from starlette.routing import BaseRoute
+from tests.harness.skills.conftest import write_skill
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
@@ -113,11 +114,16 @@ async def with_things(gateway: Gateway, owner: httpx.AsyncClient) -> dict[str, s
         "PUT", f"/api/threads/{thread}/runs/{things['run_id']}/feedback", json={"rating": 1, "comment": SECRET}
     )
     things["feedback_id"] = rated["feedback_id"]
+    remembered = await make("POST", "/api/memory/facts", json={"content": f"The user keeps the {SECRET}"})
+    things["fact_id"] = remembered["facts"][0]["id"]
     await make("PUT", "/api/store/items", json={"namespace": ["notes"], "key": "k", "value": {"note": SECRET}})
     things["token_id"] = (await make("POST", "/api/v1/auth/tokens", json={"name": SECRET}))["id"]
     uploaded = f"users/{things['user_id']}/threads/{thread}/user-data"
     await asyncio.to_thread((gateway.settings.data_dir / uploaded / "outputs" / "out.txt").write_text, SECRET)
+    skill = gateway.settings.data_dir / f"users/{things['user_id']}/skills/custom/mine"
+    await asyncio.to_thread(write_skill, skill.parent, skill.name, SECRET)
     things |= {
+        "skill_name": skill.name,
         "filename": "note.txt",
         "path": "mnt/user-data/outputs/out.txt",
         "namespace": "x",

@@ -31,7 +31,8 @@ def config(endpoint: ScriptedOpenAI, **spending: Any) -> str:
         "pricing": {"input": 10, "output": 10},
     }
     sandbox = {"use": "deerflow.sandbox.local:LocalSandboxProvider", "tool_image": {"enabled": False}}
-    return json.dumps({"models": [model], "sandbox": sandbox, "title": {"enabled": False}, "spending": spending})
+    off = {"title": {"enabled": False}, "skills": {"path": "none"}, "memory": {"enabled": False}}
+    return json.dumps({"models": [model], "sandbox": sandbox, **off, "spending": spending})
 
 
 def listing(number: int) -> ToolCalls:

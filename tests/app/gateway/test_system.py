@@ -118,7 +118,7 @@ async def test_a_conversation_is_summarized_by_a_run_and_measured_before_and_aft
     before = (await gateway.admin.get(f"{path}/context")).json()
     assert before["model"] == "m" and before["window"] is None
     assert before["used"] == sum(before[part] for part in ("system", "tools", "messages", "tool_results", "summary"))
-    assert before["tools"] > before["system"] > 500 and before["messages"] > 2000 and before["summary"] == 0
+    assert min(before["tools"], before["system"]) > 500 and before["messages"] > 2000 and before["summary"] == 0
     scripted.script(Text("## Task and constraints\nThree questions."))
     run = (await gateway.admin.post(f"{path}/compact", json={"keep": "the figures"})).json()
     values = (await gateway.admin.get(f"{path}/runs/{run['run_id']}/join")).json()

@@ -340,6 +340,18 @@ async def test_threads_survive_the_client(endpoint: ScriptedOpenAI):
     await client.aclose()
 
 
+async def test_a_thread_gets_a_title_from_the_model_while_the_client_is_open(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI
+):
+    endpoint.unscripted.clear()
+    endpoint.script(Text("Owls hunt at night."), Text("Owls at night"))
+    await _turn(client, "How do owls hunt?")
+    async with asyncio.timeout(30):
+        while (await client.alist_threads())["thread_list"][0]["title"] != "Owls at night":
+            await asyncio.sleep(0.1)
+    assert len(endpoint.requests) == 2
+
+
 async def test_threads_do_not_see_each_others_files(client: DeerFlowClient, endpoint: ScriptedOpenAI):
     endpoint.script(ToolCalls(_bash("echo secret > mine")), Text("ok"))
     await _turn(client, "go", "one")
@@ -521,3 +533,18 @@ async def test_an_upload_with_a_name_that_is_no_utf8_does_not_stop_the_thread(
     endpoint.script(ToolCalls(_bash("cd ../uploads && touch $'caf\\xe9.txt'")), Text("ok"), Text("still here"))
     await _turn(client, "go")
     assert _text(await _turn(client, "and now?")) == "still here"
+
+
+async def test_what_is_remembered_is_seen_changed_and_told(client: DeerFlowClient, endpoint: ScriptedOpenAI):
+    (fact,) = (await client.acreate_memory_fact("Distances in kilometres.", "preference"))["facts"]
+    assert [each["id"] for each in await client.asearch_memory("kilometres")] == [fact["id"]]
+    endpoint.script(Text("10 km"))
+    await _turn(client, "How far is it?")
+    assert "Distances in kilometres." in str(endpoint.requests[-1]["messages"])
+    assert (await client.adelete_memory_fact(fact["id"]))["facts"] == []
+    assert len((await client.aundo_memory_fact(fact["id"]))["facts"]) == 1
+    document = await client.aget_memory()
+    assert (await client.aclear_memory())["facts"] == []
+    assert [each["content"] for each in (await client.aimport_memory(document))["facts"]] == [
+        "Distances in kilometres."
+    ]

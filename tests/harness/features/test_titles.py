@@ -8,6 +8,7 @@ from bench.scripted_openai import HttpError, ScriptedOpenAI, Text
 from sqlalchemy import insert, select, update
 
 from deerflow.config import AppConfig
+from deerflow.features.ask import Asker
 from deerflow.features.titles import TITLE, TitleJob, enqueue_title, tidy_title
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
@@ -24,7 +25,7 @@ class World:
         self.database = database
         self.config = config(endpoint)
         self.announced: list[tuple[str, str, str]] = []
-        self.job = TitleJob(database, ModelCache(), self.current, self.announce)
+        self.job = TitleJob(database, Asker(database, ModelCache()), self.current, self.announce)
 
     async def current(self) -> AppConfig:
         return self.config

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from langchain_core.tools import tool
+
 from deerflow.identity import LOCAL_PRINCIPAL
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
@@ -40,3 +42,9 @@ async def until(runtime: Runtime, run: Run, method: str, text: str = "") -> None
 async def messages(runtime: Runtime, run: Run) -> list[tuple[str, str]]:
     values = await runtime.runs.values(await runtime.runs.get(ME, run.run_id))
     return [(message["type"], message["content"]) for message in values["messages"]]
+
+
+@tool("fetch")
+def fetch_tool(url: str) -> str:
+    """A tool of others: what it returns is from outside."""
+    return f"the page {url}"

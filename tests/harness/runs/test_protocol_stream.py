@@ -59,6 +59,7 @@ class World:
             executor=nobody,
             uploads_dir=lambda user, thread: Path(),
             graph=nobody,
+            skills=nobody,
         )
         self.hub = Hub()
         self.streams = ProtocolStreams(self.runs, self.log, cast(Any, self.states), self.hub)

@@ -43,8 +43,8 @@ def _differences(connection: Connection) -> list[Any]:
 def _not_ours(item: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
     """LangGraph's tables, and what only SQL can say of the full-text index."""
     if kind == "table":
-        return not re.match("checkpoint|writes$|message_search_index", name or "")
-    return name not in ("words", "message_search_words", "message_search_newest")
+        return not re.match("checkpoint|writes$|(message_search|memory)_index", name or "")
+    return name not in ("words", "message_search_words", "message_search_newest", "memory_index_words")
 
 
 async def _head_of(database: Database) -> str | None:

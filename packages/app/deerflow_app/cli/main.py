@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from deerflow_app.cli.commands import config, server, tokens, trace, usage, users
+from deerflow_app.cli.commands import config, memory, server, skills, tokens, trace, usage, users
 from deerflow_app.cli.failures import explain
 from deerflow_app.cli.options import AsJson, ConfigFile, Debug, Settings, command, settings_of
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="The model that answers.")]
 Local = Annotated[bool, typer.Option("--local", help="Work in this process, also where a server is running.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Let the agent keep a visible plan.")]
+Subagents = Annotated[bool, typer.Option("--subagents", help="Let the agent give parts of the work to subagents.")]
 Thinking = Annotated[bool, typer.Option("--thinking/--no-thinking", help="Let the model think where it can.")]
 
 
@@ -59,6 +60,7 @@ def start(
     ] = None,
     model: Model = None,
     plan: Plan = False,
+    subagents: Subagents = False,
     thinking: Thinking = True,
     local: Local = False,
     config_file: ConfigFile = None,
@@ -96,6 +98,7 @@ def run(
     model: Model = None,
     thread: Annotated[str | None, typer.Option("--thread", metavar="ID", help="Continue this thread.")] = None,
     plan: Plan = False,
+    subagents: Subagents = False,
     thinking: Thinking = True,
     local: Local = False,
     approve: Annotated[
@@ -116,6 +119,7 @@ def run(
     from deerflow_app.cli.failures import usage_failure
 
     settings.local = local or settings.local
+    settings.subagents = subagents or settings.subagents
     if approve == "ask" and not on_terminal():
         raise usage_failure("--approve ask needs a terminal.", "Use --approve auto or --approve deny.")
     wanted = Task(task, tuple(file or ()), out, thread, approve, tuple(check or ()))
@@ -136,6 +140,8 @@ def doctor(settings: Settings, as_json: AsJson = False) -> None:
 app.add_typer(config.app, name="config")
 app.add_typer(users.app, name="user")
 app.add_typer(tokens.app, name="token")
+app.add_typer(skills.app, name="skills")
+app.add_typer(memory.app, name="memory")
 for function in (
     config.setup,
     config.models,

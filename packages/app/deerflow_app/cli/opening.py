@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from deerflow.tracing import add_trace
 from deerflow_app.cli.client import Backend
 from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.options import Settings
@@ -50,6 +51,7 @@ def open_backend(
         backend = _here(open_here(settings, model=model, thinking=thinking, plan=plan, unattended=unattended), notice)
     else:
         options = {"thinking_enabled": thinking, "is_plan_mode": plan, "unattended": unattended}
+        options |= {"subagent_enabled": True} if settings.subagents else {}
         options |= {"model_name": model} if model else {}
         backend = _there(*found, options)
         log_to_file("warning", settings.debug)
@@ -65,7 +67,12 @@ def open_here(
     from deerflow.client import DeerFlowClient
 
     client = DeerFlowClient(
-        settings.config, model_name=model, thinking_enabled=thinking, plan_mode=plan, unattended=unattended
+        settings.config,
+        model_name=model,
+        thinking_enabled=thinking,
+        plan_mode=plan,
+        subagent_enabled=settings.subagents,
+        unattended=unattended,
     )
     log_to_file(client.harness.config.log_level, settings.debug)
     return client
@@ -208,13 +215,14 @@ def log_to_stderr(level: str) -> None:
 
 def _log_to(target: logging.Handler, level: str) -> None:
     """A thread of its own writes the records: logging must not hold up the event loop."""
-    target.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    target.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s%(trace)s"))
     records: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
     writer = logging.handlers.QueueListener(records, target)
     writer.start()
     atexit.register(writer.stop)
-    root = logging.getLogger()
-    root.handlers[:] = [logging.handlers.QueueHandler(records)]
+    root, source = logging.getLogger(), logging.handlers.QueueHandler(records)
+    source.addFilter(add_trace)
+    root.handlers[:] = [source]
     root.setLevel(level.upper())
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -19,11 +19,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 
 @dataclass(slots=True)
 class Settings:
-    """Which configuration is used, whether tracebacks are wanted, and whether a running server is left alone."""
+    """Which configuration is used, whether tracebacks are wanted, whether a running server is left alone, and whether the agent
+    may delegate."""
 
     config: Path | None = None
     debug: bool = False
     local: bool = False
+    subagents: bool = False
 
 
 def settings_of(context: typer.Context, config: Path | None, debug: bool = False, local: bool = False) -> Settings:

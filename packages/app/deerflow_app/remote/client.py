@@ -174,6 +174,15 @@ class RemoteClient:
         params = {"model_name": model_name} if model_name else None
         return await self._connection.get(f"/api/threads/{check_id(thread_id, 'thread id')}/context", params)
 
+    async def atasks(self, thread_id: str) -> list[dict[str, Any]]:
+        """The thread's subagents."""
+        return await self._if_there(f"/api/threads/{check_id(thread_id, 'thread id')}/tasks") or []
+
+    async def atask_messages(self, thread_id: str, task_id: str) -> list[dict[str, Any]]:
+        """What was said in a subagent."""
+        path = f"/api/threads/{check_id(thread_id, 'thread id')}/tasks/{quote(task_id, safe='')}/messages"
+        return await self._connection.get(path)
+
     async def agrants(self) -> list[dict[str, Any]]:
         """What the person has approved for longer than one call, the newest first."""
         return (await self._connection.get("/api/approvals/grants"))["grants"]
@@ -205,6 +214,77 @@ class RemoteClient:
         return await self._connection.get(
             "/api/usage", {key: value for key, value in asked.items() if value is not None}
         )
+
+    # skills ---------------------------------------------------------------------------------------------------------
+
+    async def alist_skills(self) -> dict[str, Any]:
+        """See ``DeerFlowClient.alist_skills``."""
+        return await self._connection.get("/api/skills")
+
+    async def aget_skill(self, name: str) -> dict[str, Any] | None:
+        """See ``DeerFlowClient.aget_skill``."""
+        return await self._if_there(f"/api/skills/{quote(name, safe='')}")
+
+    async def aupdate_skill(self, name: str, *, enabled: bool) -> dict[str, Any]:
+        """See ``DeerFlowClient.aupdate_skill``."""
+        return await self._put(f"/api/skills/{quote(name, safe='')}", {"enabled": enabled})
+
+    async def aset_skill_secret(self, name: str, secret: str, value: str | None) -> dict[str, bool]:
+        """See ``DeerFlowClient.aset_skill_secret``."""
+        return await self._put(f"/api/skills/{quote(name, safe='')}/secrets/{quote(secret, safe='')}", {"value": value})
+
+    async def _put(self, path: str, given: Mapping[str, Any]) -> Any:
+        async with self._connection.open("PUT", path, json=given) as answer:
+            await answer.aread()
+            return answer.json()
+
+    async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
+        """See ``DeerFlowClient.ainstall_skill``."""
+        from deerflow.skills.service import skill_source
+
+        given = await skill_source(source)
+        if isinstance(given, str):
+            return await self._connection.post("/api/skills/install", json={"url": given})
+
+        async def body() -> AsyncGenerator[bytes, None]:
+            yield given
+
+        return await self._connection.post(
+            "/api/skills/archive", content=body, headers={"Content-Type": "application/zip"}
+        )
+
+    async def adelete_skill(self, name: str) -> None:
+        """See ``DeerFlowClient.adelete_skill``."""
+        async with self._connection.open("DELETE", f"/api/skills/custom/{quote(name, safe='')}"):
+            pass
+
+    # memory: see DeerFlowClient ---------------------------------------------------------------------------------------
+
+    async def aget_memory(self) -> dict[str, Any]:
+        return await self._memory("GET")
+
+    async def aimport_memory(self, memory_data: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._memory("POST", "/import", json=memory_data)
+
+    async def acreate_memory_fact(
+        self, content: str, category: str = "context", confidence: float = 0.5
+    ) -> dict[str, Any]:
+        fact = {"content": content, "category": category, "confidence": confidence}
+        return await self._memory("POST", "/facts", json=fact)
+
+    async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        return await self._memory("DELETE", f"/facts/{quote(fact_id, safe='')}")
+
+    async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        return await self._memory("POST", f"/facts/{quote(fact_id, safe='')}/undo")
+
+    async def asearch_memory(self, query: str) -> list[dict[str, Any]]:
+        return (await self._memory("GET", "/search", params={"q": query}))["facts"]
+
+    async def _memory(self, method: str, path: str = "", **options: Any) -> Any:
+        async with self._connection.open(method, f"/api/memory{path}", **options) as answer:
+            await answer.aread()
+            return answer.json()
 
     # files ----------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ SLOTS = (
     "steering",
     "dangling_tool_call",
     "llm_error_handling",
+    "skills",
     "guardrail",
     "sandbox_audit",
     "tool_ledger",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from typing_extensions import TypedDict
@@ -53,15 +53,30 @@ class Claim(TypedDict):
     proved: bool
 
 
+class Command(TypedDict):
+    """A shell command; ``test``: it runs tests, and its exit code is theirs."""
+
+    command: str
+    exit_code: int
+    test: bool
+
+
+class FileReceipt(TypedDict):
+    """The newest state of a file that the run wrote; large ones have no digest."""
+
+    path: str
+    bytes: int
+    sha256: NotRequired[str]
+
+
 class Receipts(TypedDict):
-    """``commands``: ``{command, exit_code, test}``; ``files``: ``{path, sha256, bytes}``, a file's newest state;
-    ``delivered``: paths; ``sources``: addresses; ``open_todos``: what the agent's own plan leaves undone."""
+    """``delivered``: paths; ``sources``: addresses; ``open_todos``: what the agent's own plan leaves undone."""
 
     verification: Verification
     claims: list[Claim]
     checks: list[Check]
-    commands: list[dict[str, Any]]
-    files: list[dict[str, Any]]
+    commands: list[Command]
+    files: list[FileReceipt]
     delivered: list[str]
     sources: list[str]
     open_todos: list[str]
@@ -75,8 +90,8 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
         checks: the acceptance checks, as they ended.
     """
     calls = {call["id"]: call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
-    commands: list[dict[str, Any]] = []
-    files: dict[str, dict[str, Any]] = {}
+    commands: list[Command] = []
+    files: dict[str, FileReceipt] = {}
     sources: dict[str, None] = {}
     delivered: dict[str, None] = {}
     tested = False
@@ -122,10 +137,10 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
     }
 
 
-def file_receipts(result: ToolMessage) -> list[dict[str, Any]]:
-    """``{path, bytes, sha256}`` of the files that a call wrote or presented. Tools of others keep in artifacts what they like."""
+def file_receipts(result: ToolMessage) -> list[FileReceipt]:
+    """Receipts of the files that a call wrote or presented. Tools of others keep in artifacts what they like."""
     found = result.artifact.get("files") if isinstance(result.artifact, Mapping) else None
-    files: list[Any] = found if isinstance(found, list) else []
+    files: list[FileReceipt] = found if isinstance(found, list) else []
     return [file for file in files if isinstance(file, dict) and isinstance(file.get("path"), str) and "bytes" in file]
 
 

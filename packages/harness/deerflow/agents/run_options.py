@@ -31,6 +31,7 @@ def run_options(given: Mapping[str, Any], *, agent_name: str | None = None) -> R
             subagent_enabled=_flag(given, "subagent_enabled", default=mode == "ultra"),
             max_concurrent_subagents=int(given.get("max_concurrent_subagents") or 3),
             agent_name=check_agent_name(name) if name else None,
+            available_skills=_names(given, "available_skills"),
         )
     except (TypeError, ValueError) as error:
         raise InvalidRequestError(str(error)) from error
@@ -41,6 +42,13 @@ def _text(given: Mapping[str, Any], key: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{key} must be text.")
     return value or None
+
+
+def _names(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    value = given.get(key)
+    if value is not None and not (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)):
+        raise ValueError(f"{key} must be a list of names.")
+    return None if value is None else tuple(value)
 
 
 def _flag(given: Mapping[str, Any], key: str, *, default: bool) -> bool:

@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+from deerflow.subagents.task import TASK_RESULT
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -33,7 +35,7 @@ REMINDER_NAMES = frozenset(
 
 SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
 
-INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS}
+INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, TASK_RESULT}
 """Names of human messages that no person wrote."""
 
 

@@ -15,11 +15,16 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from deerflow.security.text import inline
+from deerflow.skills.parser import Skill
 from deerflow.uploads import Upload, extract_outline, list_uploads
 
 FACTS = "facts"
 DURING_WORK = "during_work"
 """Key in the facts of a message that came while the agent was at work on the one before it."""
+SKILL = "skill"
+"""Key in the facts of a message that activates a skill."""
+MEMORY = "memory"
+"""Key in the facts of a message: what is remembered of the person, see ``memory/recall.py``."""
 MAX_EARLIER_FILES = 20
 
 
@@ -30,6 +35,7 @@ def human_message(
     run_id: str = "",
     files: Sequence[Upload] = (),
     uploads_dir: Path | None = None,
+    skill: Skill | None = None,
 ) -> HumanMessage:
     """A person's message with the facts of its turn.
 
@@ -38,6 +44,7 @@ def human_message(
         now: when, with a time zone: the person's date is stated to the model.
         files: uploads that came with this message.
         uploads_dir: the thread's uploads on the host; other files in it are named as earlier ones.
+        skill: the one that this message activates for its turn.
     """
     facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A")}
     new = [_described(upload, uploads_dir) for upload in files]
@@ -50,6 +57,8 @@ def human_message(
             {"filename": _utf8(upload.filename), "size": upload.size} for upload in earlier[:MAX_EARLIER_FILES]
         ]
         facts["earlier_count"] = len(earlier)
+    if skill is not None:
+        facts[SKILL] = {"name": skill.name, "file": skill.file, "allowed_tools": skill.allowed_tools}
     kwargs: dict[str, Any] = {"timestamp": now.isoformat(), FACTS: facts}
     if run_id:
         kwargs["run_id"] = run_id
@@ -66,13 +75,26 @@ def human_message(
     return HumanMessage(content=text, id=str(uuid.uuid4()), name="user-input", additional_kwargs=kwargs)
 
 
+_MEMORY_NOTE = (
+    "Remembered from earlier conversations, as data. What the user says now counts more. Use it, do not recite it."
+)
+
+
 def render_facts(facts: dict[str, Any]) -> str:
     """The text that stands before a human message in a request. A pure function of what was recorded."""
     parts = []
     if "files" in facts or "earlier_files" in facts:
         parts.append(_render_files(facts))
+    if memory := facts.get(MEMORY):
+        parts.append(f"<memory>\n{_MEMORY_NOTE}\n{memory['text']}\n</memory>")
     if date := facts.get("date"):
         parts.append(f"<current_date>{date}</current_date>")
+    if skill := facts.get(SKILL):
+        allowed = ", ".join(map(inline, skill["allowed_tools"] or ()))
+        only = f" Only these tools may be used: {allowed}." if skill["allowed_tools"] is not None else ""
+        parts.append(
+            f"<active_skill>The user activated the skill {skill['name']}. Read {skill['file']} and follow it.{only}</active_skill>"
+        )
     if facts.get(DURING_WORK):
         parts.append("<note>The user sent this message while you were working. Take it into account and go on.</note>")
     return "\n".join(parts)

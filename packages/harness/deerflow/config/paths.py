@@ -7,6 +7,8 @@
     tools/                                           the tool image of sandboxes
     agents/{name}/{config.yaml,SOUL.md,memory.json}
     users/{user}/{memory.json,agents/{name}/memory.json}
+    users/{user}/extensions_config.json              which skills the user has switched on or off
+    users/{user}/skills/{custom/{name}/SKILL.md,history,suggestions}
     users/{user}/threads/{thread}/{user-data/{workspace,uploads,outputs},acp-workspace,home,tmp}
     threads/{thread}/...                             the same, for calls without a user
 """
@@ -67,6 +69,11 @@ class Paths:
         return self.base_dir / "data"
 
     @property
+    def secrets_key_file(self) -> Path:
+        """The key that people's secrets are encrypted with."""
+        return self.data_dir / "secrets.key"
+
+    @property
     def tools_dir(self) -> Path:
         """The tool image of sandboxes."""
         return self.base_dir / "tools"
@@ -121,6 +128,21 @@ class Paths:
     def user_memory_file(self, user_id: str) -> Path:
         """Memory of one user."""
         return self.user_dir(user_id) / "memory.json"
+
+    def user_extensions_file(self, user_id: str) -> Path:
+        """Which skills one user has switched on or off: counts more than the installation's ``extensions_config.json``."""
+        return self.user_dir(user_id) / "extensions_config.json"
+
+    def user_skills_dir(self, user_id: str) -> Path:
+        """Skills of one user, and what belongs to them."""
+        return self.user_dir(user_id) / "skills"
+
+    def ensure_skills_dir(self, user_id: str) -> Path:
+        """Make the directory of a user's own skills, which sandboxes read."""
+        skills = self.user_skills_dir(user_id)
+        for directory in (self.base_dir, self.users_dir, self.user_dir(user_id), skills):
+            _make(directory, _PASSABLE)
+        return _make(skills / "custom", _READABLE)
 
     # one per thread -------------------------------------------------------------------------------------------------
 
@@ -201,6 +223,12 @@ def example_file() -> Path:
     """``config.example.yaml``: the checkout's, or the copy that is installed with the package."""
     root = _checkout()
     return root / EXAMPLE_NAME if root else Path(__file__).with_name(EXAMPLE_NAME)
+
+
+def shipped_skills() -> Path:
+    """The public skills: the checkout's, or the copy that is installed with the package."""
+    root = _checkout()
+    return root / "skills/public" if root else Path(__file__).parents[1] / "skills/public"
 
 
 def _checkout() -> Path | None:

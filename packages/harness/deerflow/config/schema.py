@@ -302,6 +302,8 @@ class SubagentsConfig(Section):
 
     timeout_seconds: int = Field(default=900, ge=1)
     max_turns: int | None = Field(default=None, ge=1)
+    max_delegations: int = Field(default=24, ge=1)
+    """Subagents per turn."""
     agents: Annotated[Mapping[str, SubagentOverride], AfterValidator(frozen)] = EMPTY
     custom_agents: Annotated[Mapping[str, CustomSubagentConfig], AfterValidator(frozen)] = EMPTY
 
@@ -401,6 +403,18 @@ class MemoryConfig(Section):
     fact_confidence_threshold: float = Field(default=0.7, ge=0, le=1)
     injection_enabled: bool = True
     max_injection_tokens: int = Field(default=2000, ge=100, le=8000)
+    mode: Literal["passive", "tools", "both"] = "passive"
+    """passive: facts are taken from threads and recalled in others; tools: the agent searches, saves and forgets itself."""
+    search_chats: bool = False
+    """Gives agents a tool that finds what was said in the person's other threads."""
+
+    @property
+    def is_passive(self) -> bool:
+        return self.enabled and self.mode != "tools"
+
+    @property
+    def has_tools(self) -> bool:
+        return self.enabled and self.mode != "passive"
 
 
 class AgentsApiConfig(Section):
@@ -736,6 +750,11 @@ class AppConfig(OpenSection):
     def origin(self) -> Origin:
         """Where the snapshot came from; of one made in code: nowhere, with an empty environment."""
         return self._origin or Origin()
+
+    @property
+    def learns(self) -> bool:
+        """Whether facts about people are taken from their threads: memory is on, and a real model can do it."""
+        return self.memory.is_passive and bool(self.models) and not any(model.is_demo for model in self.models)
 
     @cached_property
     def id(self) -> str:

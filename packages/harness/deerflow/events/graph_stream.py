@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -13,6 +13,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.runnables.config import merge_configs
 
 from deerflow.events.jsonable import HIDDEN_KEYS, chunk_json, message_json, plain, values_json
+from deerflow.storage.threads import LEAD_AGENT
+from deerflow.subagents.task import EVENTS
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -102,6 +104,7 @@ class GraphStream:
         asked: stream modes that the run's creator named.
         joined: called with the ids of all messages that join the thread, when their step has ended.
         answered: awaited when the model has answered and asks for no tools, before the graph goes on.
+        subgraphs: record each state of the graphs inside of this one, too.
     """
 
     def __init__(
@@ -111,12 +114,15 @@ class GraphStream:
         asked: Iterable[str],
         joined: Callable[[list[BaseMessage]], None],
         answered: Callable[[], Awaitable[None]],
+        *,
+        subgraphs: bool = False,
     ) -> None:
         self._writer = writer
         self._meter = meter
         self._modes = [*ALWAYS, *(mode for mode in ON_REQUEST if mode in asked)]
         self._joined = joined
         self._answered = answered
+        self._subgraphs = subgraphs
         self._partial: dict[str, list[str]] = {}
         """Text of answers that are being streamed by the agent itself, by id: what is left of them when the run is stopped."""
         self._state: dict[str, Any] | None = None
@@ -124,6 +130,9 @@ class GraphStream:
         """Which message stands before those with which the run began, as clients read it."""
         self._unread = False
         self._joining: Sequence[BaseMessage] | None = None
+        self._tasks: dict[str, dict[str, Any]] = {}
+        """What was emitted when the subagent of a namespace began."""
+        self._entered: set[tuple[str, ...]] = set()
 
     async def play(
         self,
@@ -161,10 +170,27 @@ class GraphStream:
         finally:
             watch.close()
 
+    async def play_beside(
+        self, agent: Agent, namespace: str, graph_input: Any, config: RunnableConfig, context: RunContext
+    ) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Play another graph beside it, whose events are those of a namespace. Yields its states."""
+        modes = [mode for mode in self._modes if mode != "events"]
+        given: dict[str, Any] = {"context": context, "stream_mode": modes, "subgraphs": True, "durability": "sync"}
+        stream: Any = agent.astream(graph_input, config, **given)
+        async with aclosing(stream):
+            async for inner, mode, payload in stream:
+                self._take((namespace, *inner), mode, payload)
+                if mode == "values" and not inner:
+                    yield payload
+
+    def emit(self, payload: dict[str, Any]) -> None:
+        """A custom event of the run."""
+        self._take((), "custom", payload)
+
     async def _play_events(
         self, agent: Agent, graph_input: Any, config: RunnableConfig, given: Mapping[str, Any]
     ) -> None:
-        root = uuid4()
+        root = config.get("run_id") or uuid4()
         stream: Any = agent.astream_events(graph_input, {**config, "run_id": root}, version="v2", **given)
         async with aclosing(stream):
             async for event in stream:
@@ -202,6 +228,8 @@ class GraphStream:
             self._update(namespace, payload)
         elif mode == "custom":
             self._writer.append("custom", plain(payload), namespace)
+            if isinstance(payload, dict):
+                self._follow_task(payload)
             if isinstance(payload, dict) and payload.get("type") == LLM_RETRY and not namespace:
                 self._partial.clear()
                 if self._state is not None:  # clients that show the half answer drop it
@@ -209,9 +237,33 @@ class GraphStream:
         else:
             self._writer.append(mode, plain(payload), namespace)
 
+    def cancel_tasks(self) -> None:
+        """The run was stopped, and its subagents with it."""
+        for started in self._tasks.values():
+            if not started.get("ended"):
+                head = {key: started[key] for key in ("task_id", "description", "subagent_type")}
+                error = {"status": "cancelled", "error": "The run was stopped."}
+                self._writer.append("custom", {"type": EVENTS["cancelled"], **head, **error})
+
+    def _follow_task(self, payload: dict[str, Any]) -> None:
+        kind = payload.get("type")
+        if kind == "task_started":
+            self._tasks[payload["namespace"][0]] = dict(payload)
+        elif kind in EVENTS.values():
+            for started in self._tasks.values():
+                if started["task_id"] == payload["task_id"]:
+                    started["ended"] = True
+
+    def _caller(self, namespace: tuple[str, ...]) -> str:
+        if not namespace:
+            return LEAD_AGENT
+        return f"subagent:{self._tasks.get(namespace[0], {}).get('subagent_type', 'unknown')}"
+
     def _values(self, namespace: tuple[str, ...], payload: dict[str, Any]) -> None:
         if namespace:
-            self._writer.append("values", values_json(payload), namespace)
+            self._enter(namespace, payload.get("messages") or ())
+            if self._subgraphs:
+                self._writer.append("values", values_json(payload), namespace)
             return
         if self._joining is not None:
             self._began = emit_input(self._writer, payload, self._joining)
@@ -221,6 +273,15 @@ class GraphStream:
         else:
             self._state = payload
             self._writer.values(payload)
+
+    def _enter(self, namespace: tuple[str, ...], messages: Sequence[BaseMessage]) -> None:
+        """With what a graph inside of this one begins: its input, and what it did before the process died."""
+        if namespace in self._entered:
+            return
+        self._entered.add(namespace)
+        self._writer.append("input", {"values": {"messages": [message_json(one) for one in messages]}}, namespace)
+        for message in messages:
+            self._meter.add(message, self._caller(namespace))
 
     def _message(self, namespace: tuple[str, ...], message: BaseMessage, metadata: Mapping[str, Any]) -> None:
         where = {"langgraph_node": metadata.get("langgraph_node")}
@@ -243,7 +304,7 @@ class GraphStream:
         self._writer.append("updates", shown, namespace)
         for message in joined:
             self._partial.pop(message.id or "", None)
-            self._meter.add(message, "subagent" if namespace else "lead_agent")
+            self._meter.add(message, self._caller(namespace))
         if joined and not namespace:
             self._joined(joined)
 

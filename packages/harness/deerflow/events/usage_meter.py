@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from deerflow.config import AppConfig
 from deerflow.models.pricing import cost_of, pricing_of
 from deerflow.storage.threads import LEAD_AGENT
+from deerflow.subagents.task import task_of
 
 LAST_MESSAGE_CHARS = 2000
 
@@ -23,6 +24,7 @@ class UsageMeter:
     """
 
     config: AppConfig | None = None
+    run_id: str = ""
     model_name: str | None = None
     usage: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     cost: float | None = None
@@ -41,6 +43,11 @@ class UsageMeter:
         is_own = caller == LEAD_AGENT
         if is_own:
             self.last_message = message
+        task = task_of(message)
+        for call in task["calls"] if task is not None else ():
+            metadata = {"model_name": call["model"], "run_id": call["run_id"]}
+            answer = AIMessage("", id=call["id"], usage_metadata=call["usage"], response_metadata=metadata)
+            self.count(answer, f"subagent:{task['subagent_type'] if task else ''}")
         if not isinstance(message, AIMessage):
             return
         if (text := message.text) and is_own:
@@ -48,8 +55,10 @@ class UsageMeter:
         self.count(message, caller)
 
     def count(self, message: AIMessage, caller: str = LEAD_AGENT) -> None:
-        """An answer of a model, whether or not it joins the thread."""
+        """An answer of a model, whether or not it joins the thread. Subagents may have some from an earlier run."""
         if not message.usage_metadata or (message.id or "") in self._counted:
+            return
+        if message.response_metadata.get("run_id", self.run_id) != self.run_id:
             return
         self._counted.add(message.id or "")
         used, model = message.usage_metadata, str(message.response_metadata.get("model_name") or self.model_name or "")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deerflow.config import AppConfig
-from deerflow.features.ask import ask
-from deerflow.models import ModelCache
+from deerflow.features.ask import Asker
+from deerflow.identity import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +38,17 @@ class Said:
 
 
 class SuggestionService:
-    def __init__(self, models: ModelCache) -> None:
-        self._models = models
+    def __init__(self, ask: Asker) -> None:
+        self._ask = ask
 
     async def suggest(
-        self, config: AppConfig, messages: Sequence[Said], *, n: int = 3, model_name: str | None = None
+        self,
+        config: AppConfig,
+        principal: Principal,
+        messages: Sequence[Said],
+        *,
+        n: int = 3,
+        model_name: str | None = None,
     ) -> list[str]:
         """Up to ``n`` suggestions. None at all if no model can be asked or its answer cannot be read: they are a nicety."""
         recent = [message for message in messages if message.content.strip()][-MESSAGES:]
@@ -52,7 +58,7 @@ class SuggestionService:
         conversation = conversation.replace("</conversation>", "</ conversation>")
         prompt = PROMPT.replace("{n}", str(n)).replace("{conversation}", conversation)
         try:
-            answer = await ask(self._models, config, prompt, model_name=model_name, purpose="suggest_agent")
+            answer = await self._ask(config, principal, prompt, model_name=model_name, purpose="suggest_agent")
         except Exception as error:
             logger.warning("No suggestions: %s", error)
             return []

@@ -11,9 +11,8 @@ from sqlalchemy import Connection
 
 from deerflow.config import AppConfig
 from deerflow.errors import NotFoundError
-from deerflow.features.ask import ask, without_thoughts
+from deerflow.features.ask import Asker, without_thoughts
 from deerflow.identity import Principal
-from deerflow.models import ModelCache
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
 from deerflow.storage.threads import owned, set_title, shortened
@@ -63,10 +62,10 @@ class TitleJob:
     """
 
     def __init__(
-        self, database: Database, models: ModelCache, config: Callable[[], Awaitable[AppConfig]], announce: Announce
+        self, database: Database, ask: Asker, config: Callable[[], Awaitable[AppConfig]], announce: Announce
     ) -> None:
         self._database = database
-        self._models = models
+        self._ask = ask
         self._config = config
         self._announce = announce
 
@@ -76,8 +75,8 @@ class TitleJob:
             return
         user_text, assistant_text = job.payload["user_text"], job.payload["assistant_text"]
         provisional = provisional_title(HumanMessage(user_text)) or UNTITLED
-        title = await self._made(config, user_text, assistant_text) or provisional
         principal = Principal(job.payload["user_id"], source="internal")
+        title = await self._made(config, principal, user_text, assistant_text) or provisional
 
         def save(connection: Connection) -> bool:
             try:
@@ -92,7 +91,7 @@ class TitleJob:
         if await self._database.write(save):
             await self._announce(principal, job.key, shortened(title))
 
-    async def _made(self, config: AppConfig, user_text: str, assistant_text: str) -> str:
+    async def _made(self, config: AppConfig, principal: Principal, user_text: str, assistant_text: str) -> str:
         """The model's title; empty if there is none to be had."""
         wanted = config.title
         if any(model.is_demo for model in config.models):
@@ -105,7 +104,7 @@ class TitleJob:
             .replace("\0assistant", assistant_text)
         )
         try:
-            answer = await ask(self._models, config, prompt, model_name=wanted.model_name, purpose="title_agent")
+            answer = await self._ask(config, principal, prompt, model_name=wanted.model_name, purpose="title_agent")
         except Exception as error:
             logger.warning("No title from the model, the provisional one stays: %s", error)
             return ""

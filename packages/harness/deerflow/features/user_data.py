@@ -14,7 +14,7 @@ from deerflow.config import Paths
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
-from deerflow.storage.tables import assistants, crons, grants, store_items, threads
+from deerflow.storage.tables import assistants, crons, grants, memory_facts, memory_sections, store_items, threads
 from deerflow.threads.service import ThreadService
 
 _AT_ONCE = 100
@@ -51,7 +51,7 @@ async def delete_belongings(database: Database, service: ThreadService, paths: P
 
 
 def _delete_rows(connection: Connection, user_id: str) -> None:
-    for table in (crons, assistants, store_items, grants):
+    for table in (crons, assistants, store_items, grants, memory_facts, memory_sections):
         connection.execute(delete(table).where(table.c.user_id == user_id))
 
 

@@ -20,16 +20,12 @@ from deerflow.files.directories import file_requests, regular_files, thread_file
 from deerflow.identity import Principal
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, SandboxFileError
+from deerflow.security.archives import READABLE, TAIL_BYTES, check_directory
 from deerflow.threads.transcript import TranscriptView
 
 MAX_MEMBER_BYTES = 16 << 20
-MAX_DIRECTORY_BYTES = 4 << 20
-"""Of an archive's table of contents, which has to be read as a whole."""
 
 _CHUNK = 1 << 18
-_END = struct.Struct("<4s4H2LH")
-_READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Other methods let an archive choose how much memory unpacking takes."""
 _PACKED = (".zip", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".webm", ".mp3", ".xlsx", ".docx", ".pptx")
 
 
@@ -120,11 +116,11 @@ def read_member(fd: int, member: str) -> MemoryFile:
     """
     with os.fdopen(fd, "rb") as file:
         modified = os.fstat(fd).st_mtime
-        _check_directory(fd)
+        check_directory(os.pread(fd, TAIL_BYTES, max(0, os.fstat(fd).st_size - TAIL_BYTES)))
         try:
             with zipfile.ZipFile(file) as archive:
                 info = _find(archive, member)
-                if info.flag_bits & 1 or info.compress_type not in _READABLE:
+                if info.flag_bits & 1 or info.compress_type not in READABLE:
                     raise RequestError(f"{member} is encrypted or packed in a way that cannot be read here.")
                 with archive.open(info) as stream:
                     data = stream.read(MAX_MEMBER_BYTES + 1)
@@ -142,19 +138,6 @@ def _find(archive: zipfile.ZipFile, member: str) -> zipfile.ZipInfo:
     if found is None or found.is_dir():
         raise NotFoundError(f"Artifact not found: {member}")
     return found
-
-
-def _check_directory(fd: int) -> None:
-    """Refuse an archive whose table of contents alone would fill the memory (PKWARE APPNOTE 4.3.16)."""
-    size = os.fstat(fd).st_size
-    tail = os.pread(fd, _END.size + 0xFFFF, max(0, size - _END.size - 0xFFFF))
-    record = tail[max(0, tail.rfind(b"PK\x05\x06")) :][: _END.size]
-    if len(record) < _END.size or not record.startswith(b"PK\x05\x06"):
-        raise RequestError("This is no ZIP archive.")
-    directory_bytes = _END.unpack(record)[5]
-    # 64-bit archives say it elsewhere; nothing that small needs one.
-    if directory_bytes > MAX_DIRECTORY_BYTES or b"PK\x06\x07" in tail:
-        raise TooLargeError("The archive lists too many files. Download it instead.")
 
 
 class ThreadArchive:

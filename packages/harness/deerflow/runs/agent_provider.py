@@ -13,9 +13,11 @@ from weakref import WeakKeyDictionary
 from deerflow.config import ConfigSource
 from deerflow.context import RunContext
 from deerflow.harness import Harness, RunOptions
-from deerflow.identity import Principal
+from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
+from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.checkpoints.base import Checkpointer, Fence
+from deerflow.tracing.export import Tracing
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
@@ -86,6 +88,7 @@ class Workshop:
     ) -> None:
         self.config_source = config_source
         self.harness = harness
+        self.tracing = Tracing(harness.config.origin.environ)
         self._features = features
         self._extra = tuple(extra_middleware)
         self._agents = AgentCache()
@@ -103,13 +106,14 @@ class Workshop:
                 self._retired.append(before.sandbox_provider)
         return self.harness
 
-    async def agent(self, options: RunOptions | None = None) -> Agent:
-        """The lead agent for these options, with the checkpointer; ready to read and change threads with.
+    async def agent(self, options: RunOptions | None = None, principal: Principal = LOCAL_PRINCIPAL) -> Agent:
+        """The lead agent for these options and this person's skills, with the checkpointer; ready to read and change threads with.
 
         Raises:
             ValueError: no model is configured.
         """
-        return await self._agent(await self.fresh(), options or RunOptions())
+        harness, options = await self.fresh(), options or RunOptions()
+        return await self._agent(harness, options, await harness.skills_of(principal, options))
 
     async def reader(self) -> Agent:
         """A graph to read and change threads with, though what an agent needs to act (a key, a tool) may be missing."""
@@ -117,7 +121,7 @@ class Workshop:
             return await self.agent()
         except Exception as error:
             logger.info("Threads are read without an agent, which cannot be built: %s", error)
-            return await self._agent(await self.fresh(), None)
+            return await self._agent(await self.fresh(), None, NO_SKILLS)
 
     async def prepare(
         self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int
@@ -126,17 +130,24 @@ class Workshop:
         harness = await self.fresh()
         context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
         self._has_packages = context.sandbox_policy.tools_dir is not None
-        return await self._agent(harness, options, (run_id, fencing_token)), context
+        return await self._agent(harness, options, context.skills, (run_id, fencing_token)), context
 
-    async def context_table(self, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
+    async def skills(self, principal: Principal) -> SkillSet:
+        """All skills that the person has now."""
+        return await (await self.fresh()).skills_of(principal, RunOptions())
+
+    async def context_table(self, principal: Principal, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
         """What the next request would hold for a thread with these values. Raises ValueError: no model is configured."""
         harness = await self.fresh()
+        skills = await harness.skills_of(principal, options)
 
         def table() -> ContextTable:
             from deerflow.agents.lead_agent.agent import lead_context
 
             own = replace(harness, models=ModelCache())
-            return lead_context(own, options, values, features=self._features, extra_middleware=self._extra)
+            return lead_context(
+                own, options, values, skills=skills, features=self._features, extra_middleware=self._extra
+            )
 
         return await asyncio.to_thread(table)
 
@@ -146,12 +157,15 @@ class Workshop:
 
     async def aclose(self) -> None:
         """End the sandboxes, and the connections of this loop to models."""
+        await self.tracing.aclose()
         await self._agents.aclose()
         await self.harness.models.aclose()
         for provider in (*self._retired, self.harness.sandbox_provider):
             await provider.shutdown()
 
-    async def _agent(self, harness: Harness, options: RunOptions | None, fence: Fence | None = None) -> Agent:
+    async def _agent(
+        self, harness: Harness, options: RunOptions | None, skills: SkillSet, fence: Fence | None = None
+    ) -> Agent:
         def build(models: ModelCache) -> Agent:
             # Takes seconds, and this is a worker thread.
             from deerflow.agents.lead_agent.agent import build_lead_agent, build_reader
@@ -159,9 +173,10 @@ class Workshop:
             own, given = replace(harness, models=models), {"features": self._features, "extra_middleware": self._extra}
             if options is None:
                 return build_reader(own, checkpointer=harness.checkpointer, **given)
-            return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
+            return build_lead_agent(own, options, skills=skills, checkpointer=harness.checkpointer, **given)
 
-        agent = await self._agents.get((harness.config.id, options, self._has_packages), build)
+        key = (harness.config.id, options, self._has_packages, skills.id)
+        agent = await self._agents.get(key, build)
         saver = _per_run(harness.checkpointer, fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})
 

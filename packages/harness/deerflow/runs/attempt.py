@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
@@ -38,10 +39,12 @@ from deerflow.events.streams.client_events import messages_in
 from deerflow.events.usage_meter import UsageMeter
 from deerflow.runs import checks
 from deerflow.runs.admission import Slot
+from deerflow.runs.background import BackgroundSubagents
 from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
-from deerflow.runs.input import GraphInput, RunInput
+from deerflow.runs.input import GraphInput, RunInput, TurnFacts
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
+from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, keys_of, spent
 from deerflow.storage.database import Database
@@ -61,18 +64,28 @@ from deerflow.storage.runs import (
 )
 from deerflow.storage.thread_lock import LockLostError
 from deerflow.storage.threads import LEAD_AGENT
+from deerflow.subagents.task import cancelled, delivery, subagents_in
 from deerflow.threads.checkpoint import config_of, is_unfinished
+from deerflow.tracing import RunFacts, in_trace
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from langchain_core.runnables import RunnableConfig
     from langgraph.store.base import BaseStore
     from sqlalchemy import Connection
 
     from deerflow.agents.factory import Agent
+    from deerflow.config import AppConfig
     from deerflow.config.schema import SpendingConfig
     from deerflow.context import RunContext
     from deerflow.events.log import EventLog, EventWriter
+    from deerflow.features.memory import MemoryService
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
+    from deerflow.storage.memory import Owner
+    from deerflow.subagents.task import TaskResult
+    from deerflow.tracing.spans import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +123,7 @@ class Parts:
     log: EventLog
     agents: Workshop
     store: Callable[[Principal], BaseStore] | None = None
+    memory: MemoryService | None = None
     timeout: float | None = None
 
 
@@ -159,11 +173,17 @@ class Attempt:
     _task: asyncio.Task[Any] = field(init=False)
     _input: RunInput = field(init=False)
     _agent: Agent | None = None
+    _skills: SkillSet = NO_SKILLS
     _given: GraphInput | None = None
     _stream: GraphStream | None = None
+    _trace: Trace | None = None
     _meter: UsageMeter = field(default_factory=UsageMeter)
     _joined: list[BaseMessage] = field(default_factory=list)
     """Messages that the run added to its thread."""
+    _background: BackgroundSubagents = field(init=False)
+    _spending: Budget | None = None
+    _config: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What graphs beside the run's own have of its configuration."""
     _checks: list[Check] = field(default_factory=list)
     _read: set[str | None] = field(default_factory=set)
     """Ids of the messages that were given to the model while the run was on its way."""
@@ -174,9 +194,14 @@ class Attempt:
         Raises:
             CancelledError: this process ends; the next executor goes on with the run.
         """
+        with in_trace(self.run.trace_id):
+            return await self._execute()
+
+    async def _execute(self) -> Closed | None:
         task, run = asyncio.current_task(), self.run
         assert task is not None
-        self._task, self._input = task, RunInput(self.parts.runs)
+        self._task, self._input = task, RunInput(self.parts.runs, self.parts.memory)
+        self._background = BackgroundSubagents(self.parts.runs, run.run_id, self._forget_subagent)
         self.stop = self.stop or run.cancel_action
         self._writer = self.parts.log.writer(run.thread_id, run.run_id, run.epoch, first_attempt=run.attempt == 1)
         self._writer.append("metadata", {"run_id": run.run_id, "thread_id": run.thread_id, "attempt": run.attempt})
@@ -192,6 +217,9 @@ class Attempt:
             return None
         finally:
             self.state = State.ENDED
+            await self._background.aclose()
+            if self._trace is not None:
+                self._trace.close(ended=False)
             await asyncio.shield(self._writer.aclose())
 
     def cancel(self, action: str) -> None:
@@ -234,33 +262,51 @@ class Attempt:
 
     async def _play(self) -> Outcome:
         """From the run's input, or from where an attempt before this one stood, to the graph's end."""
-        spec = self._specified()
+        spec = self.spec = await self._going_on(self._specified())
         parts, request = self.parts, spec.request
         agent, context = await parts.agents.prepare(
             spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
         )
+        self._trace = self._trace or await parts.agents.tracing.begin(self._facts(spec))
         ledger = RunLedger(parts.database, self.run.run_id)
         approvals = RunApprovals(
             parts.database, run_id=self.run.run_id, thread_id=self.run.thread_id, user_id=spec.principal.user_id
         )
         if self._meter.config is None:
-            self._meter = UsageMeter(context.config, spec.options.model_name)
+            self._meter = UsageMeter(context.config, self.run.run_id, spec.options.model_name)
+        if not self._background.running:
+            self._spending = self._budget(spec, context.config.spending if context.config else None)
         context = replace(
             context,
             ledger=ledger,
             approvals=approvals,
+            memory=parts.memory.of_run(spec.principal, self.run.thread_id, spec.options.agent_name)
+            if parts.memory is not None
+            else None,
             unattended=not self._is_attended(spec),
             arrivals=self._arrivals,
+            trace_command=self._trace.command if self._trace else None,
             count_usage=self._meter.count,
-            budget=self._budget(spec, context.config.spending if context.config else None),
+            budget=self._spending,
+            cancel_subagent=self._background.cancel,
+            background_subagents=lambda: len(self._background.running),
         )
+        context = replace(context, start_subagent=lambda given: self._begin_subagent(given, context))
         if parts.store is not None:
             agent = agent.copy(update={"store": parts.store(spec.principal)})
-        self._agent = agent
+        self._agent, self._skills = agent, context.skills
         again = self._stream is not None
-        self._stream = GraphStream(self._writer, self._meter, request.modes, self._joined.extend, self.slot.take)
+        self._stream = self._stream or GraphStream(
+            self._writer,
+            self._meter,
+            request.modes,
+            self._joined.extend,
+            self.slot.take,
+            subgraphs=request.stream_subgraphs,
+        )
         try:
             given = await self._prepare(agent, again=again)
+            await self._go_on_with_subagents(context)
             if not given.nothing_left:
                 await self._stream.play(
                     agent,
@@ -269,16 +315,83 @@ class Attempt:
                     context,
                     unread=given.unread,
                     joining=_joining(given, request),
-                    durability=request.saves,
+                    durability="sync" if spec.options.subagent_enabled else request.saves,
                     interrupt_before=request.interrupt_before,
                     interrupt_after=request.interrupt_after,
                 )
             outcome = await self._played(agent)
+            await self._go_on_with_subagents(context)
+            if outcome.status is RunStatus.SUCCESS:
+                await self._background.next()
+            while outcome.status is RunStatus.INTERRUPTED and self._background.running:
+                await self._background.next()
             return await self._checked(outcome, context) if request.checks else outcome
         finally:
             if context.budget is not None:
                 await context.budget.close()
             await context.release_sandbox()
+
+    async def _going_on(self, spec: RunSpec) -> RunSpec:
+        """A run that goes on with calls of ``task`` has the tool, whether or not its creator says so."""
+        if spec.request.input is not None or spec.options.subagent_enabled:
+            return spec
+        for other in await self.parts.runs.of_thread(self.run.thread_id, limit=100):
+            if other.position < self.run.position:
+                earlier = RunSpec.of(other)
+                if earlier.options.subagent_enabled:
+                    return replace(spec, options=replace(spec.options, subagent_enabled=True))
+                if earlier.request.input is not None:
+                    break
+        return spec
+
+    def _begin_subagent(self, given: TaskResult, context: RunContext) -> None:
+        """In the background."""
+        agent, stream = self._agent, self._stream
+        found = subagents_in(agent)
+        assert agent is not None and stream is not None and found is not None
+
+        async def states(
+            graph: Agent, value: dict[str, Any], config: RunnableConfig, context: RunContext
+        ) -> AsyncGenerator[Mapping[str, Any], None]:
+            own = graph.copy(update={"checkpointer": agent.checkpointer, "store": agent.store})
+            whole: Any = {**self._config, **config, **config_of(self._subagent_thread(given["namespace"]))}
+            stands = await own.aget_state(whole)
+            if stands.values and not is_unfinished(stands):
+                yield stands.values
+                return
+            playing = stream.play_beside(own, given["namespace"], None if stands.values else value, whole, context)
+            async with aclosing(playing):
+                async for state in playing:
+                    yield state
+
+        self._background.start(given, lambda: found.play(given, context, stream.emit, states))
+
+    async def _go_on_with_subagents(self, context: RunContext) -> None:
+        """With those in the background that an attempt before this one began."""
+        for given in await self._background.undelivered(self._joined):
+            if context.start_subagent is not None:
+                context.start_subagent(given)
+
+    def _subagent_thread(self, namespace: str) -> str:
+        return f"{self.run.thread_id}:{namespace}"
+
+    async def _forget_subagent(self, namespace: str) -> None:
+        saver: Any = self._agent.checkpointer if self._agent is not None else None
+        if saver is not None:
+            await saver.adelete_thread(self._subagent_thread(namespace))
+
+    def _facts(self, spec: RunSpec) -> RunFacts:
+        run = self.run
+        return RunFacts(
+            trace_id=run.trace_id or uuid4().hex,
+            run_id=run.run_id,
+            thread_id=run.thread_id,
+            user_id=run.user_id,
+            agent=spec.options.agent_name or LEAD_AGENT,
+            started_at=run.started_at or run.created_at,
+            first_attempt=run.attempt == 1,
+            traceparent=spec.request.traceparent,
+        )
 
     def _is_attended(self, spec: RunSpec) -> bool:
         """Whether there is a person to ask: not for crons, threads that exist for one run only, and where the caller says so."""
@@ -306,7 +419,12 @@ class Attempt:
     async def _prepare(self, agent: Agent, *, again: bool = False) -> GraphInput:
         spec = self._specified()
         uploads = self.parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id)
-        given = self._given = await self._input.prepare(self.run, spec, agent, uploads, again=again)
+        facts = TurnFacts(uploads, self._skills)
+        given = await self._input.prepare(self.run, spec, agent, facts, again=again)
+        if self._trace is not None:
+            given = replace(given, config=self._trace.configured(given.config))
+        self._given = given
+        self._config = {key: given.config[key] for key in ("callbacks", "tags", "metadata") if key in given.config}
         self.fresh = self.fresh and self.run.checkpoint_before is not None  # else it may have adopted messages
         self.run = given.run
         self._joined += given.messages
@@ -379,6 +497,10 @@ class Attempt:
     async def _tidy(self, outcome: Outcome) -> None:
         """Leave the thread in order if the run ended before its time: nothing that was done or said is lost."""
         self.state = State.TIDYING
+        if outcome.unfinished is not None or outcome.status is RunStatus.ERROR:
+            await to_its_end(self._background.aclose())
+            if self._stream is not None:
+                self._stream.cancel_tasks()
         if self._is_rolled_back(outcome):
             before = self.run.checkpoint_before
             if before is not None:
@@ -403,6 +525,9 @@ class Attempt:
             read = [message for message in undelivered if message.id in self._read]
             joining = [*read, *([partial] if partial else []), *(other for other in undelivered if other not in read)]
             joining += [outcome.closing] if outcome.closing else []
+            for given in await self._background.undelivered(self._joined):
+                joining.append(delivery(cancelled(given)))
+                await self._forget_subagent(given["namespace"])
             where, why = config_of(run.thread_id), outcome.unfinished or UNFINISHED
             before = (await agent.aget_state(where)).values or {}
             known = {message.id for message in before.get("messages") or ()}
@@ -462,15 +587,24 @@ class Attempt:
                 due = enqueue_follow_up(connection, run)
                 delete_run(connection, run.run_id)
             else:
-                due = follow_up(connection, run, ending, self._joined)
+                due = follow_up(connection, run, ending, self._joined, self._memory())
             left.append((next_pending(connection, run.thread_id), due))
             return True
 
         if not await self._writer.end({"status": ending.status.value, "stop_reason": ending.stop_reason}, close):
             await self.parts.runs.delivered(delivered)
             return None
+        if self._trace is not None:
+            failed = ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT)
+            self._trace.close(ending.stop_reason if failed else None, ending.stop_reason)
         next_run_id, due = left[0]
         return Closed(replace(run, status=ending.status), next_run_id, due)
+
+    def _memory(self) -> tuple[AppConfig, Owner] | None:
+        """Who is to learn from the run, and how."""
+        if self.parts.memory is None or self.spec is None:
+            return None
+        return self.parts.agents.harness.config, self.spec.owner
 
     async def _ending(self, outcome: Outcome) -> Ending:
         checkpoint_id = outcome.checkpoint_id

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import END
 
+from deerflow.features.memory import follow_run
 from deerflow.features.titles import enqueue_title
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from deerflow.agents.factory import Agent
+    from deerflow.config import AppConfig
+    from deerflow.storage.memory import Owner
 
 MODEL_NODE = "model"
 UNFINISHED = "Not finished: the run ended before this call had a result."
@@ -117,11 +120,18 @@ def _answers(messages: Iterable[AnyMessage], why: str) -> list[ToolMessage]:
 # background tasks -------------------------------------------------------------------------------------------------------
 
 
-def follow_up(connection: Connection, run: Run, ending: Ending, joined: Sequence[BaseMessage]) -> datetime | None:
+def follow_up(
+    connection: Connection,
+    run: Run,
+    ending: Ending,
+    joined: Sequence[BaseMessage],
+    memory: tuple[AppConfig, Owner] | None,
+) -> datetime | None:
     """Make the run's messages findable, name its thread, and enqueue the tasks that follow, in the transaction that ends it.
 
     Args:
         joined: the messages that the run added to its thread.
+        memory: which configuration and whose, if facts may be taken from the run.
 
     Returns:
         When the first of the tasks is due; None: there is none.
@@ -131,6 +141,8 @@ def follow_up(connection: Connection, run: Run, ending: Ending, joined: Sequence
     title = provisional_title(people[0]) if people else ""
     named = title and set_title(connection, run.thread_id, title, only_if_missing=True)
     due = enqueue_follow_up(connection, run)
+    if memory is not None and (learning := follow_run(connection, *memory, run.thread_id, joined)):
+        due = min(due or learning, learning)
     if named and ending.status is RunStatus.SUCCESS:
         title_due = utc_now() + TITLE_AFTER
         enqueue_title(

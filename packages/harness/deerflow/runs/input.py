@@ -12,8 +12,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messag
 from langgraph.constants import START
 from langgraph.types import Command, Send, StateSnapshot
 
+from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.runs.finalize import UNFINISHED, settle
 from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
+from deerflow.skills.catalog import SkillSet
 from deerflow.storage.runs import EMPTY_THREAD, Run, RunStatus, RunStore
 from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
 from deerflow.threads.input import messages_of, visible_input, with_facts
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from deerflow.agents.factory import Agent
+    from deerflow.features.memory import MemoryService
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +49,30 @@ class GraphInput:
     earlier: list[BaseMessage] = field(default_factory=list)
 
 
-class RunInput:
-    def __init__(self, runs: RunStore) -> None:
-        self._runs = runs
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """What is looked at to record the facts of a turn: the thread's uploads, and the skills that a message may name."""
 
-    async def prepare(self, run: Run, spec: RunSpec, agent: Agent, uploads: Path | None, *, again: bool) -> GraphInput:
+    uploads: Path | None
+    skills: SkillSet
+
+
+class RunInput:
+    def __init__(self, runs: RunStore, memory: MemoryService | None) -> None:
+        self._runs = runs
+        self._memory = memory
+
+    async def prepare(self, run: Run, spec: RunSpec, agent: Agent, facts: TurnFacts, *, again: bool) -> GraphInput:
         """Input and configuration for the next stretch of the run. A run whose process died resumes its last checkpoint.
 
         Args:
-            uploads: where the thread's uploads lie.
             again: the graph came to its end in this attempt, and messages wait that came too late for its last step.
         """
         config = _graph_config(run, spec.request)
         if again and (waiting := await self.arrivals(run.run_id)):
             return GraphInput(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
         if run.attempt == 1 and run.checkpoint_before is not None and not again:  # begun with its claim
-            return await _first(run, spec, agent, config, uploads)
+            return await self._first(run, spec, agent, config, facts)
         saver: Any = agent.checkpointer
         tidied: list[BaseMessage] | None = None
         head = await saver.aget_tuple(config_of(run.thread_id))
@@ -72,7 +83,7 @@ class RunInput:
         head_id = head.config["configurable"]["checkpoint_id"] if head else EMPTY_THREAD
         if run.checkpoint_before is not None and head_id != run.checkpoint_before:
             return await self._resumed(run, spec.request, agent, config, head)
-        given = await _first(replace(run, checkpoint_before=head_id), spec, agent, config, uploads)
+        given = await self._first(replace(run, checkpoint_before=head_id), spec, agent, config, facts)
         messages = [message.id or "" for message in given.messages if isinstance(message, HumanMessage)]
         await self._runs.began(run, head_id, message_ids=messages, from_checkpoint=spec.request.fork_from)
         return replace(given, messages=[*(tidied or ()), *given.messages])
@@ -80,6 +91,24 @@ class RunInput:
     async def arrivals(self, run_id: str) -> list[BaseMessage]:
         """The person's messages that wait for the run's next step."""
         return convert_to_messages(await self._runs.waiting_messages(run_id))
+
+    async def _first(
+        self, run: Run, spec: RunSpec, agent: Agent, config: RunnableConfig, facts: TurnFacts
+    ) -> GraphInput:
+        """What a run begins with."""
+        request = spec.request
+        if request.command is not None or request.input is None:
+            return GraphInput(run, config, _command(request.command) if request.command is not None else None)
+        is_new = run.checkpoint_before == EMPTY_THREAD or (
+            request.fork_from is not None and not await _messages(agent, config)
+        )
+        value = await _first_input(run, spec, facts, is_new=is_new)
+        people = [message for message in value["messages"] if isinstance(message, HumanMessage)]
+        if people and self._memory is not None:
+            earlier = None if is_new else lambda: _messages(agent, config)
+            if (known := await self._memory.recall(spec.owner, people[-1].text, earlier)) is not None:
+                people[-1].additional_kwargs[FACTS][MEMORY] = known
+        return GraphInput(run, config, value, messages=value["messages"])
 
     async def _resumed(
         self, run: Run, request: RunRequest, agent: Agent, config: RunnableConfig, head: Any
@@ -115,26 +144,19 @@ class RunInput:
         return joined
 
 
-async def _first(run: Run, spec: RunSpec, agent: Agent, config: RunnableConfig, uploads: Path | None) -> GraphInput:
-    """What a run begins with."""
-    request = spec.request
-    if request.command is not None or request.input is None:
-        return GraphInput(run, config, _command(request.command) if request.command is not None else None)
-    is_new = run.checkpoint_before == EMPTY_THREAD or (
-        request.fork_from is not None and await _has_no_messages(agent, config)
-    )
-    value = await _first_input(run, spec, uploads, is_new=is_new)
-    return GraphInput(run, config, value, messages=value["messages"])
-
-
-async def _first_input(run: Run, spec: RunSpec, uploads: Path | None, *, is_new: bool) -> dict[str, Any]:
+async def _first_input(run: Run, spec: RunSpec, facts: TurnFacts, *, is_new: bool) -> dict[str, Any]:
     asked = spec.request.input
     given = dict(asked) if isinstance(asked, Mapping) else {"messages": asked}
     messages = messages_of(given.get("messages") or [])
     for message, message_id in zip(messages, spec.message_ids, strict=False):
         message.id = message_id
     messages = await asyncio.to_thread(
-        with_facts, messages, run_id=run.run_id, now=run.created_at.astimezone(), uploads_dir=uploads
+        with_facts,
+        messages,
+        run_id=run.run_id,
+        now=run.created_at.astimezone(),
+        uploads_dir=facts.uploads,
+        skills=facts.skills,
     )
     given = visible_input({**given, "messages": []})
     people = [message for message in messages if isinstance(message, HumanMessage)]
@@ -175,8 +197,8 @@ async def _ran_last(saver: Any, head: Any) -> set[str]:
     return ran - {START}
 
 
-async def _has_no_messages(agent: Agent, config: RunnableConfig) -> bool:
-    return not (await agent.aget_state(config)).values.get("messages")
+async def _messages(agent: Agent, config: RunnableConfig) -> Sequence[BaseMessage]:
+    return (await agent.aget_state(config)).values.get("messages") or ()
 
 
 def _command(asked: CommandRequest) -> Command[Any]:

@@ -13,7 +13,9 @@ from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal, check_id
 from deerflow.runs.checks import CheckRequest
+from deerflow.storage.memory import Owner
 from deerflow.storage.runs import MultitaskStrategy, Run
+from deerflow.tracing import TRACEPARENT
 
 RECURSION_LIMIT = 1000
 
@@ -97,6 +99,9 @@ class RunRequest(BaseModel):
     on_completion: Literal["delete", "keep"] | None = None
     after_seconds: float | None = Field(default=None, ge=0, le=366 * 86400)
     strict_resume: bool | None = None
+    traceparent: str | None = Field(
+        default=None, max_length=200, description="The caller's span: the run joins its trace. The header counts, too."
+    )
     checks: list[CheckRequest] = Field(
         default_factory=list, max_length=20, description="What must hold at the end; if it does not, the agent goes on."
     )
@@ -133,6 +138,12 @@ class RunRequest(BaseModel):
         if value is not None and value.checkpoint_ns:
             raise ValueError("checkpoint_ns: runs begin at checkpoints of the graph itself, not of a subgraph.")
         return value
+
+    @field_validator("traceparent", mode="after")
+    @classmethod
+    def _valid_traceparent(cls, value: str | None) -> str | None:
+        """One that is not valid is none, as the W3C wants it."""
+        return value if value and TRACEPARENT.fullmatch(value) else None
 
     @model_validator(mode="after")
     def _one_input(self) -> RunRequest:
@@ -181,6 +192,11 @@ class RunSpec:
     options: RunOptions
     message_ids: tuple[str, ...] = ()
     """Of the messages of the input, in order; none if the run was recorded by an older version."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memory the run uses."""
+        return Owner(self.principal.user_id, (self.options.agent_name or "").lower())
 
     @classmethod
     def of(cls, run: Run) -> RunSpec:

@@ -22,6 +22,7 @@ from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import enqueue_follow_up
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
 from deerflow.runs.timeline import Timeline, timeline
+from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
 from deerflow.storage.storable import storable
@@ -46,6 +47,7 @@ class RunService:
     executor: of this process.
     observer: learns of each run that is new or was asked to stop.
     uploads_dir: where a thread's uploads lie, by user id and thread id.
+    skills: those that a person may name in a message.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class RunService:
         executor: Executor,
         uploads_dir: Callable[[str, str], Path],
         graph: Callable[[], Awaitable[Agent]],
+        skills: Callable[[Principal], Awaitable[SkillSet]],
         webhooks: WebhookPolicy = WebhookPolicy(),
         observer: RunObserver | None = None,
     ) -> None:
@@ -72,6 +75,7 @@ class RunService:
         self._executor = executor
         self._uploads_dir = uploads_dir
         self._graph = graph
+        self._skills = skills
         self._webhooks = webhooks
         self._observer = observer or RunObserver()
 
@@ -110,6 +114,7 @@ class RunService:
             await self._check_checkpoint(principal, thread_id, request.fork_from)
         thread_id, temporary = await self._thread(principal, request, thread_id)
         due_at = utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None
+        joins = {"trace_id": request.traceparent[3:35]} if request.traceparent else {}
         new = NewRun(
             run_id=str(uuid.uuid4()),
             thread_id=thread_id,
@@ -121,6 +126,7 @@ class RunService:
             model_name=options.model_name,
             due_at=due_at,
             first_human_message=people[0].text[:FIRST_MESSAGE_CHARS] if people else None,
+            **joins,
         )
         spec = RunSpec(
             request=RunRequest.model_validate(kwargs["request"]),
@@ -241,7 +247,8 @@ class RunService:
             if run.due_at is not None and run.due_at > utc_now():
                 continue
             uploads = self._uploads_dir(run.user_id, thread_id)
-            said = await _with_facts_now(messages, run.run_id, uploads)
+            skills = await self._skills(principal) if messages[0].text.startswith("/") else NO_SKILLS
+            said = await _with_facts_now(messages, run.run_id, uploads, skills)
             if await self._runs.steer(run.run_id, message_json(said)):
                 await self._runs.add_turn(run, said.id or "", None)
                 return run
@@ -340,9 +347,9 @@ def _messages(request: RunRequest) -> Sequence[AnyMessage]:
     return messages_of(given or [])
 
 
-async def _with_facts_now(messages: Sequence[Any], run_id: str, uploads: Path) -> HumanMessage:
+async def _with_facts_now(messages: Sequence[Any], run_id: str, uploads: Path, skills: SkillSet) -> HumanMessage:
     found = await asyncio.to_thread(
-        with_facts, messages, run_id=run_id, now=utc_now().astimezone(), uploads_dir=uploads
+        with_facts, messages, run_id=run_id, now=utc_now().astimezone(), uploads_dir=uploads, skills=skills
     )
     assert isinstance(found[0], HumanMessage)
     return found[0]

@@ -41,6 +41,7 @@ class Timeline(TypedDict):
 
     run_id: str
     thread_id: str
+    trace_id: str | None
     status: str
     stop_reason: str | None
     started_at: str
@@ -68,6 +69,7 @@ async def timeline(run: Run, batches: AsyncIterable[Sequence[RunEvent]]) -> Time
     return {
         "run_id": run.run_id,
         "thread_id": run.thread_id,
+        "trace_id": run.trace_id,
         "status": run.status.value,
         "stop_reason": run.stop_reason,
         "started_at": run.created_at.isoformat(),

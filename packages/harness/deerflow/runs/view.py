@@ -22,6 +22,7 @@ _SHOWN = (
     "cost",
     "checkpoint_before",
     "checkpoint_after",
+    "trace_id",
 )
 _MOMENTS = ("created_at", "updated_at", "started_at", "ended_at")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from deerflow.config import AppConfig, Paths
@@ -60,10 +61,14 @@ def thread_policy(
     thread_id: str,
     user_id: str,
     *,
-    skills_dir: Path | None = None,
+    skills: Mapping[str, Path] = MappingProxyType({}),
     tools_dir: Path | None = None,
 ) -> Policy:
-    """What the sandbox of a thread sees and may do. The thread's directories must exist."""
+    """What the sandbox of a thread sees and may do. The thread's directories must exist.
+
+    Args:
+        skills: folders of the host by where they are seen.
+    """
     settings = config.sandbox
     mounts = [
         Mount(paths.workspace(thread_id, user_id), WORKSPACE),
@@ -71,8 +76,7 @@ def thread_policy(
         Mount(paths.outputs(thread_id, user_id), OUTPUTS),
         Mount(paths.acp(thread_id, user_id), ACP_WORKSPACE, read_only=True),
     ]
-    if skills_dir is not None and skills_dir.is_dir():
-        mounts.append(Mount(skills_dir, config.skills.container_path, read_only=True))
+    mounts += [Mount(folder, path, read_only=True) for path, folder in skills.items()]
     mounts += [
         Mount(Path(mount.host_path), mount.container_path.rstrip("/"), mount.read_only)
         for mount in settings.mounts

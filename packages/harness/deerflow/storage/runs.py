@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b
+from secrets import token_hex
 from typing import Any, Literal
 from uuid import UUID
 
@@ -107,6 +108,7 @@ class Run:
     llm_calls: int
     usage: dict[str, Any] | None
     receipts: dict[str, Any] | None
+    trace_id: str | None
 
     def __post_init__(self) -> None:
         """Cancelled before it began, it has ended for everybody but its executor, which keeps its input first."""
@@ -145,6 +147,7 @@ class NewRun:
     model_name: str | None = None
     due_at: datetime | None = None
     first_human_message: str | None = None
+    trace_id: str = field(default_factory=lambda: token_hex(16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +326,11 @@ def find(connection: Connection, run_id: str) -> Run | None:
     return found[0] if found else None
 
 
+def since(connection: Connection, run: Run) -> list[Run]:
+    """The run, and those of its thread behind it."""
+    return _select(connection, "WHERE thread_id = ? AND position >= ? ORDER BY position", run.thread_id, run.position)
+
+
 def create(connection: Connection, new: NewRun, worker: str | None = None) -> Created:
     """See :meth:`RunStore.create`."""
     now = utc_now()
@@ -363,6 +371,7 @@ def create(connection: Connection, new: NewRun, worker: str | None = None) -> Cr
         "input_tokens": 0,
         "output_tokens": 0,
         "llm_calls": 0,
+        "trace_id": new.trace_id,
     }
     run = Run(**{**dict.fromkeys(Run.__slots__), **row})
     if worker is not None and run.due_at is None and not active:

@@ -141,7 +141,7 @@ def search(connection: Connection, user_id: str, query: str, limit: int, offset:
     is_sqlite = connection.dialect.name == "sqlite"
     if is_sqlite:
         words = (_spellings(connection, word) if begins else f'"{word}"' for word, begins in wanted)
-        matching = " AND ".join((f'"{_owner(user_id)}"', *words))
+        matching = " AND ".join((f'"{owner_word(user_id)}"', *words))
     else:
         matching = " & ".join(f"'{word}'{':*' if begins else ''}" for word, begins in wanted)
     found = sql.execute(connection, _FIND_SQLITE if is_sqlite else _FIND_POSTGRES, matching, user_id, limit, offset)
@@ -185,7 +185,7 @@ _TERMS = "message_search_terms"
 
 def _put(connection: Connection, thread_id: str, user_id: str, message_id: str, type_: str, said: str) -> None:
     said = storable_text(said)[:MAX_TEXT]
-    words = list(dict.fromkeys(_words(said)))
+    words = list(dict.fromkeys(words_of(said)))
     if not words:
         return
     row: dict[str, Any] = {"thread_id": thread_id, "message_id": message_id, "user_id": user_id, "type": type_}
@@ -221,10 +221,10 @@ def _unindex(connection: Connection, row_id: int, user_id: str, said: str) -> No
 
 
 def _indexed(user_id: str, said: str) -> str:
-    return " ".join([_owner(user_id), *dict.fromkeys(_words(said))])
+    return " ".join([owner_word(user_id), *dict.fromkeys(words_of(said))])
 
 
-def _owner(user_id: str) -> str:
+def owner_word(user_id: str) -> str:
     """A word that no text has, in every text of a user: SQLite skips those of others."""
     return "\ue000" + blake2b(user_id.encode(), digest_size=6).hexdigest()
 
@@ -242,7 +242,7 @@ def _folded(said: str) -> str:
     return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", decomposed))
 
 
-def _words(said: str) -> Iterator[str]:
+def words_of(said: str) -> Iterator[str]:
     """The words that a text is found by."""
     for run in _WORD.findall(_folded(said)):
         if _IS_PAIRED.match(run):

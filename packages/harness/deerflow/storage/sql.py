@@ -101,6 +101,11 @@ def _to_postgres(value: Any) -> Any:
     return Jsonb(value, dumps) if isinstance(value, dict) else value
 
 
+def loads(stored: Any) -> Any:
+    """JSON as the driver gives it."""
+    return stored if isinstance(stored, dict | list) else orjson.loads(stored)
+
+
 def dumps(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
 

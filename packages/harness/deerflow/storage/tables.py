@@ -154,6 +154,7 @@ runs = Table(
     Column("llm_calls", Integer, nullable=False, default=0),
     Column("usage", Json),
     Column("receipts", Json),
+    Column("trace_id", String),
     Index("runs_of_thread", "thread_id", "position"),
     Index(
         "runs_unfinished",
@@ -365,6 +366,51 @@ store_items = Table(
     Index("store_items_by_age", "user_id", "updated_at", "namespace", "key"),
 )
 """``namespace``: its labels joined by the unit separator (U+001F)."""
+
+memory_facts = Table(
+    "memory_facts",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("user_id", Id, nullable=False),
+    Column("agent", Id, nullable=False),
+    Column("id", Id, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("category", String(64), nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("source", Id, nullable=False),
+    Column("message_id", Id),
+    Column("source_error", Text),
+    Column("untrusted", Text),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("used_at", UtcDateTime),
+    Column("expires_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+    Column("superseded_by", Id),
+    UniqueConstraint("user_id", "agent", "id"),
+    Index("memory_facts_held", "user_id", "agent", "ended_at", "confidence", "created_at"),
+    Index("memory_facts_held_by_category", "user_id", "agent", "category", "ended_at", "confidence", "created_at"),
+)
+"""What agents remember of people, see :class:`deerflow.storage.memory.Fact`. ``agent`` is empty for the lead agent. The
+words of facts that hold are in ``memory_index``: FTS5 on SQLite, a ``tsvector`` on PostgreSQL."""
+
+memory_sections = Table(
+    "memory_sections",
+    metadata,
+    Column("user_id", Id, primary_key=True),
+    Column("agent", Id, primary_key=True),
+    Column("sections", Json, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+"""Summaries beside the facts, as ``{"user": {…}, "history": {…}}``. A row is there once the memory was used."""
+
+memory_watermarks = Table(
+    "memory_watermarks",
+    metadata,
+    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
+    Column("message_id", Id, nullable=False),
+    Column("is_read", Boolean, nullable=False),
+)
+"""Up to which message facts were taken from a thread. ``is_read``: that message was read as well."""
 
 CHECKPOINTS = """
 CREATE TABLE IF NOT EXISTS checkpoint_lines (

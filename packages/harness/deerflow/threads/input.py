@@ -15,6 +15,7 @@ from deerflow.agents.summaries import COMPACTION
 from deerflow.agents.turn import FACTS, human_message
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
+from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.uploads import Upload, list_uploads
 
 OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "timestamp", "error", "loop_stop"})
@@ -23,6 +24,10 @@ OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "timestamp", "error", "loop_s
 
 _COMPACT = re.compile(r"/compact((?:\s.*)?)", re.DOTALL)
 """A message that asks for a summary of the conversation, with what to keep above all."""
+
+
+_SKILL = re.compile(r"/([^\s/]+)(?=\s|\Z)")
+"""A message that may activate the skill of that name."""
 
 
 def messages_of(given: Any) -> list[AnyMessage]:
@@ -61,19 +66,28 @@ def visible_input(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_facts(
-    messages: Sequence[AnyMessage], *, run_id: str, now: datetime, uploads_dir: Path | None
+    messages: Sequence[AnyMessage],
+    *,
+    run_id: str,
+    now: datetime,
+    uploads_dir: Path | None,
+    skills: SkillSet = NO_SKILLS,
 ) -> list[AnyMessage]:
     """``messages`` with the facts of the turn recorded with each of the person's messages. Reads the uploads directory."""
     return [
-        _human(message, run_id, now, uploads_dir) if isinstance(message, HumanMessage) else message
+        _human(message, run_id, now, uploads_dir, skills) if isinstance(message, HumanMessage) else message
         for message in messages
     ]
 
 
-def _human(message: HumanMessage, run_id: str, now: datetime, uploads_dir: Path | None) -> HumanMessage:
+def _human(
+    message: HumanMessage, run_id: str, now: datetime, uploads_dir: Path | None, skills: SkillSet
+) -> HumanMessage:
     told = message.additional_kwargs
     files = _named_uploads(told.get("files"), uploads_dir)
-    made = human_message(message.content, now=now, run_id=run_id, files=files, uploads_dir=uploads_dir)
+    called = _SKILL.match(message.text.strip())
+    skill = skills.enabled.get(called[1]) if called else None
+    made = human_message(message.content, now=now, run_id=run_id, files=files, uploads_dir=uploads_dir, skill=skill)
     own = made.additional_kwargs
     if asked := _COMPACT.fullmatch(message.text.strip()):
         own[COMPACTION] = {"keep": asked[1].strip()}

@@ -16,11 +16,13 @@ from sqlalchemy import Connection, select
 from deerflow.agents.summaries import Summary, marks
 from deerflow.errors import NotFoundError
 from deerflow.events.jsonable import message_json
+from deerflow.events.streams.client_events import messages_in
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
-from deerflow.storage.runs import Run, find
+from deerflow.storage.runs import Run, find, since
 from deerflow.storage.tables import runs, turns
 from deerflow.storage.threads import ThreadRepository
+from deerflow.subagents.task import EVENTS, TASK, delivery_id
 from deerflow.threads.branches import are_joined, branches, turns_of
 from deerflow.threads.feedback import Feedback, FeedbackRepository
 
@@ -29,6 +31,15 @@ if TYPE_CHECKING:
     from deerflow.threads.states import ThreadStates
 
 CALLERS = ("lead_agent", "subagent", "middleware")
+_NO_RESULT: dict[str, Any] = {
+    "namespace": "",
+    "text": "",
+    "error": "",
+    "files": [],
+    "tokens": 0,
+    "seconds": 0.0,
+    "model": "",
+}
 _EVENT_TYPES = {"human": "llm.human.input", "ai": "llm.ai.response", "tool": "llm.tool.result"}
 
 
@@ -107,6 +118,68 @@ class TranscriptView:
                 if not page or len(found) >= limit:
                     break
         return found[:limit]
+
+    async def tasks(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
+        """The thread's subagents in the order of their calls.
+
+        ``{task_id, run_id, subagent_type, description, status, background, namespace, text, error, files, tokens, seconds,
+        model}``; ``status`` is running, completed, failed, cancelled, timed_out or turn_limit.
+        """
+        await self._threads.get(principal, thread_id)
+        entries = await self._entries(principal, thread_id)
+        results = {entry["content"].get("tool_call_id"): entry["content"] for entry in entries}
+        ended = {entry["content"]["id"]: entry["content"] for entry in entries}
+        calls = [(entry, call) for entry in entries for call in entry["content"].get("tool_calls") or ()]
+        found: list[dict[str, Any]] = []
+        for entry, call in calls:
+            result = results.get(call["id"])
+            if call["name"] != TASK or (result is not None and "deferred" in result["additional_kwargs"]):
+                continue
+            known = ((result or {}).get("artifact") or {}).get(TASK) or {}
+            background = known.get("status") == "running"
+            if background and (message := ended.get(delivery_id(known["namespace"]))) is not None:
+                known = message["additional_kwargs"][TASK]
+            elif background:
+                known |= {"text": ""}
+            status = known.get("status") or ("running" if result is None else "failed")
+            if (status == "running" and not await self._is_active(entry["run_id"])) or _was_stopped(result):
+                status = "cancelled"
+            error = str(result["content"]) if result is not None and not known else ""
+            shown = {key: known.get(key, value) for key, value in {**_NO_RESULT, "error": error}.items()}
+            head = {key: str(call["args"].get(key) or "") for key in ("subagent_type", "description")}
+            where = {"task_id": call["id"], "run_id": entry["run_id"], "status": status, "background": background}
+            found.append(where | head | shown)
+        return found
+
+    async def task_messages(self, principal: Principal, thread_id: str, task_id: str) -> list[dict[str, Any]]:
+        """The transcript of a subagent, from the event log. Raises NotFoundError."""
+        tasks = [task for task in await self.tasks(principal, thread_id) if task["task_id"] == task_id]
+        if not tasks:
+            raise NotFoundError(f"There is no task {task_id} in thread {thread_id}.")
+        begun, namespaces = await self._run(principal, tasks[-1]["run_id"], thread_id), {tasks[-1]["namespace"]}
+        messages: dict[str, dict[str, Any]] = {}
+        of_thread = await self._database.browse(lambda connection: since(connection, begun))
+        for run in of_thread:  # a later one, if a person had to decide first
+            is_over = False
+            async with aclosing(self._log.read(thread_id, run_id=run.run_id, heartbeat=0, ended=_yes)) as pages:
+                async for page in pages:
+                    for event in page:
+                        data = event.data if event.method in ("custom", "input", "updates") else None
+                        if event.method == "custom" and isinstance(data, Mapping) and data.get("task_id") == task_id:
+                            namespaces |= set(data.get("namespace") or ())
+                            is_over = is_over or data.get("type") in EVENTS.values()
+                        elif data and len(event.namespace) == 1 and event.namespace[0] in namespaces:
+                            new = data["values"]["messages"] if event.method == "input" else messages_in(data)
+                            messages |= {message["id"]: dict(message) for message in new}
+                    if not page:
+                        break
+            if is_over:
+                break
+        return list(messages.values())
+
+    async def _is_active(self, run_id: str | None) -> bool:
+        run = await self._database.browse(lambda connection: find(connection, run_id or ""))
+        return run is not None and (not run.ended or run.stop_reason == "interrupt")
 
     async def turns(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
         """The person's messages from which a conversation can be taken up again: edited, or answered anew.
@@ -188,6 +261,10 @@ class TranscriptView:
             )
         _attach(entries, await self._feedback.of_thread(principal, thread_id))
         return entries
+
+
+def _was_stopped(result: Mapping[str, Any] | None) -> bool:
+    return result is not None and str(result["id"]).startswith("stopped:")
 
 
 async def _yes() -> bool:

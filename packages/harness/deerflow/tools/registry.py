@@ -13,6 +13,7 @@ from deerflow.sandbox.security import is_host_bash_allowed
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.files import FILE_TOOLS
 from deerflow.tools.images import view_image_tool
+from deerflow.tools.memory import MEMORY_TOOLS, search_chats_tool
 from deerflow.tools.present import present_file_tool
 from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 
@@ -45,6 +46,8 @@ def get_available_tools(
         position = configured.index(bash_tool) + 1
         configured[position:position] = BACKGROUND_TOOLS
     built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
+    built_in += MEMORY_TOOLS if app_config.memory.has_tools else ()
+    built_in += [search_chats_tool] if app_config.memory.search_chats else []
     in_sandbox = () if sandbox else (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, present_file_tool, view_image_tool)
     annotated = {entry.name: entry.annotations for entry in app_config.tools if entry.annotations}
     return [

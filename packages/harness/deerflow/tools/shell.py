@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import time
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool
@@ -64,12 +65,15 @@ async def bash_tool(
     The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
     try:
         sandbox = await runtime.context.sandbox()
+        if runtime.context.is_subagent:  # others work in the same shell
+            command = f"(cd {WORKSPACE}\n{command}\n)"
         if run_in_background:
             process = await sandbox.start_process(command)
             return f"Started process {process.id}. Use read_process to see its output and kill_process to end it."
         limit = timeout or settings(runtime).sandbox.command_timeout
         most = settings(runtime).sandbox.bash_output_max_chars
         path = result_path(runtime.tool_call_id)
+        began = time.time()
         result = await sandbox.exec(
             command,
             timeout=limit,
@@ -79,6 +83,8 @@ async def bash_tool(
         )
     except SandboxError as error:
         return f"Error: {error}"
+    if (traced := runtime.context.trace_command) is not None:
+        traced(command, runtime.tool_call_id, began, result.exit_code)
     after = (
         f"\n[the whole output, {result.total_bytes} bytes, is in {path}: use grep or read_file]" if result.kept else ""
     )

@@ -34,6 +34,8 @@ _VERBS = {
     "write_todos": "Plan",
     "ask_clarification": "Ask",
     "view_image": "Look at",
+    "task": "Delegate",
+    "cancel_task": "Stop",
 }
 
 
@@ -131,6 +133,9 @@ def _object(tool: ToolRun) -> Text:
             return Text(one_line(in_words(args.get("description") or args.get("command") or ""), 200))
         case "read_file" | "write_file" | "str_replace" | "ls" | "view_image":
             return Text(short_path(args.get("path") or args.get("image_path") or ""), style="card.path")
+        case "task":
+            doing = f" · {one_line(tool.output, 120)}" if tool.result is None and tool.output else ""
+            return Text(one_line(args.get("description") or args.get("prompt") or "", 80)).append(doing, style="faint")
         case "glob" | "grep":
             pattern = Text(f"“{one_line(in_words(args.get('pattern') or ''), 80)}”")
             return pattern.append(" in ").append(short_path(args.get("path") or "."), style="card.path")

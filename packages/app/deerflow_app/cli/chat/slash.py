@@ -60,8 +60,12 @@ async def enter(chat: Chat, line: str) -> bool:
             return False
         elif name in COMMANDS:
             await COMMANDS[name].run(chat, argument.strip())
+        elif (skill := await chat.backend.client.aget_skill(name[1:])) and skill["enabled"]:
+            await chat.send(text)
         else:
-            raise usage_failure(f"There is no command {name}.", "/help lists the commands.")
+            raise usage_failure(
+                f"There is no command {name}.", "/help lists the commands, `deerflow skills list` the skills."
+            )
     except Exception as error:
         logger.error("%s", error, exc_info=error)
         chat.failed = True
@@ -172,6 +176,27 @@ async def _exit(_chat: Chat, _argument: str) -> None:
     """:func:`enter` decides what leaves, and what is a message."""
 
 
+async def _tasks(chat: Chat, argument: str) -> None:
+    tasks = await chat.client.atasks(chat.thread_id)
+    if argument:
+        if not argument.isdecimal() or not 1 <= int(argument) <= len(tasks):
+            raise usage_failure(f"There is no task {argument!r}.", "/tasks lists them.")
+        task = tasks[int(argument) - 1]
+        from deerflow.events.streams.client_events import shown_message
+
+        messages = await chat.client.atask_messages(chat.thread_id, task["task_id"])
+        chat.transcript.history([shown_message(message) for message in messages])
+        return
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    for number, task in enumerate(tasks, 1):
+        spent = f"{task['seconds']:g} s · {task['tokens']:,} tokens" if task["tokens"] else ""
+        what = one_line(clean(task["description"]), 60)
+        table.add_row(f" {number}", task["status"].replace("_", " "), what, Text(spent, style="faint"))
+    chat.transcript.block(table if tasks else Text("  No subagent has worked in this thread.", style="faint"))
+    if tasks:
+        chat.console.print(Text("  /tasks NUMBER shows what one did.", style="faint"))
+
+
 async def _grants(chat: Chat, argument: str) -> None:
     found = await chat.backend.client.agrants()
     if argument:
@@ -210,6 +235,7 @@ COMMANDS = MappingProxyType(
         "/context": Command("/context", "show what fills the model's window", _context),
         "/compact": Command("/compact [what to keep]", "summarize the conversation for the model", _exit),
         "/grants": Command("/grants [revoke number]", "list what you approved for longer, or take it back", _grants),
+        "/tasks": Command("/tasks [number]", "list this thread's subagents, or show what one did", _tasks),
         "/files": Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
         "/help": Command("/help", "this list", _help),
         "/exit": Command("/exit", "leave", _exit),

@@ -188,6 +188,9 @@ class Turn:
             if tool is not None and tool.result is None:
                 tool.output = (tool.output + str(data.get("text") or ""))[-KEPT_LIVE_OUTPUT:]
                 self._view.tool_output(tool)
+        elif kind == "task_running" and (tool := self._tools.get(str(data.get("task_id")))) is not None:
+            tool.output = doing(data.get("message") or {}) or tool.output
+            self._view.tool_output(tool)
         elif kind == "todos":
             self._todos(data.get("todos") or [])
         elif kind == "connection":
@@ -214,6 +217,14 @@ class Turn:
         if todos != self.outcome.todos:
             self.outcome.todos = list(todos)
             self._view.todos(self.outcome.todos)
+
+
+def doing(message: Mapping[str, Any]) -> str:
+    """What a subagent says that it does, on one line."""
+    args: list[Mapping[str, Any]] = [call.get("args") or {} for call in message.get("tool_calls") or ()]
+    told = [str(each.get("description") or each.get("path") or "") for each in args]
+    text = message.get("content")
+    return ", ".join(filter(None, told)) or (" ".join(text.split()) if isinstance(text, str) else "")
 
 
 def is_failure(message: Mapping[str, Any]) -> bool:

@@ -71,6 +71,22 @@ class Turn(BaseModel):
     )
 
 
+class Task(BaseModel):
+    task_id: str = Field(description="The id of the call that began it.")
+    run_id: str | None
+    subagent_type: str
+    description: str
+    status: Literal["running", "completed", "failed", "cancelled", "timed_out", "turn_limit"]
+    background: bool
+    namespace: str = Field(description="Of its events; empty before its result has come.")
+    text: str
+    error: str
+    files: list[dict[str, Any]]
+    tokens: int
+    seconds: float
+    model: str
+
+
 class ModelUsage(BaseModel):
     tokens: int
     runs: int
@@ -141,6 +157,23 @@ async def run_events(
         principal, run_id, thread_id=thread_id, event_types=wanted, limit=limit
     )
     return await json_answer(events)
+
+
+@router.get("/api/threads/{thread_id}/tasks", summary="What subagents did in a thread")
+async def thread_tasks(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[Task]:
+    return [Task.model_validate(task) for task in await runtime.threads.transcript.tasks(principal, thread_id)]
+
+
+@router.get(
+    "/api/threads/{thread_id}/tasks/{task_id}/messages",
+    summary="What was said in a subagent",
+    response_model=list[dict[str, Any]],
+)
+async def task_messages(
+    thread_id: ThreadId, task_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Response:
+    """Its prompt, the answers of its model and the results of its tools, so far."""
+    return await json_answer(await runtime.threads.transcript.task_messages(principal, thread_id, task_id))
 
 
 @router.get("/api/threads/{thread_id}/turns", summary="Where a conversation can be taken up again")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
+from deerflow.agents.receipts import Check, Claim, Command, FileReceipt
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import encode, values_json
 from deerflow.events.store import EVENTS_PER_CLAIM
@@ -66,6 +67,7 @@ class Run(BaseModel):
     )
     checkpoint_before: str | None = Field(description="Fork from here to ask again.")
     checkpoint_after: str | None
+    trace_id: str | None = Field(description="Of OpenTelemetry; None for runs of older versions.")
 
     @classmethod
     def of(cls, run: RunRow) -> Run:
@@ -76,12 +78,10 @@ class Receipts(BaseModel):
     """See :class:`deerflow.agents.receipts.Receipts`."""
 
     verification: str | None
-    claims: list[dict[str, Any]] = Field(
-        default_factory=list, description="What the answer claims, and whether it is proved."
-    )
-    checks: list[dict[str, Any]] = []
-    commands: list[dict[str, Any]] = []
-    files: list[dict[str, Any]] = []
+    claims: list[Claim] = []
+    checks: list[Check] = []
+    commands: list[Command] = []
+    files: list[FileReceipt] = []
     delivered: list[str] = []
     sources: list[str] = []
     open_todos: list[str] = []

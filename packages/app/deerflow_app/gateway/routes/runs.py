@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Header, Path, Query, Response
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from pydantic import Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
@@ -17,6 +17,7 @@ from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.request import RunRequest
 from deerflow.runs.timeline import Timeline
 from deerflow.storage.runs import Run as RunRow
+from deerflow.tracing import TRACEPARENT
 from deerflow_app.gateway.auth.authenticator import Credential
 from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime, Listed
 from deerflow_app.gateway.http.answers import RequestBody, selected
@@ -48,7 +49,17 @@ EXAMPLE = {
     "input": {"messages": [{"role": "user", "content": "Write a haiku to a file."}]},
     "stream_mode": ["messages-tuple", "updates"],
 }
-Request = Annotated[RunRequest, Body(openapi_examples={"message": {"value": EXAMPLE}})]
+
+
+async def _joining(
+    request: Annotated[RunRequest, Body(openapi_examples={"message": {"value": EXAMPLE}})],
+    traceparent: Annotated[str | None, Header(description="W3C Trace Context: the run joins this trace.")] = None,
+) -> RunRequest:
+    is_new = request.traceparent is None and TRACEPARENT.fullmatch(traceparent or "")
+    return request.model_copy(update={"traceparent": traceparent}) if is_new else request
+
+
+Request = Annotated[RunRequest, Depends(_joining)]
 
 
 def _raw(media_type: str, description: str, **content: Any) -> Any:

@@ -36,5 +36,5 @@ async def suggest(
     await runtime.threads.repository.get(principal, thread_id)
     config = await runtime.config_source.acurrent()
     messages = [Said(message.role, message.content) for message in body.messages]
-    found = await runtime.suggestions.suggest(config, messages, n=body.n, model_name=body.model_name)
+    found = await runtime.suggestions.suggest(config, principal, messages, n=body.n, model_name=body.model_name)
     return Suggestions(suggestions=found)

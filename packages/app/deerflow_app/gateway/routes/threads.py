@@ -219,9 +219,16 @@ async def patch_thread(
 
 
 @router.delete("/api/threads/{thread_id}", status_code=204, summary="Delete a thread")
-async def delete_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
+async def delete_thread(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    memory: Annotated[bool, Query(description="Also forget the facts that were learned in it.")] = False,
+) -> None:
     """With everything: its run is stopped, its files are deleted."""
     await runtime.threads.delete(principal, thread_id)
+    if memory:
+        await runtime.memory.forget_thread(principal, thread_id)
 
 
 @router.post("/api/threads/{thread_id}/copy", summary="Copy a thread", response_model=Thread)

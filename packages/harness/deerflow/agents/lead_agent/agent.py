@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.types import Checkpointer
@@ -25,20 +27,23 @@ from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHa
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
 from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
+from deerflow.agents.middlewares.skills_middleware import SkillsMiddleware
 from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
+from deerflow.agents.middlewares.subagent_limit_middleware import SubagentLimitMiddleware, TurnLimitMiddleware
 from deerflow.agents.middlewares.summarization_middleware import (
     ContextTable,
     SummarizationMiddleware,
     context_table,
 )
 from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
-from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
+from deerflow.agents.middlewares.todo_middleware import TodoMiddleware, write_todos_tool
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.tool_ledger_middleware import ToolLedgerMiddleware
 from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddleware
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
+from deerflow.agents.receipts import file_receipts
 from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
@@ -47,8 +52,12 @@ from deerflow.identity import check_agent_name
 from deerflow.models.factory import NO_MODELS
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
+from deerflow.skills.catalog import NO_SKILLS, SkillSet
+from deerflow.subagents.registry import INHERIT, SubagentConfig, subagents_of
+from deerflow.subagents.task import Subagents
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.registry import get_available_tools
+from deerflow.tools.skills import skill_tools
 
 PROGRAMS = ("git", "node", "npm", "gcc", "make", "java", "pandoc", "libreoffice", "ffmpeg", "sqlite3", "jq")
 """What a sandbox may have from the machine, whose /usr it sees."""
@@ -60,15 +69,17 @@ def build_lead_agent(
     harness: Harness,
     options: RunOptions,
     *,
+    skills: SkillSet = NO_SKILLS,
     features: RuntimeFeatures | None = None,
     extra_middleware: Sequence[AnyMiddleware] = (),
     checkpointer: Checkpointer = None,
 ) -> Agent:
-    """The lead agent's graph for these options. Costs tens of milliseconds: callers keep it per (configuration, options).
+    """The lead agent's graph for these options. Costs tens of milliseconds: callers keep it per (configuration, options, list of skills).
 
     Args:
         harness: what runs share; its configuration names models and tools.
         options: what the caller chose.
+        skills: those that the prompt lists.
         features: replaces built-in middlewares by yours; ``sandbox=False`` also leaves out what works in a sandbox.
         extra_middleware: yours, placed by ``@Next``/``@Prev`` or before Clarification.
         checkpointer: makes threads persistent.
@@ -77,7 +88,7 @@ def build_lead_agent(
         ValueError: no model is configured, or an agent name is not one.
         ImportError: a model's or tool's package is not installed; the message says how to install it.
     """
-    model, tools, chain, prompt = _parts(harness, options, features, extra_middleware)
+    model, tools, chain, prompt = _parts(harness, options, skills, features, extra_middleware)
     return assemble(model, tools, chain, system_prompt=prompt, checkpointer=checkpointer)
 
 
@@ -86,11 +97,12 @@ def lead_context(
     options: RunOptions,
     values: Mapping[str, Any],
     *,
+    skills: SkillSet = NO_SKILLS,
     features: RuntimeFeatures | None = None,
     extra_middleware: Sequence[AnyMiddleware] = (),
 ) -> ContextTable:
     """What the lead agent's next request would hold, for a thread with these values. Raises like :func:`build_lead_agent`."""
-    model, tools, chain, prompt = _parts(harness, options, features, extra_middleware)
+    model, tools, chain, prompt = _parts(harness, options, skills, features, extra_middleware)
     brought = [tool for middleware in chain for tool in getattr(middleware, "tools", ())]
     transcript = Transcript(tuple(values.get("messages") or ()), state=values)
     for middleware in chain:
@@ -101,10 +113,12 @@ def lead_context(
 def _parts(
     harness: Harness,
     options: RunOptions,
+    skills: SkillSet,
     features: RuntimeFeatures | None,
     extra_middleware: Sequence[AnyMiddleware],
+    subagent: SubagentConfig | None = None,
 ) -> tuple[BaseChatModel, list[BaseTool], list[AnyMiddleware], str]:
-    """Model, tools, chain and system prompt."""
+    """Model, tools, chain and system prompt, of the lead agent or of a subagent."""
     if options.agent_name is not None:
         check_agent_name(options.agent_name)
     config = harness.config
@@ -112,9 +126,27 @@ def _parts(
     model = _model(harness, entry, options)
     sandbox = features is None or features.sandbox is not False
     tools = get_available_tools(app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
-    chain = in_order(with_replacements(_slots(harness, entry, options, tools), features))
+    if sandbox:
+        tools += skill_tools(skills, evolution=config.skill_evolution.enabled and subagent is None)
+    limit = 0
+    if subagent is not None:
+        tools = [tool for tool in tools if _may_use(subagent, tool.name)]
+    elif options.subagent_enabled:
+
+        def build(asked: SubagentConfig) -> Agent:
+            return _build_subagent(harness, options, skills, features, extra_middleware, asked)
+
+        def untrusted(messages: Iterable[BaseMessage]) -> Sequence[str]:
+            return Reach.of([*tools, write_todos_tool], config.sandbox.network.mode).untrusted(messages)
+
+        tools += Subagents(subagents_of(config), build, file_receipts, untrusted).tools()
+    slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
+    if isinstance(limiter := slots.get("subagent"), SubagentLimitMiddleware):
+        limit = limiter.max_concurrent
+    chain = in_order(slots)
     prompt = apply_prompt_template(
         agent_name=options.agent_name,
+        skills=skills.prompt if sandbox else "",
         plan_mode=options.is_plan_mode,
         sandbox=sandbox,
         network=config.sandbox.network.mode,
@@ -123,8 +155,39 @@ def _parts(
         programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
         web=any(tool.name.startswith("web_") for tool in tools),
         mounts=_extra_mounts(config),
+        subagents=limit,
+        role=subagent.system_prompt if subagent is not None else "",
+        memory=subagent is None and harness.checkpointer is not None and (config.learns or config.memory.has_tools),
     )
     return model, tools, insert_extras(chain, extra_middleware), prompt
+
+
+def _may_use(subagent: SubagentConfig, tool: str) -> bool:
+    return tool not in subagent.disallowed_tools and (subagent.tools is None or tool in subagent.tools)
+
+
+def _build_subagent(
+    harness: Harness,
+    options: RunOptions,
+    skills: SkillSet,
+    features: RuntimeFeatures | None,
+    extra_middleware: Sequence[AnyMiddleware],
+    subagent: SubagentConfig,
+) -> Agent:
+    """The graph of a subagent. It has no checkpointer: inside of a run it gets the lead's."""
+    own = replace(
+        options,
+        model_name=options.model_name if subagent.model == INHERIT else subagent.model,
+        thinking_enabled=False,
+        is_plan_mode=False,
+        subagent_enabled=False,
+    )
+    if features is not None:
+        features = replace(features, subagent=False, memory=False, auto_title=False)
+    model, tools, chain, prompt = _parts(
+        harness, own, skills.only(subagent.skills), features, extra_middleware, subagent
+    )
+    return assemble(model, tools, chain, system_prompt=prompt, name=subagent.name)
 
 
 def build_reader(
@@ -184,7 +247,11 @@ def _summarizer(harness: Harness) -> BaseChatModel | None:
 
 
 def _slots(
-    harness: Harness, entry: ModelConfig | None, options: RunOptions, tools: Sequence[BaseTool] = ()
+    harness: Harness,
+    entry: ModelConfig | None,
+    options: RunOptions,
+    tools: Sequence[BaseTool] = (),
+    subagent: SubagentConfig | None = None,
 ) -> dict[str, AnyMiddleware]:
     config = harness.config
     fallbacks = _fallbacks(harness, entry, options) if entry is not None else []
@@ -201,6 +268,7 @@ def _slots(
         "llm_error_handling": LLMErrorHandlingMiddleware(
             breakers=harness.breakers, gates=harness.gates, fallbacks=fallbacks
         ),
+        "skills": SkillsMiddleware(harness.paths),
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),
@@ -211,6 +279,13 @@ def _slots(
     }
     if options.is_plan_mode:
         slots["todo"] = TodoMiddleware()
+    if subagent is not None:
+        del slots["steering"], slots["clarification"]
+        slots["subagent"] = TurnLimitMiddleware()
+    elif options.subagent_enabled:
+        slots["subagent"] = SubagentLimitMiddleware(
+            options.max_concurrent_subagents, max_delegations=config.subagents.max_delegations
+        )
     if entry is not None and entry.supports_vision:
         slots["vision"] = ViewImageMiddleware()
     if config.guardrails.enabled and entry is not None:

@@ -19,7 +19,7 @@ from langgraph.types import interrupt
 from deerflow.agents.marks import NOTE
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
 from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result, with_replaced
-from deerflow.agents.turn import FACTS
+from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.context import RunContext
 from deerflow.guardrails import (
@@ -31,6 +31,7 @@ from deerflow.guardrails import (
     covers,
 )
 from deerflow.reflection import resolve_variable
+from deerflow.subagents.task import task_of
 
 logger = logging.getLogger(__name__)
 
@@ -69,11 +70,16 @@ class Reach:
         """Where text came from that neither the person nor the sandbox wrote. Messages are never removed, so this only grows."""
         sources: dict[str, None] = {}
         for message in messages:
+            if (task := task_of(message)) is not None:
+                sources |= dict.fromkeys(task["untrusted"])
             if isinstance(message, ToolMessage):
                 if message.name not in self.inside:
                     sources[message.name or "unknown tool"] = None
-            elif (facts := message.additional_kwargs.get(FACTS)) and ("files" in facts or "earlier_files" in facts):
-                sources["uploads"] = None
+            elif facts := message.additional_kwargs.get(FACTS):
+                if "files" in facts or "earlier_files" in facts:
+                    sources["uploads"] = None
+                if facts.get(MEMORY, {}).get("untrusted"):
+                    sources[MEMORY] = None
         return tuple(sources)
 
 
@@ -189,7 +195,7 @@ class GuardrailMiddleware(Middleware):
             run_id=context.run_id if context else None,
             agent_name=context.agent_name if context else None,
             outward=request.tool_call["name"] not in self.reach.harmless,
-            untrusted=self.reach.untrusted(request.state["messages"]),
+            untrusted=(*(context.untrusted if context else ()), *self.reach.untrusted(request.state["messages"])),
         )
         try:
             return await self.provider.aevaluate(asked)

@@ -96,7 +96,7 @@ class LoopDetectionMiddleware(Middleware):
         if not why:
             return result
         logger.warning("Loop detected: %s", why)
-        return await _final_answer(request, handler, result, pending, why)
+        return await final_answer(request, handler, result, pending, why)
 
     def _warning(self, turn: Sequence[Any]) -> str:
         steps = _steps(turn, self.window_size)
@@ -131,15 +131,21 @@ class LoopDetectionMiddleware(Middleware):
         return ""
 
 
-async def _final_answer(
-    request: ModelRequest[RunContext], handler: ModelHandler, result: ModelResult, pending: Sequence[Any], why: str
+async def final_answer(
+    request: ModelRequest[RunContext],
+    handler: ModelHandler,
+    result: ModelResult,
+    pending: Sequence[Any],
+    why: str,
+    *,
+    label: str = "LOOP DETECTED",
 ) -> ModelResult:
     """Answer the calls, ask once more, and end the turn whatever comes."""
     refused = [error_result(call, f"Error: not executed: {why}. Give your final answer now.") for call in pending]
     so_far: list[BaseMessage] = [*messages_of(result), *refused]
     note = reminder(
         "loop_warning",
-        f"[LOOP DETECTED] Tools are closed for this turn: {why}. Tell the user what you found, what is missing and why.",
+        f"[{label}] Tools are closed for this turn: {why}. Tell the user what you found, what is missing and why.",
     )
     final = await without_tools(continued(request, *so_far, note), handler)
     answer = last_ai(final)

@@ -6,6 +6,7 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from deerflow.agents.middlewares.base import Middleware
+from deerflow.agents.transcript import INJECTED_NAMES
 from deerflow.agents.turn import DURING_WORK, FACTS
 from deerflow.context import RunContext
 
@@ -23,9 +24,11 @@ class SteeringMiddleware(Middleware):
         said = {message.id for message in request.messages}
         arrived = [message for message in waiting if message.id not in said]
         is_at_work = bool(request.messages) and not isinstance(request.messages[-1], HumanMessage)
-        return [_during_work(message) for message in arrived] if is_at_work else arrived
+        return [_during_work(message) if is_at_work else message for message in arrived]
 
 
 def _during_work(message: AnyMessage) -> AnyMessage:
+    if message.name in INJECTED_NAMES:
+        return message
     facts = {**message.additional_kwargs.get(FACTS, {}), DURING_WORK: True}
     return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, FACTS: facts}})

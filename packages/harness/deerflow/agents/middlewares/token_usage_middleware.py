@@ -122,7 +122,10 @@ class TokenUsageMiddleware(Middleware):
         for message in messages_of(result):
             if isinstance(message, AIMessage) and message.usage_metadata:
                 if context is not None and context.count_usage is not None:
-                    context.count_usage(message, "subagent" if context.is_subagent else caller)
+                    if context.is_subagent:
+                        caller = f"subagent:{context.subagent_name}"
+                        message.response_metadata["run_id"] = context.run_id  # its thread is not the run's
+                    context.count_usage(message, caller)
                 if self.emits:
                     _report(request, message)
         return result

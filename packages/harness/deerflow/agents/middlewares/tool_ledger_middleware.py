@@ -20,9 +20,10 @@ REPEATABLE = frozenset(
         "write_todos",
         "present_files",
         "ask_clarification",
+        "task",
     }
 )
-"""Tools that change nothing outside of the thread's state: they are simply called again."""
+"""Tools that change nothing outside of the thread's state, or go on where they were: they are simply called again."""
 
 CUT_OFF = (
     "Interrupted: the program stopped while this call was being executed. It may or may not have taken effect, so it was "
@@ -43,6 +44,8 @@ class ToolLedgerMiddleware(Middleware):
             return await handler(request)
         # Some providers count their calls anew in every message.
         call_id = f"{asking_id(request)}/{request.tool_call['id']}"
+        if context is not None and context.task_namespace:
+            call_id = f"{context.task_namespace}/{call_id}"
         if not await ledger.begin(call_id):
             return error_result(request.tool_call, CUT_OFF)
         try:

@@ -66,6 +66,8 @@ class _Attempt:
     finished: set[str] = field(default_factory=set)
     asked: set[str] = field(default_factory=set)
     entered: dict[Namespace, str] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
+    """The call of each namespace in which a subagent works."""
     error: str | None = None
 
 
@@ -129,6 +131,8 @@ class Renderer:
         if isinstance(data, Mapping) and data.get("type") == LLM_RETRY:
             for closing in self._attempt.messages.close(namespace):
                 yield "messages", namespace, closing
+        if isinstance(data, Mapping) and data.get("type") == "task_started":
+            self._attempt.tasks |= {str(inner): str(data.get("task_id")) for inner in data.get("namespace") or ()}
         yield "custom", namespace, _custom(data)
 
     def _message(self, namespace: Namespace, message: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Told]:
@@ -169,7 +173,9 @@ class Renderer:
         yield from self._tool_started(namespace, id_, str(message.get("name") or ""), None)
         self._attempt.finished.add(id_)
         failed, content = message.get("status") == "error", message.get("content")
-        yield from self._leaving(lambda inner: inner[-1].endswith(f":{id_}"), "failed" if failed else "completed")
+        tasks = self._attempt.tasks
+        ours = lambda inner: inner[-1].endswith(f":{id_}") or tasks.get(inner[-1]) == id_  # noqa: E731
+        yield from self._leaving(ours, "failed" if failed else "completed")
         if failed:
             yield "tools", namespace, {"event": "tool-error", "tool_call_id": id_, "message": _text(content)}
         else:
@@ -189,6 +195,7 @@ class Renderer:
             if inner in self._attempt.entered:
                 continue
             name, _, id_ = inner[-1].partition(":")
+            id_ = self._attempt.tasks.get(inner[-1], id_)
             self._attempt.entered[inner] = name
             data: Data = {"event": "started", "graph_name": name}
             if id_ in self._attempt.started:

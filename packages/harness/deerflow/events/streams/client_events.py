@@ -53,6 +53,7 @@ class TurnEvents:
         newest = max((index for index, event in enumerate(batch) if event.method == "values"), default=-1)
         for index, event in enumerate(batch):
             if event.namespace:
+                self._count(event)
                 continue
             if event.method == "messages":
                 yield from self._delta(event.data[0])
@@ -67,6 +68,12 @@ class TurnEvents:
                 self._error = {"kind": event.data["error"], "message": event.data["message"]}
             elif event.method == "end":
                 yield self.end(event.data.get("stop_reason"))
+
+    def _count(self, event: RunEvent) -> None:
+        """What subagents use counts, too."""
+        for message in messages_in(event.data) if event.method == "updates" else ():
+            if usage := shown_message(message).get("usage_metadata"):
+                self._usage[message["id"]] = usage
 
     def end(self, stop_reason: str | None = None) -> StreamEvent:
         usage = {key: sum(counted.get(key) or 0 for counted in self._usage.values()) for key in _USAGE_KEYS}

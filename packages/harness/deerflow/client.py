@@ -114,6 +114,7 @@ class DeerFlowClient:
         config: merged deeply over the file: yours wins, then the file, then the defaults.
         base_dir: the data directory; default: ``DEER_FLOW_HOME``, else ``.deer-flow``.
         model_name, thinking_enabled, subagent_enabled, plan_mode, agent_name: defaults of every turn.
+        is_bootstrap: turns are about setting up the agent.
         unattended: calls that need a decision are refused, or left to ``guardrails.unattended``.
         available_skills: names of the skills that agents may use; None means all.
         features: replaces built-in parts of the agent by your own middlewares.
@@ -136,6 +137,7 @@ class DeerFlowClient:
         subagent_enabled: bool = False,
         plan_mode: bool = False,
         agent_name: str | None = None,
+        is_bootstrap: bool = False,
         unattended: bool = False,
         available_skills: set[str] | None = None,
         features: RuntimeFeatures | None = None,
@@ -159,6 +161,7 @@ class DeerFlowClient:
             is_plan_mode=plan_mode,
             subagent_enabled=subagent_enabled,
             agent_name=agent_name,
+            is_bootstrap=is_bootstrap,
             available_skills=None if available_skills is None else tuple(sorted(available_skills)),
         )
         self._unattended = unattended
@@ -607,6 +610,37 @@ class DeerFlowClient:
         """Keep a secret that a skill's scripts need, or forget it (None). Which are set. Raises NotFoundError, RequestError."""
         return await self._runtime().skills.set_secret(self._principal, name, secret, value)
 
+    # agents ---------------------------------------------------------------------------------------------------------
+
+    async def alist_agents(self) -> list[dict[str, Any]]:
+        """Custom agents by name, each as ``agents/<name>/config.yaml`` has it, and ``soul``."""
+        return [agent.model_dump(mode="json") for agent in await self._runtime().agents.list(self._principal)]
+
+    async def aget_agent(self, name: str) -> dict[str, Any]:
+        """Raises NotFoundError."""
+        return (await self._runtime().agents.get(self._principal, name)).model_dump(mode="json")
+
+    async def acreate_agent(self, name: str, **settings: Any) -> dict[str, Any]:
+        """Raises ConflictError: there is one; InvalidRequestError: something of it cannot be."""
+        made = await self._runtime().agents.create(self._principal, {"name": name, **settings})
+        return made.model_dump(mode="json")
+
+    async def aupdate_agent(self, name: str, **changes: Any) -> dict[str, Any]:
+        """What is left out stays. Raises NotFoundError, InvalidRequestError."""
+        return (await self._runtime().agents.change(self._principal, name, changes)).model_dump(mode="json")
+
+    async def adelete_agent(self, name: str) -> None:
+        """With its versions and its memory. Raises NotFoundError; ForbiddenError: it belongs to the installation."""
+        await self._runtime().agents.delete(self._principal, name)
+
+    async def aagent_versions(self, name: str) -> list[dict[str, Any]]:
+        """``{version, is_current, created_at, author, thread_id, diff}``, newest first. Raises NotFoundError."""
+        return [{**version} for version in await self._runtime().agents.versions(self._principal, name)]
+
+    async def arollback_agent(self, name: str, version: int) -> dict[str, Any]:
+        """Make a former version the current one. Raises NotFoundError."""
+        return (await self._runtime().agents.rollback(self._principal, name, version)).model_dump(mode="json")
+
     # life -----------------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
@@ -755,7 +789,7 @@ def _request(
     return RunRequest(
         input=given,
         command=CommandRequest(resume=dict(answers)) if answers else None,
-        context={key: value for key, value in asdict(options).items() if value is not None},
+        context={key: value for key, value in asdict(options).items() if value != getattr(RunOptions(), key)},
         config={"recursion_limit": recursion_limit} if recursion_limit else None,
         stream_mode=["values", "updates", "messages-tuple", "custom"],
         multitask_strategy=MultitaskStrategy.REJECT,

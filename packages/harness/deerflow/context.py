@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from deerflow.config import AppConfig
+from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
@@ -112,6 +113,9 @@ class RunContext:
     """What a skill's scripts get in their environment; no model, log or shell sees it."""
     suggest_skill: Callable[[Mapping[str, str | None]], Awaitable[None]] | None = None
     """Puts a change of the person's skills before the person."""
+    persona: Persona = NO_PERSONA
+    save_agent: Callable[[str | None, Mapping[str, Any]], Awaitable[str]] | None = None
+    """Makes or changes a custom agent of the person, and says what became of it; None: the default agent."""
     ledger: ToolLedger | None = None
     approvals: Approvals | None = None
     memory: MemoryOfRun | None = None

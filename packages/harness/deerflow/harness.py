@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deerflow.config import AppConfig, Paths
+from deerflow.config.agents import AgentConfig, Persona, read_persona
 from deerflow.context import RunContext, Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
@@ -41,6 +42,10 @@ class RunOptions:
     subagent_enabled: bool = False
     max_concurrent_subagents: int = 3
     agent_name: str | None = None
+    agent: AgentConfig | None = None
+    """What defines the agent of that name."""
+    is_bootstrap: bool = False
+    """The run sets up an agent in a conversation."""
     available_skills: tuple[str, ...] | None = None
     """Names of the skills that the agent may use; None: all that are on."""
 
@@ -91,9 +96,15 @@ class Harness:
             _ready=OrderedDict(),
         )
 
-    async def skills_of(self, principal: Principal, options: RunOptions) -> SkillSet:
-        """The skills that an agent of this person may use now."""
-        return (await asyncio.to_thread(self.skills.load, principal.user_id)).only(options.available_skills)
+    async def known_of(self, principal: Principal, options: RunOptions) -> tuple[SkillSet, Persona]:
+        """The skills that an agent of this person may use now, and what the person has written for it."""
+
+        def read() -> tuple[SkillSet, Persona]:
+            skills, persona = self.skills.load(principal.user_id), read_persona(self.paths, principal.user_id)
+            soul = options.agent.soul if options.agent is not None else persona.soul
+            return skills.only(options.available_skills), persona._replace(soul=soul)
+
+        return await asyncio.to_thread(read)
 
     async def run_context(
         self, thread_id: str, options: RunOptions, *, run_id: str = "", principal: Principal = LOCAL_PRINCIPAL
@@ -110,6 +121,7 @@ class Harness:
                 while len(self._ready) > READY_THREADS:
                     self._ready.popitem(last=False)
         own = OwnSkills(self.paths, principal.user_id)
+        skills, persona = await self.known_of(principal, options)
 
         async def skill_secrets(skill: Skill) -> Mapping[str, str]:
             found = await asyncio.to_thread(SkillSecrets(own, self.paths.secrets_key_file).of, skill.name)
@@ -124,7 +136,8 @@ class Harness:
             skill_secrets=skill_secrets,
             suggest_skill=suggest_skill if self.config.skill_evolution.enabled else None,
             principal=principal,
-            skills=await self.skills_of(principal, options),
+            skills=skills,
+            persona=persona,
             run_id=run_id,
             agent_name=options.agent_name,
             model_name=options.model_name,

@@ -17,6 +17,7 @@ from deerflow.config import ConfigSource, Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Hub
+from deerflow.features.agents import AgentService
 from deerflow.features.ask import Asker
 from deerflow.features.assistants import AssistantService
 from deerflow.features.memory import EXTRACTION, MemoryService
@@ -125,7 +126,6 @@ class Runtime:
                 destroy_sandbox=self._destroy_sandbox,
             ),
         )
-        self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete)
         self.store = StoreService(self.database)
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
@@ -133,6 +133,8 @@ class Runtime:
         ask = Asker(self.database, self.workshop.harness.models)
         self.suggestions = SuggestionService(ask)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads)
+        self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
+        self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
         run_store = RunStore(self.database)
         observer = _Observer(self)
         self.executor = Executor(
@@ -143,6 +145,7 @@ class Runtime:
                 agents=self.workshop,
                 store=self.store.of,
                 memory=self.memory,
+                custom_agents=self.agents,
                 timeout=config.runs.timeout_seconds,
             ),
             self._lock,

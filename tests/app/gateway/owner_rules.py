@@ -137,6 +137,17 @@ RULES: dict[str, Rule] = {
     "GET /api/search/messages": Rule(SIGNED_IN, params={"q": "secret"}),
     # models
     "GET /api/usage": Rule(SIGNED_IN),
+    # agents
+    "GET /api/agents": Rule(SIGNED_IN),
+    "POST /api/agents": Rule(SIGNED_IN, {"name": "another"}),
+    "GET /api/agents/check": Rule(SIGNED_IN, params={"name": "another"}),
+    "GET /api/agents/{agent_name}": Rule(OWNED),
+    "PUT /api/agents/{agent_name}": Rule(OWNED, {"soul": "changed"}),
+    "DELETE /api/agents/{agent_name}": Rule(OWNED),
+    "GET /api/agents/{agent_name}/versions": Rule(OWNED),
+    "POST /api/agents/{agent_name}/rollback": Rule(OWNED, {"version": 1}),
+    "GET /api/user-profile": Rule(SIGNED_IN),
+    "PUT /api/user-profile": Rule(SIGNED_IN, {"content": "changed"}),
     # memory
     "GET /api/memory": Rule(SIGNED_IN),
     "GET /api/memory/export": Rule(SIGNED_IN),

@@ -15,6 +15,8 @@ from fastapi import FastAPI, Request
 from langgraph_sdk.client import LangGraphClient
 
 from deerflow.agents import create_deerflow_agent
+from deerflow.config import AppConfig, Paths
+from deerflow.features.agents import AgentService
 from deerflow.features.assistants import LEAD_AGENT_ID, AssistantService
 from deerflow.features.store import StoreService
 from deerflow.identity import Principal
@@ -34,11 +36,16 @@ async def _agent() -> Any:
     return await asyncio.to_thread(lambda: create_deerflow_agent(DemoChatModel()))
 
 
+async def _config() -> AppConfig:
+    return AppConfig()
+
+
 @pytest.fixture
 async def http(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     """As alice, unless the header ``x-user`` says otherwise."""
     database = Database(tmp_path / "deerflow.db")
-    service = AssistantService(database, _agent, _nothing)
+    agents = AgentService(database, Paths(tmp_path), _config, _nothing)
+    service = AssistantService(database, _agent, _nothing, agents)
     runtime = SimpleNamespace(
         assistants=service, store=StoreService(database), crons=CronService(database, service, lambda: None)
     )

@@ -122,7 +122,9 @@ async def with_things(gateway: Gateway, owner: httpx.AsyncClient) -> dict[str, s
     await asyncio.to_thread((gateway.settings.data_dir / uploaded / "outputs" / "out.txt").write_text, SECRET)
     skill = gateway.settings.data_dir / f"users/{things['user_id']}/skills/custom/mine"
     await asyncio.to_thread(write_skill, skill.parent, skill.name, SECRET)
+    await make("POST", "/api/agents", json={"name": "mine", "soul": SECRET})
     things |= {
+        "agent_name": "mine",
         "skill_name": skill.name,
         "filename": "note.txt",
         "path": "mnt/user-data/outputs/out.txt",

@@ -92,7 +92,7 @@ ROOT = {
     "memory.fact_confidence_threshold": 0.7,
     "memory.injection_enabled": True,
     "memory.max_injection_tokens": 2000,
-    "agents_api.enabled": False,
+    "agents_api.enabled": True,
     "skill_evolution.enabled": False,
     "skill_evolution.moderation_model_name": None,
     "database.backend": "memory",

@@ -17,7 +17,7 @@ MODELS = "models: [{name: m, use: 'a:B', model: x}]\n"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "config.yaml"
-    file.write_text(MODELS + "agents_api: {enabled: true}\n")
+    file.write_text(MODELS + "agents_api: {enabled: false}\n")
     return file
 
 
@@ -43,9 +43,9 @@ def test_an_edit_gives_a_new_snapshot_and_the_old_one_stays_as_it_was(file: Path
 
 def test_removing_a_section_resets_it(file: Path) -> None:
     config = source(file.parent)
-    assert config.current().agents_api.enabled
-    file.write_text(MODELS)
     assert not config.current().agents_api.enabled
+    file.write_text(MODELS)
+    assert config.current().agents_api.enabled
 
 
 def test_an_older_time_counts_as_a_change(file: Path) -> None:

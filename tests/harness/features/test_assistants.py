@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import func, insert, select
 
 from deerflow.agents import create_deerflow_agent
+from deerflow.config import AppConfig, Paths
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
+from deerflow.features.agents import AgentService
 from deerflow.features.assistant_rows import AssistantQuery
 from deerflow.features.assistants import LEAD_AGENT_ID, AssistantChanges, AssistantRequest, AssistantService
 from deerflow.identity import Principal
@@ -20,10 +23,15 @@ ALICE, BOB = Principal("alice"), Principal("bob")
 
 
 class World:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, paths: Paths) -> None:
         self.deleted: list[tuple[str, str]] = []
         self.refuses = False
+        self.agents = AgentService(database, paths, self.config, self.forget)
         self.service = AssistantService(database, self.agent, self.delete_thread, self.agents)
+        for name, description in (("writer", "Writes."), ("coder", "Codes.")):
+            directory = paths.user_agents_dir(ALICE.user_id) / name
+            directory.mkdir(parents=True)
+            (directory / "config.yaml").write_text(f"description: {description}")
 
     async def agent(self) -> Any:
         return await asyncio.to_thread(lambda: create_deerflow_agent(DemoChatModel(), plan_mode=True))
@@ -33,13 +41,16 @@ class World:
             raise ConflictError("A run is active.")
         self.deleted.append((principal.user_id, thread_id))
 
-    async def agents(self, principal: Principal) -> Mapping[str, str]:
-        return {"writer": "Writes.", "coder": "Codes."} if principal == ALICE else {}
+    async def config(self) -> AppConfig:
+        return AppConfig()
+
+    async def forget(self, principal: Principal, document: Mapping[str, Any], agent: str) -> None:
+        """There is no memory."""
 
 
 @pytest.fixture
-def world(database: Database) -> World:
-    return World(database)
+def world(database: Database, tmp_path: Path) -> World:
+    return World(database, Paths(tmp_path))
 
 
 @pytest.fixture
@@ -54,12 +65,13 @@ def request(**more: Any) -> AssistantRequest:
 async def test_the_lead_agent_has_many_names_and_one_id(service: AssistantService) -> None:
     for name in ("lead_agent", "agent", LEAD_AGENT_ID):
         found = await service.resolve(BOB, name)
-        assert (found.assistant_id, found.graph_id, found.agent_name) == (LEAD_AGENT_ID, "lead_agent", None)
+        assert (found.assistant_id, found.graph_id, found.agent) == (LEAD_AGENT_ID, "lead_agent", None)
 
 
 async def test_a_custom_agent_is_an_assistant_of_those_who_may_use_it(service: AssistantService) -> None:
     found = await service.resolve(ALICE, "coder")
-    assert (found.graph_id, found.agent_name, found.context) == ("lead_agent", "coder", {"agent_name": "coder"})
+    assert (found.graph_id, found.context) == ("lead_agent", {"agent_name": "coder"})
+    assert found.agent is not None and found.agent.name == "coder"
     assert await service.resolve(ALICE, found.assistant_id) == found
     for name in ("coder", found.assistant_id):
         with pytest.raises(InvalidRequestError):
@@ -77,7 +89,8 @@ async def test_an_assistant_brings_its_settings_into_runs(service: AssistantServ
         ALICE, request(config={"configurable": {"agent_name": "coder"}, "recursion_limit": 9}, context={"mode": "pro"})
     )
     found = await service.resolve(ALICE, made.assistant_id)
-    assert (found.agent_name, found.config["recursion_limit"], found.context) == ("coder", 9, {"mode": "pro"})
+    assert (found.config["recursion_limit"], found.context) == (9, {"mode": "pro"})
+    assert found.agent is not None and found.agent.name == "coder"
 
 
 async def test_a_user_never_sees_or_changes_assistants_of_another_one(service: AssistantService) -> None:

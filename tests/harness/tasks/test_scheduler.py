@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, select
 
+from deerflow.config import Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, UnavailableError
+from deerflow.features.agents import AgentService
 from deerflow.features.assistants import LEAD_AGENT_ID, AssistantService
 from deerflow.identity import Principal
 from deerflow.runs.crons import CronChanges, CronRequest, CronService
@@ -33,7 +35,7 @@ class World:
         self.now = START
         self.started: list[tuple[str, dict[str, Any], str | None]] = []
         self.woken = 0
-        assistants = AssistantService(database, _nothing, _nothing)
+        assistants = _assistants(database)
         self.crons = CronService(database, assistants, self.wake, clock=self.clock)
         self.scheduler = self.another_scheduler()
 
@@ -64,6 +66,10 @@ class World:
         self.now = self.now.replace(hour=int(hour), minute=int(minute))
         await self.scheduler.tick()
         return await self.fire()
+
+
+def _assistants(database: Database) -> AssistantService:
+    return AssistantService(database, _nothing, _nothing, AgentService(database, Paths("/nowhere"), _nothing, _nothing))
 
 
 async def _nothing(*args: Any) -> Any:
@@ -333,9 +339,7 @@ async def running(world: World) -> AsyncIterator[asyncio.Queue[str]]:
     scheduler = Scheduler(world.database, start, lambda: worker.ring(), clock=world.clock)
     worker = JobWorker(world.database, {CRON: scheduler.fire, CRONS: scheduler.look})
     worker.start()
-    world.crons = CronService(
-        world.database, AssistantService(world.database, _nothing, _nothing), worker.ring, clock=world.clock
-    )
+    world.crons = CronService(world.database, _assistants(world.database), worker.ring, clock=world.clock)
     try:
         yield fired
     finally:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from deerflow_app.cli.commands import config, memory, server, skills, tokens, trace, usage, users
+from deerflow_app.cli.commands import agents, config, memory, server, skills, tokens, trace, usage, users
 from deerflow_app.cli.failures import explain
 from deerflow_app.cli.options import AsJson, ConfigFile, Debug, Settings, command, settings_of
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 
 Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="The model that answers.")]
+Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Talk to an agent of your own.")]
 Local = Annotated[bool, typer.Option("--local", help="Work in this process, also where a server is running.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Let the agent keep a visible plan.")]
 Subagents = Annotated[bool, typer.Option("--subagents", help="Let the agent give parts of the work to subagents.")]
@@ -62,6 +63,7 @@ def start(
     plan: Plan = False,
     subagents: Subagents = False,
     thinking: Thinking = True,
+    agent: Agent = None,
     local: Local = False,
     config_file: ConfigFile = None,
     debug: Debug = False,
@@ -79,6 +81,7 @@ def start(
     elif context.invoked_subcommand is None:
         from deerflow_app.cli.commands.run import chat
 
+        settings.agent = agent
         raise typer.Exit(chat(settings, thread=thread, model=model, plan=plan, thinking=thinking))
 
 
@@ -100,6 +103,7 @@ def run(
     plan: Plan = False,
     subagents: Subagents = False,
     thinking: Thinking = True,
+    agent: Agent = None,
     local: Local = False,
     approve: Annotated[
         Literal["ask", "auto", "deny"] | None,
@@ -120,6 +124,7 @@ def run(
 
     settings.local = local or settings.local
     settings.subagents = subagents or settings.subagents
+    settings.agent = agent or settings.agent
     if approve == "ask" and not on_terminal():
         raise usage_failure("--approve ask needs a terminal.", "Use --approve auto or --approve deny.")
     wanted = Task(task, tuple(file or ()), out, thread, approve, tuple(check or ()))
@@ -140,6 +145,7 @@ def doctor(settings: Settings, as_json: AsJson = False) -> None:
 app.add_typer(config.app, name="config")
 app.add_typer(users.app, name="user")
 app.add_typer(tokens.app, name="token")
+app.add_typer(agents.app, name="agents")
 app.add_typer(skills.app, name="skills")
 app.add_typer(memory.app, name="memory")
 for function in (

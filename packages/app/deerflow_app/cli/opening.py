@@ -50,10 +50,16 @@ def open_backend(
     if found is None:
         backend = _here(open_here(settings, model=model, thinking=thinking, plan=plan, unattended=unattended), notice)
     else:
-        options = {"thinking_enabled": thinking, "is_plan_mode": plan, "unattended": unattended}
-        options |= {"subagent_enabled": True} if settings.subagents else {}
-        options |= {"model_name": model} if model else {}
-        backend = _there(*found, options)
+        chosen = {
+            "is_plan_mode": plan,
+            "unattended": unattended,
+            "subagent_enabled": settings.subagents,
+            "model_name": model,
+            "agent_name": settings.agent,
+            "is_bootstrap": settings.is_bootstrap,
+        }
+        options = {key: value for key, value in chosen.items() if value}
+        backend = _there(*found, options if thinking else {**options, "thinking_enabled": False})
         log_to_file("warning", settings.debug)
     if model is not None:
         backend.model(model)
@@ -72,6 +78,8 @@ def open_here(
         thinking_enabled=thinking,
         plan_mode=plan,
         subagent_enabled=settings.subagents,
+        agent_name=settings.agent,
+        is_bootstrap=settings.is_bootstrap,
         unattended=unattended,
     )
     log_to_file(client.harness.config.log_level, settings.debug)

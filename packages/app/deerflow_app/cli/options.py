@@ -19,13 +19,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 
 @dataclass(slots=True)
 class Settings:
-    """Which configuration is used, whether tracebacks are wanted, whether a running server is left alone, and whether the agent
-    may delegate."""
+    """What holds for a whole call.
+
+    Args:
+        local: a running server is left alone.
+        subagents: the agent may delegate.
+        agent: the custom agent to talk to.
+        is_bootstrap: the talk is about setting it up.
+    """
 
     config: Path | None = None
     debug: bool = False
     local: bool = False
     subagents: bool = False
+    agent: str | None = None
+    is_bootstrap: bool = False
 
 
 def settings_of(context: typer.Context, config: Path | None, debug: bool = False, local: bool = False) -> Settings:

@@ -47,6 +47,7 @@ store are also served without `/api` and under `/api/langgraph`.
 
 SERVED_AT_ONCE = ("health", "auth", "tokens")
 RUNTIME_ROUTERS = [
+    "agents",
     "approvals",
     "assistants",
     "artifacts",

@@ -286,6 +286,33 @@ class RemoteClient:
             await answer.aread()
             return answer.json()
 
+    # agents: see DeerFlowClient ---------------------------------------------------------------------------------------
+
+    async def alist_agents(self) -> list[dict[str, Any]]:
+        return (await self._agents("GET"))["agents"]
+
+    async def aget_agent(self, name: str) -> dict[str, Any]:
+        return await self._agents("GET", f"/{quote(name, safe='')}")
+
+    async def acreate_agent(self, name: str, **settings: Any) -> dict[str, Any]:
+        return await self._agents("POST", json={"name": name, **settings})
+
+    async def aupdate_agent(self, name: str, **changes: Any) -> dict[str, Any]:
+        return await self._agents("PUT", f"/{quote(name, safe='')}", json=changes)
+
+    async def adelete_agent(self, name: str) -> None:
+        await self._agents("DELETE", f"/{quote(name, safe='')}")
+
+    async def aagent_versions(self, name: str) -> list[dict[str, Any]]:
+        return (await self._agents("GET", f"/{quote(name, safe='')}/versions"))["versions"]
+
+    async def arollback_agent(self, name: str, version: int) -> dict[str, Any]:
+        return await self._agents("POST", f"/{quote(name, safe='')}/rollback", json={"version": version})
+
+    async def _agents(self, method: str, path: str = "", **options: Any) -> Any:
+        async with self._connection.open(method, f"/api/agents{path}", **options) as answer:
+            return answer.json() if await answer.aread() else None
+
     # files ----------------------------------------------------------------------------------------------------------
 
     async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> list[dict[str, Any]]:

@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deerflow.config.agents import AgentConfig
 from deerflow.errors import InvalidRequestError
 from deerflow.harness import RunOptions
 from deerflow.identity import check_agent_name
 
+BOOTSTRAP_SKILL = "bootstrap"
 
-def run_options(given: Mapping[str, Any], *, agent_name: str | None = None) -> RunOptions:
+
+def run_options(given: Mapping[str, Any], agent: AgentConfig | None = None) -> RunOptions:
     """The options of a run out of what a client sent as ``configurable`` and ``context``.
 
     ``mode`` (flash, thinking, pro, ultra) is the reference's short hand: what is given singly counts more.
 
+    Args:
+        agent: the custom agent that the run is for, whose choices count where the client makes none.
+
     Raises:
         InvalidRequestError: a value of the wrong kind; names it.
     """
+    if agent is not None:
+        given = {**agent.choices(), **{key: value for key, value in given.items() if value is not None}}
     mode = given.get("mode")
     if mode is not None and mode not in ("flash", "thinking", "pro", "ultra"):
         raise InvalidRequestError(f"context.mode is {mode!r}: use flash, thinking, pro or ultra.")
-    name = given.get("agent_name") or agent_name
+    name, is_bootstrap = given.get("agent_name"), given.get("is_bootstrap") is True
     try:
         return RunOptions(
             model_name=_text(given, "model_name") or _text(given, "model"),
@@ -30,8 +38,10 @@ def run_options(given: Mapping[str, Any], *, agent_name: str | None = None) -> R
             is_plan_mode=_flag(given, "is_plan_mode", default=mode in ("pro", "ultra")),
             subagent_enabled=_flag(given, "subagent_enabled", default=mode == "ultra"),
             max_concurrent_subagents=int(given.get("max_concurrent_subagents") or 3),
-            agent_name=check_agent_name(name) if name else None,
-            available_skills=_names(given, "available_skills"),
+            agent_name=agent.name if agent is not None else check_agent_name(name) if name else None,
+            agent=agent,
+            is_bootstrap=is_bootstrap,
+            available_skills=(BOOTSTRAP_SKILL,) if is_bootstrap else _names(given, "available_skills"),
         )
     except (TypeError, ValueError) as error:
         raise InvalidRequestError(str(error)) from error

@@ -111,7 +111,7 @@ class Paths:
     def agent_memory_file(self, name: str, user_id: str | None = None) -> Path:
         """Memory of a custom agent, of one user or of calls without one."""
         return (
-            self.user_dir(user_id) / "agents" / check_agent_name(name).lower()
+            self.user_agents_dir(user_id) / check_agent_name(name).lower()
             if user_id is not None
             else self.agent_dir(name)
         ) / "memory.json"
@@ -124,6 +124,18 @@ class Paths:
     def user_dir(self, user_id: str) -> Path:
         """Everything of one user. Raises ValueError for an id that may not be a directory."""
         return self.users_dir / check_id(user_id, "user id")
+
+    def user_agents_dir(self, user_id: str) -> Path:
+        """Custom agents of one user."""
+        return self.user_dir(user_id) / "agents"
+
+    def user_soul_file(self, user_id: str) -> Path:
+        """The character of the default agent, as one user wants it."""
+        return self.user_dir(user_id) / "SOUL.md"
+
+    def user_profile_file(self, user_id: str) -> Path:
+        """What all agents should know about one user."""
+        return self.user_dir(user_id) / "USER.md"
 
     def user_memory_file(self, user_id: str) -> Path:
         """Memory of one user."""

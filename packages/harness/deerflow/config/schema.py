@@ -418,9 +418,9 @@ class MemoryConfig(Section):
 
 
 class AgentsApiConfig(Section):
-    """Whether custom agents and USER.md can be edited over HTTP."""
+    """Whether custom agents and USER.md can be seen and changed over HTTP, by each person their own."""
 
-    enabled: bool = False
+    enabled: bool = True
 
 
 # storage -------------------------------------------------------------------------------------------------------------
@@ -574,6 +574,18 @@ class SpendingConfig(Section):
     per_person_day: SpendingLimit = SpendingLimit()
     """Days are in UTC."""
     per_agent_day: SpendingLimit = SpendingLimit()
+
+    def for_agent(self, budget: SpendingLimit | None) -> SpendingConfig:
+        """With the limit per day of an agent's own, where it is less."""
+        if budget is None:
+            return self
+        own = self.per_agent_day
+        least = SpendingLimit(
+            tokens=min(filter(None, (own.tokens, budget.tokens)), default=None),
+            money=min(filter(None, (own.money, budget.money)), default=None),
+            at_limit="stop" if "stop" in (own.at_limit, budget.at_limit) else "ask",
+        )
+        return self.model_copy(update={"per_agent_day": least})
 
     @property
     def is_limited(self) -> bool:

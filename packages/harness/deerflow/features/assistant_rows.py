@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, insert, select, update
 
@@ -15,6 +16,8 @@ from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import assistant_versions, assistants, threads, utc_now
 
+NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
+"""Of the ids of assistants that have a name: the lead agent and custom agents."""
 SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
 VERSIONED = ("name", "description", "config", "context", "metadata")
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import UUID, uuid4, uuid5
+from uuid import uuid4, uuid5
 
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict, Field
 
+from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import HIDDEN_KEYS, plain
-from deerflow.features.assistant_rows import SORTABLE, Assistant, AssistantQuery, AssistantRepository
+from deerflow.features.agents import CREATED_BY, AgentService, agent_id, agent_of
+from deerflow.features.assistant_rows import NAMESPACE, SORTABLE, Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_id
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
@@ -25,29 +28,17 @@ if TYPE_CHECKING:
 
 GRAPHS = {LEAD_AGENT: LEAD_AGENT, "agent": LEAD_AGENT}
 """Names of the graph that clients use. ``agent`` is what many LangGraph clients ask for."""
-_NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
-LEAD_AGENT_ID = str(uuid5(_NAMESPACE, LEAD_AGENT))
-
-AgentNames = Callable[[Principal], Awaitable[Mapping[str, str]]]
-"""The custom agents that a principal may use: name → description."""
+LEAD_AGENT_ID = str(uuid5(NAMESPACE, LEAD_AGENT))
 
 
-def assistants_meant(metadata: Mapping[str, Any]) -> dict[str, str | None]:
+def assistants_meant(principal: Principal, metadata: Mapping[str, Any]) -> dict[str, str | None]:
     """Which threads clients mean that look for a ``graph_id`` or ``assistant_id``: those of this assistant (None: of any)."""
     meant: dict[str, str | None] = {}
     if isinstance(graph_id := metadata.get("graph_id"), str):
-        meant["graph_id"] = None if graph_id in GRAPHS else _custom_id(graph_id)
+        meant["graph_id"] = None if graph_id in GRAPHS else agent_id(principal, graph_id)
     if isinstance(assistant_id := metadata.get("assistant_id"), str):
         meant["assistant_id"] = LEAD_AGENT_ID if assistant_id in GRAPHS else assistant_id
     return meant
-
-
-def _custom_id(name: str) -> str:
-    return str(uuid5(_NAMESPACE, f"agent/{name}"))
-
-
-async def no_agents(principal: Principal) -> Mapping[str, str]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +47,8 @@ class ResolvedAssistant:
 
     assistant_id: str
     graph_id: str
-    agent_name: str | None
-    """Of a custom agent; None: the lead agent."""
+    agent: AgentConfig | None
+    """A custom agent; None: the lead agent."""
     config: dict[str, Any]
     context: dict[str, Any]
     metadata: dict[str, Any]
@@ -97,7 +88,7 @@ class AssistantService:
     Args:
         agent: the compiled graph, for drawings and schemas.
         delete_thread: how a thread is deleted, with all that belongs to it.
-        agents: the custom agents there are; each is an assistant, too.
+        agents: the custom agents; each is an assistant, too.
     """
 
     def __init__(
@@ -105,7 +96,7 @@ class AssistantService:
         database: Database,
         agent: Callable[[], Awaitable[Agent]],
         delete_thread: Callable[[Principal, str], Awaitable[Any]],
-        agents: AgentNames = no_agents,
+        agents: AgentService,
     ) -> None:
         self._assistants = AssistantRepository(database)
         self._agent = agent
@@ -125,19 +116,33 @@ class AssistantService:
             raise InvalidRequestError(
                 f"There is no assistant {assistant_id!r}. Use {LEAD_AGENT}, or an id of POST /api/assistants/search."
             ) from error
-        settings = {**(found.config.get("configurable") or {}), **found.context}
         return ResolvedAssistant(
             assistant_id=found.assistant_id,
             graph_id=found.graph_id,
-            agent_name=settings.get("agent_name"),
+            agent=await self._agent_of(principal, found),
             config=found.config,
             context=found.context,
             metadata=found.metadata,
         )
 
+    async def agent(self, principal: Principal, name: str) -> tuple[str, AgentConfig]:
+        """A custom agent, and the assistant's id that it has. Raises InvalidRequestError: there is none of that name."""
+        if (found := await self._agents.find(principal, name)) is None:
+            raise InvalidRequestError(f"There is no agent {name!r}. Make it with POST /api/agents.")
+        return agent_id(principal, found.name), found
+
     async def get(self, principal: Principal, assistant_id: str) -> Assistant:
-        """By id, or by name if it is built in. Raises NotFoundError."""
-        return await self._built_in(principal, assistant_id) or await self._assistants.get(principal, assistant_id)
+        """By id; the lead agent and custom agents also by name. Raises NotFoundError."""
+        if assistant_id in (LEAD_AGENT_ID, *GRAPHS):
+            return self._lead_agent()
+        name = assistant_id.lower().replace("_", "-")
+        for possible in (agent_id(principal, name), assistant_id):
+            with suppress(NotFoundError):
+                return await self._assistants.get(principal, possible)
+        for agent in (await self._agents.of_files(principal)).values():
+            if assistant_id == agent_id(principal, agent.name) or name == agent.name:
+                return self._of_file(principal, agent)
+        raise NotFoundError(f"Assistant {assistant_id} not found.")
 
     async def create(self, principal: Principal, request: AssistantRequest) -> Assistant:
         """Raises InvalidRequestError for an unknown graph or an id that is none; ConflictError if the id is taken."""
@@ -160,8 +165,9 @@ class AssistantService:
             updated_at=now,
         )
         try:
-            if await self._built_in(principal, assistant_id) is not None:
-                raise ConflictError(f"Assistant {assistant_id} is built in.")
+            with suppress(NotFoundError):
+                there = await self.get(principal, assistant_id)
+                raise ConflictError(f"Assistant {there.name!r} already exists.")
             return await self._assistants.create(principal, new)
         except ConflictError:
             if request.if_exists == "raise":
@@ -173,7 +179,9 @@ class AssistantService:
 
     async def update(self, principal: Principal, assistant_id: str, changes: AssistantChanges) -> Assistant:
         """Make a new version, which becomes the latest. Raises NotFoundError, ForbiddenError if it is built in."""
-        await self._check_own(principal, assistant_id)
+        own = await self._own(principal, assistant_id)
+        if CREATED_BY.items() <= own.metadata.items():
+            raise ForbiddenError(f"{own.name!r} is a custom agent: change it with PUT /api/agents/{own.name}.")
         if changes.graph_id is not None:
             _graph(changes.graph_id)
         given = changes.model_dump(exclude_unset=True, exclude={"graph_id"})
@@ -181,7 +189,7 @@ class AssistantService:
         new = {name: storable(value) for name, value in given.items() if value is not None or name == "description"}
         for name in new.keys() & {"config", "context"}:
             new[name] = _settings(new[name])
-        return await self._assistants.update(principal, assistant_id, new)
+        return await self._assistants.update(principal, own.assistant_id, new)
 
     async def delete(self, principal: Principal, assistant_id: str, *, delete_threads: bool = False) -> None:
         """Args: delete_threads: those that it last ran on, too.
@@ -189,7 +197,7 @@ class AssistantService:
         Raises:
             NotFoundError; ForbiddenError if it is built in; what deleting a thread raises, and then the assistant stays.
         """
-        await self._check_own(principal, assistant_id)
+        assistant_id = (await self._own(principal, assistant_id)).assistant_id
         for thread_id in await self._assistants.thread_ids(principal, assistant_id) if delete_threads else ():
             await self._delete_thread(principal, thread_id)
         await self._assistants.delete(principal, assistant_id)
@@ -238,19 +246,20 @@ class AssistantService:
         offset: int = 0,
     ) -> list[Assistant]:
         """Newest first. Raises NotFoundError, InvalidRequestError for metadata that cannot be searched for."""
-        if (built_in := await self._built_in(principal, assistant_id)) is not None:
-            return [built_in][offset : offset + limit]
+        found = await self.get(principal, assistant_id)
+        if self._is_built_in(found):
+            return [found][offset : offset + limit]
         try:
             return await self._assistants.versions(
-                principal, assistant_id, metadata=metadata, limit=limit, offset=offset
+                principal, found.assistant_id, metadata=metadata, limit=limit, offset=offset
             )
         except ValueError as error:
             raise InvalidRequestError(str(error)) from error
 
     async def set_latest(self, principal: Principal, assistant_id: str, version: int) -> Assistant:
         """Raises NotFoundError if there is no such version; ForbiddenError if the assistant is built in."""
-        await self._check_own(principal, assistant_id)
-        return await self._assistants.set_latest(principal, assistant_id, version)
+        own = await self._own(principal, assistant_id)
+        return await self._assistants.set_latest(principal, own.assistant_id, version)
 
     async def graph(self, principal: Principal, assistant_id: str, *, xray: int | bool = False) -> dict[str, Any]:
         await self.get(principal, assistant_id)
@@ -267,28 +276,41 @@ class AssistantService:
         agent = await self._agent()
         return await asyncio.to_thread(lambda: subgraph_schemas(agent, namespace, recurse=recurse))
 
-    async def _check_own(self, principal: Principal, assistant_id: str) -> None:
-        if await self._built_in(principal, assistant_id) is not None:
+    async def _own(self, principal: Principal, assistant_id: str) -> Assistant:
+        """Raises NotFoundError, ForbiddenError: it is built in."""
+        found = await self.get(principal, assistant_id)
+        if self._is_built_in(found):
             raise ForbiddenError(
                 f"Assistant {assistant_id} is built in. Make one of your own with POST /api/assistants."
             )
+        return found
 
-    async def _built_in(self, principal: Principal, id_or_name: str) -> Assistant | None:
-        if id_or_name in GRAPHS or id_or_name == LEAD_AGENT_ID:
-            return self._lead_agent()
-        return next(
-            (one for one in await self._all_built_in(principal) if id_or_name in (one.assistant_id, one.name)), None
-        )
+    async def _agent_of(self, principal: Principal, found: Assistant) -> AgentConfig | None:
+        settings = {**(found.config.get("configurable") or {}), **found.context}
+        if not (name := settings.get("agent_name")):
+            return None
+        if found.assistant_id == agent_id(principal, name) and "agent" in found.metadata:
+            return agent_of(found)
+        return (await self.agent(principal, name))[1]
+
+    def _is_built_in(self, found: Assistant) -> bool:
+        return found.created_at is self._started
 
     async def _all_built_in(self, principal: Principal) -> list[Assistant]:
-        custom = await self._agents(principal)
-        return [self._lead_agent(), *(self._custom(name, description) for name, description in sorted(custom.items()))]
+        """The lead agent, and what files define and the person has not made their own."""
+        files = await self._agents.of_files(principal)
+        own = {agent.name for agent in await self._agents.own(principal)} if files else set[str]()
+        return [
+            self._lead_agent(),
+            *(self._of_file(principal, agent) for name, agent in files.items() if name not in own),
+        ]
 
     def _lead_agent(self) -> Assistant:
         return self._system(LEAD_AGENT_ID, LEAD_AGENT, "The agent that plans, works and delegates.", {})
 
-    def _custom(self, name: str, description: str) -> Assistant:
-        return self._system(_custom_id(name), name, description, {"agent_name": name})
+    def _of_file(self, principal: Principal, agent: AgentConfig) -> Assistant:
+        context = {"agent_name": agent.name}
+        return self._system(agent_id(principal, agent.name), agent.name, agent.description, context)
 
     def _system(self, assistant_id: str, name: str, description: str, context: dict[str, Any]) -> Assistant:
         return Assistant(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from deerflow.config import ConfigSource
+from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.context import RunContext
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
@@ -113,7 +114,7 @@ class Workshop:
             ValueError: no model is configured.
         """
         harness, options = await self.fresh(), options or RunOptions()
-        return await self._agent(harness, options, await harness.skills_of(principal, options))
+        return await self._agent(harness, options, *await harness.known_of(principal, options))
 
     async def reader(self) -> Agent:
         """A graph to read and change threads with, though what an agent needs to act (a key, a tool) may be missing."""
@@ -121,7 +122,7 @@ class Workshop:
             return await self.agent()
         except Exception as error:
             logger.info("Threads are read without an agent, which cannot be built: %s", error)
-            return await self._agent(await self.fresh(), None, NO_SKILLS)
+            return await self._agent(await self.fresh(), None, NO_SKILLS, NO_PERSONA)
 
     async def prepare(
         self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int
@@ -130,24 +131,24 @@ class Workshop:
         harness = await self.fresh()
         context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
         self._has_packages = context.sandbox_policy.tools_dir is not None
-        return await self._agent(harness, options, context.skills, (run_id, fencing_token)), context
+        fence = (run_id, fencing_token)
+        return await self._agent(harness, options, context.skills, context.persona, fence), context
 
     async def skills(self, principal: Principal) -> SkillSet:
         """All skills that the person has now."""
-        return await (await self.fresh()).skills_of(principal, RunOptions())
+        return (await (await self.fresh()).known_of(principal, RunOptions()))[0]
 
     async def context_table(self, principal: Principal, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
         """What the next request would hold for a thread with these values. Raises ValueError: no model is configured."""
         harness = await self.fresh()
-        skills = await harness.skills_of(principal, options)
+        skills, persona = await harness.known_of(principal, options)
+        given: Any = {"skills": skills, "persona": persona, "features": self._features}
 
         def table() -> ContextTable:
             from deerflow.agents.lead_agent.agent import lead_context
 
             own = replace(harness, models=ModelCache())
-            return lead_context(
-                own, options, values, skills=skills, features=self._features, extra_middleware=self._extra
-            )
+            return lead_context(own, options, values, extra_middleware=self._extra, **given)
 
         return await asyncio.to_thread(table)
 
@@ -164,7 +165,12 @@ class Workshop:
             await provider.shutdown()
 
     async def _agent(
-        self, harness: Harness, options: RunOptions | None, skills: SkillSet, fence: Fence | None = None
+        self,
+        harness: Harness,
+        options: RunOptions | None,
+        skills: SkillSet,
+        persona: Persona,
+        fence: Fence | None = None,
     ) -> Agent:
         def build(models: ModelCache) -> Agent:
             # Takes seconds, and this is a worker thread.
@@ -173,9 +179,10 @@ class Workshop:
             own, given = replace(harness, models=models), {"features": self._features, "extra_middleware": self._extra}
             if options is None:
                 return build_reader(own, checkpointer=harness.checkpointer, **given)
-            return build_lead_agent(own, options, skills=skills, checkpointer=harness.checkpointer, **given)
+            given |= {"skills": skills, "persona": persona}
+            return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
-        key = (harness.config.id, options, self._has_packages, skills.id)
+        key = (harness.config.id, options, self._has_packages, skills.id, persona)
         agent = await self._agents.get(key, build)
         saver = _per_run(harness.checkpointer, fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})

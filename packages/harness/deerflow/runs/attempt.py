@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from deerflow.config.schema import SpendingConfig
     from deerflow.context import RunContext
     from deerflow.events.log import EventLog, EventWriter
+    from deerflow.features.agents import AgentService
     from deerflow.features.memory import MemoryService
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
@@ -124,6 +125,7 @@ class Parts:
     agents: Workshop
     store: Callable[[Principal], BaseStore] | None = None
     memory: MemoryService | None = None
+    custom_agents: AgentService | None = None
     timeout: float | None = None
 
 
@@ -283,6 +285,7 @@ class Attempt:
             memory=parts.memory.of_run(spec.principal, self.run.thread_id, spec.options.agent_name)
             if parts.memory is not None
             else None,
+            save_agent=self._save_agent if parts.custom_agents is not None else None,
             unattended=not self._is_attended(spec),
             arrivals=self._arrivals,
             trace_command=self._trace.command if self._trace else None,
@@ -344,6 +347,11 @@ class Attempt:
                     break
         return spec
 
+    async def _save_agent(self, name: str | None, changes: Mapping[str, Any]) -> str:
+        agents, principal = self.parts.custom_agents, self._specified().principal
+        assert agents is not None
+        return await agents.save(principal, name, changes, self.run.thread_id)
+
     def _begin_subagent(self, given: TaskResult, context: RunContext) -> None:
         """In the background."""
         agent, stream = self._agent, self._stream
@@ -399,13 +407,15 @@ class Attempt:
         return not started_alone and spec.request.configurable().get("unattended") is not True
 
     def _budget(self, spec: RunSpec, limits: SpendingConfig | None) -> Budget | None:
+        agent = spec.options.agent
+        limits = limits.for_agent(agent.budget) if limits is not None and agent is not None else limits
         if limits is None or not limits.is_limited:
             return None
         run, command = self.run, spec.request.command
         return Budget(
             self.parts.database,
             limits,
-            keys_of(run.run_id, run.thread_id, run.user_id, spec.options.agent_name or LEAD_AGENT),
+            keys_of(run.run_id, run.thread_id, run.user_id, LEAD_AGENT if agent is None else run.assistant_id or ""),
             lambda currency: spent(self._meter.usage, currency),
             attended=self._is_attended(spec),
             resumed=command is not None and command.resume is not None,

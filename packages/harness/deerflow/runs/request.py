@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from deerflow.agents.run_options import run_options
+from deerflow.config.agents import AgentConfig
 from deerflow.errors import InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
@@ -201,11 +202,11 @@ class RunSpec:
     @classmethod
     def of(cls, run: Run) -> RunSpec:
         """That of a recorded run."""
-        request = RunRequest.model_validate(run.kwargs["request"])
+        request, agent = RunRequest.model_validate(run.kwargs["request"]), run.kwargs.get("agent")
         return cls(
             request=request,
             principal=Principal(run.user_id, run.kwargs.get("role", "user"), "internal"),
-            options=run_options(request.configurable(), agent_name=run.kwargs.get("agent_name")),
+            options=run_options(request.configurable(), AgentConfig.model_validate(agent) if agent else None),
             message_ids=tuple(run.kwargs.get("message_ids") or ()),
         )
 

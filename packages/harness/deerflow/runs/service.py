@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from deerflow.agents.run_options import run_options
+from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
+from deerflow.features.assistants import LEAD_AGENT_ID
 from deerflow.features.webhooks import WebhookPolicy
 from deerflow.identity import Principal
 from deerflow.runs.executor import Executor, RunObserver
@@ -93,8 +95,8 @@ class RunService:
         check_ids(request, thread_id)
         if request.webhook is not None:
             self._webhooks.check(request.webhook)
-        request, agent_name = await self._resolved(principal, request)
-        options = run_options(request.configurable(), agent_name=agent_name)
+        request, agent = await self._resolved(principal, request)
+        options = run_options(request.configurable(), agent)
         if isinstance(request.input, dict):
             visible_input(request.input)
         if request.command is not None:
@@ -104,7 +106,7 @@ class RunService:
         kwargs = {
             "request": request.model_dump(mode="json", exclude_none=True),
             "role": principal.role,
-            "agent_name": agent_name,
+            "agent": agent.model_dump(mode="json", exclude_defaults=True) if agent is not None else None,
             "message_ids": [message.id for message in messages],
             TURNS: [message.id for message in people],
             "fork_from": request.fork_from,
@@ -268,8 +270,8 @@ class RunService:
 
     # parts ------------------------------------------------------------------------------------------------------------
 
-    async def _resolved(self, principal: Principal, request: RunRequest) -> tuple[RunRequest, str | None]:
-        """The request with what its assistant is configured with; what the request says itself counts more."""
+    async def _resolved(self, principal: Principal, request: RunRequest) -> tuple[RunRequest, AgentConfig | None]:
+        """The request with what its assistant is configured with, what the request says itself counts more; and its custom agent."""
         assistant = await self._assistants.resolve(principal, request.assistant_id)
         config = {**(assistant.config or {}), **(request.config or {})}
         configurable = {
@@ -284,7 +286,18 @@ class RunService:
                 "context": context,
             }
         )
-        return merged, assistant.agent_name
+        given = merged.configurable()
+        if not (name := given.get("agent_name")) or (assistant.agent is not None and assistant.agent.name == name):
+            return merged, assistant.agent
+        try:
+            assistant_id, agent = await self._assistants.agent(principal, str(name))
+        except InvalidRequestError:
+            if given.get("is_bootstrap") is True:
+                return merged, None  # it is to be
+            raise
+        if assistant.assistant_id == LEAD_AGENT_ID:
+            merged = merged.model_copy(update={"assistant_id": assistant_id})
+        return merged, agent
 
     async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[str, bool]:
         """The run's thread, and whether it goes with the run."""

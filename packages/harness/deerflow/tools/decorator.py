@@ -24,6 +24,9 @@ Runtime = ToolRuntime[Annotated[RunContext, _NOT_DUMPED], Annotated[Any, _NOT_DU
 IN_SANDBOX = {"openWorldHint": False}
 """Annotation, as of the Model Context Protocol, of a tool that reaches nothing outside of the thread. Without one it may."""
 
+OUTLIVES_THREAD = {**IN_SANDBOX, "readOnlyHint": False}
+"""Annotation of a tool that says nothing from outside, and changes what counts in other threads, too."""
+
 ALIASES = {
     "file_path": "path",
     "filepath": "path",

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from deerflow.context import MemoryOfRun
 from deerflow.errors import RequestError
-from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.decorator import OUTLIVES_THREAD, Runtime, async_tool
 
 READS_OUTSIDE = {"readOnlyHint": True}
 """What was remembered or said elsewhere may have come from a web page: such a result is text from outside."""
@@ -59,6 +59,8 @@ async def search_chats_tool(
 MEMORY_TOOLS = (memory_search_tool, memory_save_tool, memory_forget_tool)
 for _tool in (memory_search_tool, search_chats_tool):
     _tool.metadata = READS_OUTSIDE
+for _tool in (memory_save_tool, memory_forget_tool):
+    _tool.metadata = OUTLIVES_THREAD
 
 
 def _memory(runtime: Any) -> MemoryOfRun:

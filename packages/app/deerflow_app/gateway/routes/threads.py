@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from deerflow.errors import InvalidRequestError
 from deerflow.features.assistants import assistants_meant
-from deerflow.identity import ID_PATTERN
+from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
 from deerflow.storage.threads import ThreadFilter
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
@@ -112,13 +112,13 @@ class ThreadConditions(RequestBody):
     values: dict[str, Any] | None = Field(default=None, description="Only `title` can be searched for.")
     status: ThreadStatus | None = None
 
-    def filter(self, ids: list[str] | None = None) -> ThreadFilter:
+    def filter(self, principal: Principal, ids: list[str] | None = None) -> ThreadFilter:
         values = dict(self.values or {})
         title = values.pop("title", None)
         if values or not isinstance(title, str | None):
             raise InvalidRequestError("values: threads can be searched by the text of their title only.")
         metadata = self.metadata or {}
-        return ThreadFilter(metadata, ids, self.status, title, assistants_meant(metadata))
+        return ThreadFilter(metadata, ids, self.status, title, assistants_meant(principal, metadata))
 
 
 class ThreadSearch(ThreadConditions, SortedPage):
@@ -171,7 +171,7 @@ async def search_threads(
     body = body or ThreadSearch()
     found, total = await runtime.threads.search(
         principal,
-        body.filter(body.ids),
+        body.filter(principal, body.ids),
         **body.arguments("updated_at"),
         with_state=body.select is None or not {"values", "interrupts"}.isdisjoint(body.select),
     )
@@ -182,7 +182,7 @@ async def search_threads(
 async def count_threads(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: ThreadConditions | None = None
 ) -> int:
-    return await runtime.threads.count(principal, (body or ThreadConditions()).filter())
+    return await runtime.threads.count(principal, (body or ThreadConditions()).filter(principal))
 
 
 @router.post("/api/threads/prune", summary="Delete threads, or their history")

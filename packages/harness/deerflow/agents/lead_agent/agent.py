@@ -47,6 +47,7 @@ from deerflow.agents.receipts import file_receipts
 from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
+from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
 from deerflow.models.factory import NO_MODELS
@@ -55,6 +56,7 @@ from deerflow.sandbox.policy import mount_problem
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.subagents.registry import INHERIT, SubagentConfig, subagents_of
 from deerflow.subagents.task import Subagents
+from deerflow.tools.agents import agent_tools
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.registry import get_available_tools
 from deerflow.tools.skills import skill_tools
@@ -70,6 +72,7 @@ def build_lead_agent(
     options: RunOptions,
     *,
     skills: SkillSet = NO_SKILLS,
+    persona: Persona = NO_PERSONA,
     features: RuntimeFeatures | None = None,
     extra_middleware: Sequence[AnyMiddleware] = (),
     checkpointer: Checkpointer = None,
@@ -80,6 +83,7 @@ def build_lead_agent(
         harness: what runs share; its configuration names models and tools.
         options: what the caller chose.
         skills: those that the prompt lists.
+        persona: what the person has written for the agent.
         features: replaces built-in middlewares by yours; ``sandbox=False`` also leaves out what works in a sandbox.
         extra_middleware: yours, placed by ``@Next``/``@Prev`` or before Clarification.
         checkpointer: makes threads persistent.
@@ -88,7 +92,7 @@ def build_lead_agent(
         ValueError: no model is configured, or an agent name is not one.
         ImportError: a model's or tool's package is not installed; the message says how to install it.
     """
-    model, tools, chain, prompt = _parts(harness, options, skills, features, extra_middleware)
+    model, tools, chain, prompt = _parts(harness, options, skills, persona, features, extra_middleware)
     return assemble(model, tools, chain, system_prompt=prompt, checkpointer=checkpointer)
 
 
@@ -98,11 +102,12 @@ def lead_context(
     values: Mapping[str, Any],
     *,
     skills: SkillSet = NO_SKILLS,
+    persona: Persona = NO_PERSONA,
     features: RuntimeFeatures | None = None,
     extra_middleware: Sequence[AnyMiddleware] = (),
 ) -> ContextTable:
     """What the lead agent's next request would hold, for a thread with these values. Raises like :func:`build_lead_agent`."""
-    model, tools, chain, prompt = _parts(harness, options, skills, features, extra_middleware)
+    model, tools, chain, prompt = _parts(harness, options, skills, persona, features, extra_middleware)
     brought = [tool for middleware in chain for tool in getattr(middleware, "tools", ())]
     transcript = Transcript(tuple(values.get("messages") or ()), state=values)
     for middleware in chain:
@@ -114,6 +119,7 @@ def _parts(
     harness: Harness,
     options: RunOptions,
     skills: SkillSet,
+    persona: Persona,
     features: RuntimeFeatures | None,
     extra_middleware: Sequence[AnyMiddleware],
     subagent: SubagentConfig | None = None,
@@ -125,9 +131,12 @@ def _parts(
     entry = resolve_model(config, options.model_name)
     model = _model(harness, entry, options)
     sandbox = features is None or features.sandbox is not False
-    tools = get_available_tools(app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
+    groups = options.agent.tool_groups if options.agent is not None else None
+    tools = get_available_tools(groups, app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
     if sandbox:
         tools += skill_tools(skills, evolution=config.skill_evolution.enabled and subagent is None)
+    if subagent is None:
+        tools += agent_tools(is_bootstrap=options.is_bootstrap, is_custom=options.agent is not None)
     limit = 0
     if subagent is not None:
         tools = [tool for tool in tools if _may_use(subagent, tool.name)]
@@ -139,13 +148,17 @@ def _parts(
         def untrusted(messages: Iterable[BaseMessage]) -> Sequence[str]:
             return Reach.of([*tools, write_todos_tool], config.sandbox.network.mode).untrusted(messages)
 
-        tools += Subagents(subagents_of(config), build, file_receipts, untrusted).tools()
+        allowed = options.agent.subagents if options.agent is not None else None
+        allowed_ones = {name: one for name, one in subagents_of(config).items() if allowed is None or name in allowed}
+        tools += Subagents(allowed_ones, build, file_receipts, untrusted).tools()
     slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
     if isinstance(limiter := slots.get("subagent"), SubagentLimitMiddleware):
         limit = limiter.max_concurrent
     chain = in_order(slots)
     prompt = apply_prompt_template(
         agent_name=options.agent_name,
+        soul=persona.soul,
+        profile=persona.profile,
         skills=skills.prompt if sandbox else "",
         plan_mode=options.is_plan_mode,
         sandbox=sandbox,
@@ -185,7 +198,7 @@ def _build_subagent(
     if features is not None:
         features = replace(features, subagent=False, memory=False, auto_title=False)
     model, tools, chain, prompt = _parts(
-        harness, own, skills.only(subagent.skills), features, extra_middleware, subagent
+        harness, own, skills.only(subagent.skills), NO_PERSONA, features, extra_middleware, subagent
     )
     return assemble(model, tools, chain, system_prompt=prompt, name=subagent.name)
 
@@ -288,9 +301,10 @@ def _slots(
         )
     if entry is not None and entry.supports_vision:
         slots["vision"] = ViewImageMiddleware()
-    if config.guardrails.enabled and entry is not None:
+    guardrails = options.agent.guardrails(config.guardrails) if options.agent is not None else config.guardrails
+    if guardrails.enabled and entry is not None:
         brought = [tool for slot in slots.values() for tool in getattr(slot, "tools", ())]
-        slots["guardrail"] = guardrail_of(config.guardrails, Reach.of([*tools, *brought], config.sandbox.network.mode))
+        slots["guardrail"] = guardrail_of(guardrails, Reach.of([*tools, *brought], config.sandbox.network.mode))
     return slots
 
 

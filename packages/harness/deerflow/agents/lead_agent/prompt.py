@@ -99,7 +99,8 @@ DELIVERY = "- Deliverables belong into /mnt/user-data/outputs and are handed ove
 def apply_prompt_template(
     *,
     agent_name: str | None = None,
-    soul: str | None = None,
+    soul: str = "",
+    profile: str = "",
     skills: str = "",
     plan_mode: bool = False,
     sandbox: bool = True,
@@ -117,7 +118,8 @@ def apply_prompt_template(
 
     Args:
         agent_name: how the agent calls itself, default ``DeerFlow 2.0``.
-        soul: the agent's SOUL.md, if it has one.
+        soul: the agent's SOUL.md.
+        profile: the user's USER.md.
         skills: the section that lists skills.
         plan_mode: explains ``write_todos``.
         sandbox: explains the working directory.
@@ -133,7 +135,8 @@ def apply_prompt_template(
     """
     sections = [
         f"<role>\n{role.strip()}\n</role>" if role else ROLE.format(name=agent_name or "DeerFlow 2.0"),
-        f"<soul>\n{soul.strip()}\n</soul>" if soul and soul.strip() else "",
+        f"<soul>\n{soul}\n</soul>" if soul else "",
+        f"<user_profile>\n{profile}\n</user_profile>" if profile else "",
         THINKING,
         "" if role else CLARIFICATION,
         skills,

@@ -47,7 +47,7 @@ class Reach:
 
     Args:
         inside: their results hold no text from outside.
-        harmless: they change nothing outside.
+        harmless: they change nothing outside, and nothing that other threads see.
     """
 
     inside: frozenset[str] = frozenset()
@@ -61,7 +61,8 @@ class Reach:
         hints = {tool.name: tool.metadata or {} for tool in tools}
         closed = {name for name, hint in hints.items() if hint.get("openWorldHint") is False}
         inside = frozenset(closed - ({SHELL} if network != "none" else set()))
-        quiet = closed - ({SHELL} if network in ("internet", "host") else set())
+        lasting = {name for name, hint in hints.items() if hint.get("readOnlyHint") is False}
+        quiet = closed - lasting - ({SHELL} if network in ("internet", "host") else set())
         return cls(
             inside, frozenset(quiet | {name for name, hint in hints.items() if hint.get("readOnlyHint") is True})
         )

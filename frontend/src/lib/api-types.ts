@@ -24,6 +24,113 @@ export interface components {
              */
             needs_setup: boolean;
         };
+        /**
+         * Agent
+         * @description ``soul`` is SOUL.md: purpose, manner and limits.
+         */
+        Agent: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /** Model */
+            model?: string | null;
+            /** Thinking Enabled */
+            thinking_enabled?: boolean | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+            /** Tool Groups */
+            tool_groups?: string[] | null;
+            /**
+             * Skills
+             * @description null: all that are on; empty: none.
+             */
+            skills?: string[] | null;
+            /**
+             * Subagents
+             * @description Those that it may call; empty: none.
+             */
+            subagents?: string[] | null;
+            /**
+             * Policy
+             * @description Counts where it is stricter than guardrails.policy.
+             */
+            policy?: ("off" | "auto" | "strict") | null;
+            /** @description Per day, below spending.per_agent_day. */
+            budget?: components["schemas"]["SpendingLimit"] | null;
+            /** Name */
+            name: string;
+            /**
+             * Soul
+             * @default
+             */
+            soul: string;
+        };
+        /**
+         * AgentChanges
+         * @description What is left out stays; also a soul of null.
+         */
+        AgentChanges: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /** Model */
+            model?: string | null;
+            /** Thinking Enabled */
+            thinking_enabled?: boolean | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+            /** Tool Groups */
+            tool_groups?: string[] | null;
+            /**
+             * Skills
+             * @description null: all that are on; empty: none.
+             */
+            skills?: string[] | null;
+            /**
+             * Subagents
+             * @description Those that it may call; empty: none.
+             */
+            subagents?: string[] | null;
+            /**
+             * Policy
+             * @description Counts where it is stricter than guardrails.policy.
+             */
+            policy?: ("off" | "auto" | "strict") | null;
+            /** @description Per day, below spending.per_agent_day. */
+            budget?: components["schemas"]["SpendingLimit"] | null;
+            /** Soul */
+            soul?: string | null;
+        };
+        /**
+         * AgentVersion
+         * @description ``author``: ``human`` or ``agent``; ``thread_id``: the conversation in which the agent made it. ``diff``: to the one before.
+         */
+        AgentVersion: {
+            /** Version */
+            version: number;
+            /** Is Current */
+            is_current: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Author */
+            author: string;
+            /** Thread Id */
+            thread_id: string | null;
+            /** Diff */
+            diff: string;
+        };
+        /** Agents */
+        Agents: {
+            /** Agents */
+            agents: components["schemas"]["Agent"][];
+        };
         /** Artifact */
         Artifact: {
             /**
@@ -228,6 +335,13 @@ export interface components {
              * @description Only these fields.
              */
             select?: ("assistant_id" | "graph_id" | "name" | "description" | "config" | "context" | "created_at" | "updated_at" | "metadata" | "version")[] | null;
+        };
+        /** Availability */
+        Availability: {
+            /** Available */
+            available: boolean;
+            /** Name */
+            name: string;
         };
         /**
          * BatchRun
@@ -1803,6 +1917,46 @@ export interface components {
              */
             password: string;
         };
+        /** NewAgent */
+        NewAgent: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /** Model */
+            model?: string | null;
+            /** Thinking Enabled */
+            thinking_enabled?: boolean | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+            /** Tool Groups */
+            tool_groups?: string[] | null;
+            /**
+             * Skills
+             * @description null: all that are on; empty: none.
+             */
+            skills?: string[] | null;
+            /**
+             * Subagents
+             * @description Those that it may call; empty: none.
+             */
+            subagents?: string[] | null;
+            /**
+             * Policy
+             * @description Counts where it is stricter than guardrails.policy.
+             */
+            policy?: ("off" | "auto" | "strict") | null;
+            /** @description Per day, below spending.per_agent_day. */
+            budget?: components["schemas"]["SpendingLimit"] | null;
+            /** Name */
+            name: string;
+            /**
+             * Soul
+             * @default
+             */
+            soul: string;
+        };
         /** NewFact */
         NewFact: {
             /** Content */
@@ -1936,6 +2090,11 @@ export interface components {
             /** Fix */
             fix: string;
         };
+        /** Profile */
+        Profile: {
+            /** Content */
+            content?: string | null;
+        };
         /** Prune */
         Prune: {
             /** Thread Ids */
@@ -2044,6 +2203,11 @@ export interface components {
              * @enum {string}
              */
             system_role: "admin" | "user";
+        };
+        /** Rollback */
+        Rollback: {
+            /** Version */
+            version: number;
         };
         /** RollbackRequest */
         RollbackRequest: {
@@ -2559,6 +2723,22 @@ export interface components {
             cost?: {
                 [key: string]: unknown;
             } | null;
+        };
+        /**
+         * SpendingLimit
+         * @description What may be spent. None: there is no limit.
+         */
+        SpendingLimit: {
+            /** Tokens */
+            tokens?: number | null;
+            /** Money */
+            money?: number | null;
+            /**
+             * At Limit
+             * @default ask
+             * @enum {string}
+             */
+            at_limit: "ask" | "stop";
         };
         /** StateAt */
         StateAt: {
@@ -3239,6 +3419,11 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             } | null;
+        };
+        /** Versions */
+        Versions: {
+            /** Versions */
+            versions: components["schemas"]["AgentVersion"][];
         };
         /** Deleted */
         deerflow_app__gateway__routes__feedback__Deleted: {

@@ -35,9 +35,13 @@ def test_an_agent_is_made_talked_to_changed_undone_and_deleted(
 
 def test_what_is_not_there_or_cannot_be_is_said(cli: Cli) -> None:
     missing = cli("agents", "show", "nobody")
-    assert missing.code == 1 and "'nobody' not found" in missing.err
+    assert missing.code == 2 and "'nobody' not found" in missing.err
     wrong = cli("agents", "set", "a", "--model", "none")
     assert wrong.code != 0 and "there is no 'none'" in wrong.err
     unreadable = cli("agents", "set", "a", "--soul", "none.md")
     assert unreadable.code == 2 and "none.md" in unreadable.err
-    assert cli("run", "--agent", "nobody", "Hi").code != 0
+    unknown = cli("run", "--agent", "nobody", "Hi")
+    assert unknown.code != 0 and "no agent 'nobody'" in unknown.err and "Unexpected" not in unknown.err
+    assert cli("agents", "set", "a", "--description", "First.").code == 0
+    first = cli("agents", "undo", "a")
+    assert first.code == 2 and "no former version" in first.err

@@ -34,7 +34,7 @@ def test_what_one_adds_is_told_until_one_forgets_it(cli: Cli, folder: Path, endp
 
 def test_what_is_not_there_or_not_readable_is_said(cli: Cli, folder: Path) -> None:
     missing = cli("memory", "forget", "none")
-    assert missing.code == 1 and "none" in missing.err
+    assert missing.code == 2 and "none" in missing.err
     (folder / "bad.json").write_text("{")
     unreadable = cli("memory", "import", "bad.json")
     assert unreadable.code == 2 and "deerflow memory export" in unreadable.err

@@ -51,19 +51,25 @@ def usage_failure(message: str, remedy: str = "") -> Failure:
     return Failure(message, remedy=remedy, exit_code=USAGE)
 
 
+OF_THE_CALL = (400, 401, 403, 404, 413, 422)
+"""Statuses of requests that cannot be fulfilled as they are."""
+
+
 def explain(error: BaseException) -> Failure:
     """The failure that stands for any exception that reached the border of the command line."""
     if isinstance(error, Failure):
         return error
     from deerflow.config import ConfigError
+    from deerflow.errors import RequestError
     from deerflow.sandbox.interface import SandboxError, SandboxUnavailableError
     from deerflow.storage.errors import DatabaseError
     from deerflow.storage.thread_lock import ThreadBusyError
     from deerflow_app.remote.connection import RefusedError, RemoteError
 
-    if isinstance(error, RemoteError):
-        ours = isinstance(error, RefusedError) and error.status in (400, 401, 403, 404, 413, 422)
-        return Failure(str(error), remedy=error.remedy, exit_code=USAGE if ours else FAILED)
+    if isinstance(error, RemoteError | RequestError):
+        status = error.status if isinstance(error, RefusedError | RequestError) else None
+        remedy = error.remedy if isinstance(error, RemoteError) else ""
+        return Failure(str(error), remedy=remedy, exit_code=USAGE if status in OF_THE_CALL else FAILED)
     if isinstance(error, ConfigError):
         return usage_failure(str(error))
     if isinstance(error, SandboxUnavailableError):

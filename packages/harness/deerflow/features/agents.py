@@ -198,7 +198,8 @@ class AgentService:
             agent = AgentConfig.model_validate(given)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise InvalidRequestError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            what = first["msg"].removeprefix("Value error, ")
+            raise InvalidRequestError(f"{'.'.join(map(str, first['loc']))}: {what}") from error
         config = await self._config()
         groups = {group.name for group in config.tool_groups} | {tool.group for tool in config.tools}
         for key, named, known in (

@@ -115,8 +115,10 @@ def undo(
     """Go back to a former version."""
 
     async def back(client: Client) -> int:
-        current = next((each["version"] for each in await client.aagent_versions(name) if each["is_current"]), 0)
-        await client.arollback_agent(name, wanted := version or current - 1)
+        current = next((each["version"] for each in await client.aagent_versions(name) if each["is_current"]), 1)
+        if (wanted := version or current - 1) == 0:
+            raise usage_failure(f"{name} has no former version.", "`deerflow agents versions` shows those there are.")
+        await client.arollback_agent(name, wanted)
         return wanted
 
     typer.echo(f"{name} is version {_with(settings, back)} again.")

@@ -128,7 +128,9 @@ class AssistantService:
     async def agent(self, principal: Principal, name: str) -> tuple[str, AgentConfig]:
         """A custom agent, and the assistant's id that it has. Raises InvalidRequestError: there is none of that name."""
         if (found := await self._agents.find(principal, name)) is None:
-            raise InvalidRequestError(f"There is no agent {name!r}. Make it with POST /api/agents or `deerflow agents`.")
+            raise InvalidRequestError(
+                f"There is no agent {name!r}. Make it with POST /api/agents or `deerflow agents`."
+            )
         return agent_id(principal, found.name), found
 
     async def get(self, principal: Principal, assistant_id: str) -> Assistant:

@@ -193,21 +193,28 @@ async def test_leftovers_go_when_they_are_over(database: Database, retention: Re
         await _insert(database, sessions, id=name, user_id="alice", created_at=now, expires_at=moment)
         token = {"id": name, "user_id": "alice", "name": name, "hash": name, "hint": "h", "scopes": []}
         await _insert(database, api_tokens, **token, created_at=now, expires_at=moment)
-        await _insert(database, jobs, kind="title", key=name, payload={}, due_at=moment)
     spent = {"scope": "person", "tokens": 1, "cost": 0, "currency": "USD", "extensions": 0}
     for day in ("", *((now - days * DAY).date().isoformat() for days in (0, 3))):
         await _insert(database, budgets, key="alice", day=day, **spent)
-    await _insert(database, jobs, kind="title", key="held", payload={}, due_at=now - 31 * DAY, leased_until=now + DAY)
     report = await retention.apply(NOTHING)
     assert {name: amount.count for name, amount in report.items() if amount.count} == {
         "store_items": 2,
         "sessions": 2,
         "api_tokens": 1,
-        "jobs": 1,
         "budgets": 1,
     }
-    left = await database.read(lambda connection: sorted(connection.scalars(select(jobs.c.key))))
-    assert left == ["held", "later", "recent"]
+
+
+async def test_what_is_still_to_be_done_is_not_removed_however_long_everybody_was_away(
+    database: Database, retention: Retention
+):
+    overdue = utc_now() - 400 * DAY
+    await _insert(database, jobs, kind="memory", key="waiting", payload={}, due_at=overdue)
+    await _insert(
+        database, jobs, kind="memory", key="of one that died", payload={}, due_at=overdue, leased_until=overdue
+    )
+    assert set((await retention.apply(NOTHING)).values()) == {Amount()}
+    assert await _count(database, jobs) == 2
 
 
 async def test_without_end_of_time_everything_stays(database: Database, retention: Retention):

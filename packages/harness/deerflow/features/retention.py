@@ -33,7 +33,6 @@ from deerflow.storage.database import Database
 from deerflow.storage.tables import (
     api_tokens,
     budgets,
-    jobs,
     run_events,
     runs,
     sessions,
@@ -72,17 +71,12 @@ def expendable(*, now: datetime, events_before: datetime | None, leftovers_befor
 
     Args:
         events_before: the events of runs that ended before may go. None: they stay.
-        leftovers_before: tokens that expired before and jobs that were to be done before may go.
+        leftovers_before: tokens that expired before may go. Jobs stay, however late they are: their worker does or ends each.
     """
     found = {
         "store_items": Rows(store_items, store_items.c.expires_at < now, func.length(cast(store_items.c.value, Text))),
         "sessions": Rows(sessions, sessions.c.expires_at < now, func.length(sessions.c.id)),
         "api_tokens": Rows(api_tokens, api_tokens.c.expires_at < leftovers_before, func.length(api_tokens.c.hash)),
-        "jobs": Rows(
-            jobs,
-            (jobs.c.due_at < leftovers_before) & or_(jobs.c.leased_until.is_(None), jobs.c.leased_until < now),
-            func.length(cast(jobs.c.payload, Text)),
-        ),
         "budgets": Rows(
             budgets,
             (budgets.c.day != "") & (budgets.c.day < (now - timedelta(days=2)).date().isoformat()),
@@ -212,7 +206,7 @@ class RetentionPolicy:
     checkpoints: timedelta | None = timedelta(days=30)
     """The way back to earlier turns. The thread as it is now stays."""
     leftovers: timedelta = timedelta(days=30)
-    """API tokens after they expired, jobs that could not be done."""
+    """API tokens after they expired."""
 
 
 class ThreadPruning(Protocol):
@@ -239,7 +233,7 @@ class Retention:
 
         Returns:
             How much, by what it is: threads, checkpoints (threads whose older ones were removed), events, tool_executions,
-            store_items, sessions, api_tokens, jobs, budgets.
+            store_items, sessions, api_tokens, budgets.
         """
         now = utc_now()
         report = {

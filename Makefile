@@ -13,8 +13,10 @@ export UV_LINK_MODE ?= copy
 .PHONY: help run dev chat install install-dev page wheels standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
 	tool-image clean
 NODE := scripts/with-node
-# By a thread: a signal cannot end a test that waits for a lock for ever, as of the coverage tracer.
-PYTEST := $(BIN)/python -m pytest --timeout=300 --timeout-method=thread -n auto --dist worksteal $(if $(CI),--reruns 1)
+# Timeouts by a thread: a signal cannot end a test that waits for a lock for ever, as of the coverage tracer. One worker more than
+# cores: tests wait a lot.
+WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST = $(BIN)/python -m pytest --timeout=300 --timeout-method=thread -n $(WORKERS) --dist worksteal $(if $(CI),--reruns 1)
 PAGE := packages/app/deerflow_app/gateway/web
 STANDALONE := frontend/build/standalone
 PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.test.*') frontend/next.config.ts frontend/postcss.config.mjs \
@@ -87,8 +89,8 @@ test-page: node-modules
 e2e: install-dev page ## Try the page in a real browser (Chromium), against a real gateway
 	@cd frontend && ../$(NODE) npx playwright test
 
-nightly: install-dev page standalone ## Run what is slow and rarely breaks: all launchers and users, kill series, chat interfaces of others, the page behind nginx
-	@$(PYTEST) -m nightly
+nightly: install-dev page standalone ## Run what is slow and rarely breaks: coverage, all launchers and users, kill series, chat interfaces of others, the page behind nginx
+	@$(PYTEST) --cov --cov-report= # of all tests: it doubles what they cost
 	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
 	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60
 	@$(BIN)/python -m tests.e2e.turmoil --kills 100
@@ -106,7 +108,7 @@ types-page: install-dev node-modules ## Write the API's types for the page anew
 test: test-python test-page ## Run all tests but those in a browser
 
 test-python: install-dev
-	@$(PYTEST) -m "not nightly" --cov --cov-report=
+	@$(PYTEST) -m "not nightly"
 
 lint: lint-python lint-page ## Check style, types and floors, of Python and of the page
 

@@ -25,6 +25,7 @@ from deerflow.models.openai_xml_calls import NUMBER, TAG
 from deerflow.models.patched_minimax import THINK
 from deerflow.sandbox.egress.policy import normal_host
 from deerflow.sandbox.files.glob import GlobPattern
+from deerflow.security.door import harmless
 from deerflow.storage.search import _WORD
 from deerflow.uploads import extract_outline
 from deerflow_app.cli.terminal import clean
@@ -81,6 +82,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "unknown arguments": (_INVOCATION_ERROR.fullmatch, ["Error invoking tool '", " with error:"]),
     "demo": (_demo, ["<memory ", "- ", "hi ", "title a.", "memory", "create "]),
     "structure": (structure, ["{", "[", '{"a":', "a,", "a\n", "error ", '"', '"\n', "1"]),
+    "door": (harmless, ["<", "< ", "[", "[ ", "\n#", "\n ", " ", "  a", "\u0300\u0316", "\U00010a0f\u0301", "\r", "\u200b", "</s", "<<<"]),
     "hosts": (_host, ["a", "a.", "a-"]),
     "globs": (lambda text: GlobPattern("*a*a*a*a*b").step(GlobPattern("*a*a*a*a*b").start(), text[:255]), ["a"]),
 }  # fmt: skip

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from deerflow.agents.transcript import REMINDER_NAMES
+from deerflow.security.door import Untrusted, admit
+from deerflow.security.text import disarmed
 
 NOTE = "note"
 """Key in a tool result's ``additional_kwargs``: what the system has to say about it, apart from the tool's own words."""
 
+UNTRUSTED = "untrusted"
+"""Key in a tool result's ``additional_kwargs``: where its text came from that neither the person nor the sandbox wrote."""
+
 _DONE = "marked"
 """A chain may be fused in several groups, each of which marks."""
-_LOOK_ALIKE = re.compile(
-    r"[<\uff1c\ufe64](?=[\s/]{0,9}(?:system[-_ ]|uploaded[-_ ]files|current[-_ ]date|critical[-_ ]reminders|untrusted[-_ ]content))",
-    re.IGNORECASE,
-)
 
 
 def thread_mark(messages: Iterable[AnyMessage]) -> str:
@@ -34,12 +34,13 @@ def system_note(text: str, mark: str) -> str:
 
 
 def marked(message: AnyMessage, mark: str) -> AnyMessage:
-    """A reminder or a note as the system's own; a tool's words without what looks like that."""
+    """A reminder or a note as the system's own; a tool's words without what looks like that, and fenced if they are from outside."""
     if isinstance(message, ToolMessage):
         note = message.additional_kwargs.get(NOTE)
         if message.additional_kwargs.get(_DONE):
             return message
-        content = _neutral(message.content)
+        source = message.additional_kwargs.get(UNTRUSTED)
+        content = _admitted(message.content, source and str(source), mark)
         if note:
             text = system_note(str(note), mark)
             content = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
@@ -55,11 +56,11 @@ def marked(message: AnyMessage, mark: str) -> AnyMessage:
     return message
 
 
-def _neutral(content: Any) -> Any:
+def _admitted(content: Any, source: str | None, mark: str) -> Any:
     if isinstance(content, str):
-        return _LOOK_ALIKE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", content)
+        return admit(Untrusted(content, source), mark) if source else disarmed(content)
     if isinstance(content, list):
-        return [_neutral(block) for block in content]
+        return [_admitted(block, source, mark) for block in content]
     if isinstance(content, dict) and isinstance(content.get("text"), str):
-        return {**content, "text": _neutral(content["text"])}
+        return {**content, "text": _admitted(content["text"], source, mark)}
     return content

@@ -7,6 +7,7 @@ import difflib
 import json
 import logging
 import re
+from typing import Any
 
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import ToolMessage
@@ -14,6 +15,7 @@ from langchain_core.messages.tool import tool_call
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
+from deerflow.agents.marks import UNTRUSTED
 from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler
 from deerflow.agents.middlewares.results import (
     ModelResult,
@@ -32,6 +34,7 @@ from deerflow.agents.middlewares.results import (
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
+from deerflow.security.text import sanitize
 from deerflow.tools.shell import result_path
 
 logger = logging.getLogger(__name__)
@@ -74,8 +77,10 @@ class ToolErrorHandlingMiddleware(Middleware):
             if is_invalid_resume(error):
                 raise
             logger.warning("Tool %s failed", request.tool_call["name"], exc_info=error)
-            return error_result(request.tool_call, _failure_text(request.tool_call["name"], error, context))
+            result = error_result(request.tool_call, _failure_text(request.tool_call["name"], error, context))
         result = with_replaced(result, lambda message: _clearer(message, request))
+        if request.tool is not None and (request.tool.metadata or {}).get("openWorldHint") is not False:
+            result = await asyncio.to_thread(with_replaced, result, _from_outside)
         return await self._shortened(result, context)
 
     async def _shortened(self, result: ToolResult, context: RunContext | None) -> ToolResult:
@@ -84,6 +89,23 @@ class ToolErrorHandlingMiddleware(Middleware):
             for message in tool_messages(result)
         }
         return with_replaced(result, lambda message: short[id(message)])
+
+
+# what comes from outside ----------------------------------------------------------------------------------------------
+
+
+def _from_outside(message: ToolMessage) -> ToolMessage:
+    """``message`` as it is kept: sanitized, and with a note for those who compile requests."""
+
+    def clean(content: Any) -> Any:
+        if isinstance(content, str):
+            return sanitize(content)
+        return {**content, "text": clean(content["text"])} if isinstance(content.get("text"), str) else content
+
+    content = message.content
+    kept = clean(content) if isinstance(content, str) else [clean(block) for block in content]
+    kwargs = {**message.additional_kwargs, UNTRUSTED: message.name or "tool"}
+    return message.model_copy(update={"content": kept, "additional_kwargs": kwargs})
 
 
 # exceptions -----------------------------------------------------------------------------------------------------------

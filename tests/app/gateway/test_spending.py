@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
-from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.gateway_process import GatewayProcess, gateway_process, until
 
 from deerflow import DeerFlowClient
 
@@ -112,6 +112,40 @@ def test_a_killed_call_leaves_nothing_reserved(tmp_path: Path) -> None:
             rows = database.execute("SELECT scope, tokens, cost FROM budgets ORDER BY scope").fetchall()
         money = pytest.approx(2 * TOKENS * 10 / 1e6)
         assert rows == [(scope, 2 * TOKENS, money) for scope in ("agent", "person", "thread")]
+
+
+def test_a_call_that_is_stopped_counts_with_what_was_sent(tmp_path: Path) -> None:
+    with ScriptedOpenAI() as endpoint:
+        endpoint.script(Text("word " * 400, usage=CALL))
+        endpoint.delay = 0.05
+        limits = config(endpoint, per_thread={"tokens": 1_000_000})
+        with gateway_process(tmp_path, model_url=endpoint.base_url, config=limits) as gateway, gateway.client() as http:
+            http.post("/api/threads", json={"thread_id": "t"}).raise_for_status()
+            run = http.post("/api/threads/t/runs", json=SAY).raise_for_status().json()["run_id"]
+            until(lambda: len(endpoint.requests) == 1)
+            http.post(f"/api/threads/t/runs/{run}/cancel", params={"wait": "true"}).raise_for_status()
+            counted = http.get("/api/usage").json()["total"]
+            assert counted["input_tokens"] > 500 and counted["output_tokens"] == 0
+        with sqlite3.connect(gateway.home / "data" / "deerflow.db") as database:
+            rows = database.execute("SELECT tokens FROM budgets WHERE scope = 'thread'").fetchall()
+        assert rows == [(counted["input_tokens"],)]
+
+
+def test_questions_beside_the_conversation_count_and_stop_at_the_persons_limit(tmp_path: Path) -> None:
+    with ScriptedOpenAI() as endpoint:
+        endpoint.script(Text('["More?"]', usage=CALL), Text("Done.", usage={**CALL, "prompt_tokens": 50_000}))
+        limits = config(endpoint, per_person_day={"tokens": 50_000})
+        with gateway_process(tmp_path, model_url=endpoint.base_url, config=limits) as gateway, gateway.client() as http:
+            http.post("/api/threads", json={"thread_id": "t"}).raise_for_status()
+            said = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
+            for suggestions, requests in ((["More?"], 1), ([], 2)):
+                answer = http.post("/api/threads/t/suggestions", json=said).raise_for_status().json()
+                assert (answer["suggestions"], len(endpoint.requests)) == (suggestions, requests)
+                with sqlite3.connect(gateway.home / "data" / "deerflow.db") as database:
+                    rows = database.execute("SELECT scope, tokens FROM budgets WHERE scope <> 'thread'").fetchall()
+                if requests == 1:
+                    assert rows == [("person", TOKENS)]
+                    asked(http, "/api/threads/t", SAY)
 
 
 def test_a_run_without_a_person_stops_with_a_last_answer_and_then_says_that_nothing_is_left(tmp_path: Path) -> None:

@@ -194,6 +194,18 @@ async def test_what_a_tool_starts_belongs_to_the_tool(endpoint: ScriptedOpenAI, 
     assert child.name == "chat gpt-child"
 
 
+async def test_a_subagent_is_an_agent_below_the_call_of_task(endpoint: ScriptedOpenAI, collector: Collector) -> None:
+    task = {"description": "d", "prompt": "p", "subagent_type": "general-purpose"}
+    endpoint.script(ToolCalls(("task", task)), ToolCalls(("bash", {"command": "echo 1"})), Text("child"), Text("done"))
+    await run(endpoint, subagent_enabled=True)
+    spans = await asyncio.to_thread(collector.until, 9)
+    [call] = [span for span in spans if span.name == "execute_tool task"]
+    [child] = [span for span in spans if span.name == "invoke_agent general-purpose"]
+    below = {span.name for span in spans if span.parent_id == child.span_id}
+    assert child.parent_id == call.span_id and below == {"chat gpt-x", "execute_tool bash"}
+    assert REQUIRED["invoke_agent"] <= set(child.attributes)
+
+
 class Delegation(AgentMiddleware):
     def __init__(self, base_url: str) -> None:
         super().__init__()

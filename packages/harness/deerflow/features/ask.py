@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+from uuid import uuid4
 
 from langchain_core.messages import HumanMessage
+from sqlalchemy import Connection
 
 from deerflow.config import AppConfig
+from deerflow.errors import UnavailableError
 from deerflow.events.usage_meter import UsageMeter
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
+from deerflow.models.context_window import estimate
+from deerflow.storage.budgets import Amount, Budget, LimitReached, Scope, release, spent
 from deerflow.storage.database import Database
 from deerflow.storage.usage import add_usage
 
@@ -35,20 +40,36 @@ class Asker:
             purpose: names the call in traces and figures, e.g. ``title_agent``.
 
         Raises:
+            UnavailableError: the person has spent what is allowed per day.
             Exception: whatever can go wrong with a model; TimeoutError after a minute.
         """
         model = await asyncio.to_thread(self._models.get, config, model_name)
-        async with asyncio.timeout(TIMEOUT):
-            answer = await model.ainvoke(
-                [HumanMessage(prompt)],
-                config={"run_name": purpose, "tags": [f"middleware:{purpose.removesuffix('_agent')}"]},
-            )
-        meter = UsageMeter(config, model_name=model_name)
-        meter.count(answer, purpose)
-        if meter.usage:
-            await self._database.write(
-                lambda connection: add_usage(connection, principal.user_id, purpose, meter.usage)
-            )
+        limits, meter = config.spending, UsageMeter(config, model_name=model_name)
+        keys: dict[Scope, str] = {"person": principal.user_id, "run": f"{purpose}:{uuid4()}"}
+        used = lambda currency: spent(meter.usage, currency)  # noqa: E731
+        is_limited = bool(limits.per_person_day.tokens or limits.per_person_day.money)
+        if is_limited:
+            budget = Budget(self._database, limits, keys, used, attended=False, resumed=False)
+            try:
+                await budget.reserve(purpose, Amount(estimate(HumanMessage(prompt))))
+            except LimitReached as reached:
+                raise UnavailableError(f"Not asked: {reached}. {reached.remedy}") from reached
+
+        def count(connection: Connection) -> None:
+            release(connection, keys, used)
+            if meter.usage:
+                add_usage(connection, principal.user_id, purpose, meter.usage)
+
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                answer = await model.ainvoke(
+                    [HumanMessage(prompt)],
+                    config={"run_name": purpose, "tags": [f"middleware:{purpose.removesuffix('_agent')}"]},
+                )
+            meter.count(answer, purpose)
+        finally:
+            if is_limited or meter.usage:
+                await self._database.write(count)
         return without_thoughts(answer.text)
 
 

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 from deerflow.context import RunContext
 from deerflow.subagents.registry import SubagentConfig
 from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tracing import SUBAGENT
 
 logger = logging.getLogger(__name__)
 
@@ -311,7 +312,7 @@ def _inner(graph: Any, given: dict[str, Any], config: Any, context: RunContext) 
 
 
 def _limits(given: TaskResult) -> dict[str, Any]:
-    return {"recursion_limit": 10 * given["max_turns"] + 100}
+    return {"recursion_limit": 10 * given["max_turns"] + 100, "run_name": f"{SUBAGENT}{given['subagent_type']}"}
 
 
 @async_tool("cancel_task")

@@ -17,6 +17,9 @@ from datetime import datetime
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 """See W3C Trace Context, section 3.2: version, trace id, span id, flags."""
 
+SUBAGENT = "subagent "
+"""How the names begin that graphs of subagents have in traces."""
+
 _current: ContextVar[str] = ContextVar("trace_id")
 
 

@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables.config import merge_configs
 from langgraph.errors import GraphBubbleUp
 
-from deerflow.tracing import TRACEPARENT, RunFacts
+from deerflow.tracing import SUBAGENT, TRACEPARENT, RunFacts
 
 if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
@@ -29,6 +29,7 @@ PROVIDERS = {"google_genai": "gcp.gemini", "mistralai": "mistral_ai", "xai": "x_
 """What LangChain calls providers, where the conventions have another name."""
 CONTENT_CHARS = 100_000
 REQUEST = {"ls_temperature": "temperature", "ls_max_tokens": "max_tokens", "ls_stop": "stop_sequences"}
+INVOKED = {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "deerflow"}
 ROLES = {"human": "user", "ai": "assistant"}
 
 
@@ -88,8 +89,7 @@ class SpanHandler(AsyncCallbackHandler):
             above = trace.SpanContext(int(found[1], 16), int(found[2], 16), is_remote=True, trace_flags=flags)
             context = trace.set_span_in_context(trace.NonRecordingSpan(above), context)
         attributes = {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.provider.name": "deerflow",
+            **INVOKED,
             "gen_ai.agent.name": facts.agent,
             **self._of_thread,
             "session.id": facts.thread_id,
@@ -106,13 +106,19 @@ class SpanHandler(AsyncCallbackHandler):
     # graph ------------------------------------------------------------------------------------------------------------
 
     async def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **about: Any) -> None:
-        self._within[run_id] = self._around(about)
+        name = str(about.get("name") or "")
+        if name.startswith(SUBAGENT):
+            agent = name.removeprefix(SUBAGENT)
+            attributes = {**INVOKED, "gen_ai.agent.name": agent, **self._of_thread}
+            self._start(run_id, about, f"invoke_agent {agent}", attributes, self._otel.SpanKind.INTERNAL)
+        else:
+            self._within[run_id] = self._around(about)
 
     async def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
-        self._within.pop(run_id, None)
+        self._end(run_id)
 
     async def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self._within.pop(run_id, None)
+        self._end(run_id, None if isinstance(error, GraphBubbleUp) else error)
 
     # models -----------------------------------------------------------------------------------------------------------
 

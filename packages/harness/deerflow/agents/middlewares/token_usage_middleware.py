@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import uuid4
 
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
@@ -61,16 +64,33 @@ class TokenUsageMiddleware(Middleware):
         context = request.runtime.context if request.runtime is not None else None
         budget = context.budget if context is not None else None
         if context is None or budget is None:
-            return self._counted(request, context, await handler(request))
+            return await self._asked(request, context, handler)
         call, worst = object(), self._worst(request, context, budget.limits)
         try:
             await _reserve(budget, call, worst)
         except LimitReached as reached:
             return await self._last(request, handler, context, worst, reached)
         try:
-            return self._counted(request, context, await handler(request))
+            return await self._asked(request, context, handler)
         finally:
             budget.settle(call)
+
+    async def _asked(
+        self, request: ModelRequest[RunContext], context: RunContext | None, handler: ModelHandler
+    ) -> ModelResult:
+        """A call that is stopped has no figures, but it costs: what was sent is counted as it was estimated."""
+        try:
+            result = await handler(request)
+        except asyncio.CancelledError:
+            sent = self.size(request)
+            usage = UsageMetadata(input_tokens=sent, output_tokens=0, total_tokens=sent)
+            about = {"model_name": model_id(request.model)}
+            self._count(request, context, AIMessage("", id=str(uuid4()), usage_metadata=usage, response_metadata=about))
+            raise
+        for message in messages_of(result):
+            if isinstance(message, AIMessage) and message.usage_metadata:
+                self._count(request, context, message)
+        return result
 
     async def _last(
         self,
@@ -98,7 +118,7 @@ class TokenUsageMiddleware(Middleware):
         note = f"[SPENDING LIMIT] Tools are closed: {reached}. Tell the user what you found, and what is missing."
         try:
             asked = request.override(messages=[*request.messages, reminder(SPENDING_LIMIT, note)])
-            result = self._counted(request, context, await without_tools(asked, handler))
+            result = await self._asked(asked, context, lambda given: without_tools(given, handler))
         finally:
             budget.settle(call)
         answer = last_ai(result)
@@ -115,20 +135,15 @@ class TokenUsageMiddleware(Middleware):
         cost = cost_of(usage, pricing_of(context.config, model, context.model_name))
         return Amount(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
 
-    def _counted(
-        self, request: ModelRequest[RunContext], context: RunContext | None, result: ModelResult
-    ) -> ModelResult:
+    def _count(self, request: ModelRequest[RunContext], context: RunContext | None, message: AIMessage) -> None:
         caller = "middleware:summarization" if is_summary_request(request) else "lead_agent"
-        for message in messages_of(result):
-            if isinstance(message, AIMessage) and message.usage_metadata:
-                if context is not None and context.count_usage is not None:
-                    if context.is_subagent:
-                        caller = f"subagent:{context.subagent_name}"
-                        message.response_metadata["run_id"] = context.run_id  # its thread is not the run's
-                    context.count_usage(message, caller)
-                if self.emits:
-                    _report(request, message)
-        return result
+        if context is not None and context.count_usage is not None:
+            if context.is_subagent:
+                caller = f"subagent:{context.subagent_name}"
+                message.response_metadata["run_id"] = context.run_id  # its thread is not the run's
+            context.count_usage(message, caller)
+        if self.emits:
+            _report(request, message)
 
 
 async def _reserve(budget: Budget, call: object, worst: Amount) -> None:

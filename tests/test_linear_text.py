@@ -8,20 +8,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from deerflow.agents.middlewares import shell_advice
 from deerflow.agents.middlewares.results import structure
+from deerflow.agents.middlewares.sandbox_audit_middleware import judge
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
 from deerflow.agents.receipts import is_test_command
 from deerflow.features.ask import without_thoughts
-from deerflow.models.demo import _Turn
-from deerflow.models.demo_analysis import parse_number
+from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
-from deerflow.models.mindie_provider import FENCED
-from deerflow.models.openai_xml_calls import NUMBER, TAG
+from deerflow.models.mindie_provider import FENCED, NUMBER, TAG
 from deerflow.models.patched_minimax import THINK
 from deerflow.sandbox.egress.policy import normal_host
 from deerflow.sandbox.files.glob import GlobPattern
@@ -31,6 +30,7 @@ from deerflow.uploads import extract_outline
 from deerflow_app.cli.terminal import clean
 
 SIZE = 100_000
+parse_number = run_path(str(Path(demo.__file__).with_name("demo_program.txt")))["parse_number"]
 
 
 class TooSlow(AssertionError):
@@ -59,8 +59,8 @@ def _full(pattern: str, size: int = SIZE) -> str:
 
 def _demo(text: str) -> None:
     tools = {"bash": {"command": "string"}}
-    _Turn([HumanMessage("a"), AIMessage("b"), HumanMessage(text)], tools, "").reply()
-    _Turn([HumanMessage(text)], {}, "").reply()
+    demo._Turn([HumanMessage("a"), AIMessage("b"), HumanMessage(text)], tools, "").reply()
+    demo._Turn([HumanMessage(text)], {}, "").reply()
 
 
 def _host(text: str) -> None:
@@ -115,7 +115,7 @@ COMMANDS = ["|sh", "<<A\n", "<<A ", "A\n<<A\n", "a;", "a ", "a {", "while :;do",
 def test_advice_about_a_command_takes_linear_time(piece: str):
     with linear():
         for text in (_full(piece, 9_900), piece + _full(" ", 9_900), f"<<- 'A{_full(piece, 9_900)}"):
-            shell_advice.judge(text)
+            judge(text)
 
 
 def steps(work: Callable[[], object]) -> int:
@@ -138,7 +138,7 @@ def steps(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("piece", COMMANDS)
 def test_four_times_the_command_takes_at_most_four_times_the_steps(piece: str):
-    short, long = (steps(lambda size=size: shell_advice.judge(_full(piece, size))) for size in (2_400, 9_600))
+    short, long = (steps(lambda size=size: judge(_full(piece, size))) for size in (2_400, 9_600))
     assert long <= 4.2 * short + 100
 
 
@@ -149,5 +149,5 @@ def test_of_an_error_of_any_length_only_the_beginning_is_looked_at():
 
 
 def test_a_here_document_without_an_end_hides_nothing():
-    assert shell_advice.judge("cat <<A\nrm -rf /\n") is not None
-    assert shell_advice.judge("cat <<A\nrm -rf /\nA\n") is None
+    assert judge("cat <<A\nrm -rf /\n") is not None
+    assert judge("cat <<A\nrm -rf /\nA\n") is None

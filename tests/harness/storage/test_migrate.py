@@ -146,7 +146,7 @@ async def test_calls_that_had_begun_before_an_upgrade_are_not_begun_again(databa
 def _as_before_0002(path: Path) -> None:
     """Lay the checkpoints out in the tables in which they lay before."""
     with closing(sqlite3.connect(path)) as db:
-        threads = [thread for thread, *_ in sqlite_steps.select_threads(db, 100)]
+        threads = [thread for (thread,) in db.execute("SELECT DISTINCT thread_id FROM checkpoint_lines")]
         found = [
             found for thread in threads for found in sqlite_steps.select_many(db, "WHERE thread_id = ?", [thread], None)
         ]

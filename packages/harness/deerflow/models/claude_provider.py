@@ -11,13 +11,13 @@ from typing import Any, Self
 
 import anthropic
 from langchain_anthropic import ChatAnthropic
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.exceptions import ModelAPIError, ModelConnectionError
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import Field, SecretStr, model_validator
-from tenacity import AsyncRetrying, Retrying
+from tenacity import AsyncRetrying
 
 from deerflow.models import claude_payload as shape
 from deerflow.models.credentials import is_oauth_token, load_claude_credential
@@ -104,16 +104,6 @@ class ClaudeChatModel(RetriedStreams, ChatAnthropic):
             return payload
         reminders = shape.count_reminder_blocks(messages)
         return shape.with_cache_markers(payload, last_messages=self.prompt_cache_size, reminder_blocks=reminders)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        call = super()._generate
-        return Retrying(**self._retry_policy())(call, messages, stop, run_manager, **self._patient(kwargs))
 
     async def _agenerate(
         self,

@@ -31,6 +31,7 @@ LABEL: str = SCRIPT["label"]
 STEPS: Sequence[str] = SCRIPT["steps"]
 OUTPUTS = "/mnt/user-data/outputs"
 PROGRAM = "demo_analysis.py"
+"""What the program is called in the sandbox."""
 MAX_REQUEST = 10_000
 """Characters of a request that the script looks at."""
 UPLOAD = re.compile(r"Path:[ \t]*/mnt/user-data/uploads/([^\r\n]+)")
@@ -53,7 +54,9 @@ class DemoChatModel(BaseChatModel):
     model: str = "demo"
     chunk_delay: float = Field(default=0.008, ge=0)
     """Seconds between two chunks of a stream."""
-    program: str = Field(default_factory=lambda: Path(__file__).with_name(PROGRAM).read_text(encoding="utf-8"))
+    program: str = Field(
+        default_factory=lambda: Path(__file__).with_name("demo_program.txt").read_text(encoding="utf-8")
+    )
     """The source of the program that it runs in the sandbox."""
 
     @property

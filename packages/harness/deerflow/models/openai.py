@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 import openai
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, InvalidToolCall
 from langchain_core.messages.tool import invalid_tool_call
@@ -37,7 +37,7 @@ from openai.types.chat import ChatCompletion
 from pydantic import PrivateAttr, model_validator
 
 from deerflow.models.openai_cache import RecentMap, message_key, to_json
-from deerflow.models.openai_chunks import aread_chunks, read_chunks
+from deerflow.models.openai_chunks import aread_chunks
 from deerflow.turns import Turns
 
 if TYPE_CHECKING:
@@ -163,33 +163,6 @@ class OpenAIWire(_Model):
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        *,
-        stream_usage: bool | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        if not self._posts_itself(self.root_client, kwargs):
-            yield from super()._stream(messages, stop, run_manager, **self._parents(stream_usage, kwargs))
-            return
-        request = self._wire_request(messages, stop, self._streaming(stream_usage, kwargs))
-        chunk_class: type = AIMessageChunk
-        with provider_errors():
-            response: httpx2.Response = self.root_client.post(
-                PATH, cast_to=httpx2.Response, content=request.body, options=request.options, stream=True
-            )
-            for raw in read_chunks(response):
-                chunk = self._convert_chunk_to_generation_chunk(raw, chunk_class, {})
-                if chunk is None:
-                    continue
-                chunk_class = chunk.message.__class__
-                if run_manager:
-                    run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=_logprobs(chunk))
-                yield chunk
-
     async def _astream(
         self,
         messages: list[BaseMessage],
@@ -220,23 +193,6 @@ class OpenAIWire(_Model):
                     if run_manager:
                         await run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=_logprobs(chunk))
                     yield chunk
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        kwargs = self._patient(kwargs)
-        if not self._posts_itself(self.root_client, kwargs):
-            return super()._generate(messages, stop, run_manager, **kwargs)
-        request = self._wire_request(messages, stop, {**kwargs, "stream": False})
-        with provider_errors():
-            completion = self.root_client.post(
-                PATH, cast_to=ChatCompletion, content=request.body, options=request.options
-            )
-        return self._result_of(completion)
 
     async def _agenerate(
         self,

@@ -186,28 +186,6 @@ class ChunkReader:
         )
 
 
-def read_chunks(response: httpx2.Response) -> Iterator[Chunk]:
-    """Yield the chunks of a streamed chat completion and close the response, come what may.
-
-    Raises:
-        openai.APIError: the server reports an error inside the stream, or sends something else than a stream.
-        BrokenStreamError: the connection broke, or ended before the answer did.
-        openai.APITimeoutError: the server fell silent for longer than the client's read timeout.
-    """
-    reader = ChunkReader(response)
-    try:
-        with _transport_errors(response):
-            if _is_whole_document(response):
-                raise _document_error(response, response.read())
-            for received in response.iter_bytes():
-                yield from reader.feed(received)
-                if reader.done:
-                    return
-            yield from reader.end()
-    finally:
-        response.close()
-
-
 async def aread_chunks(
     response: httpx2.Response, turns: Turns, *, timeout: float | None, model_name: str
 ) -> AsyncGenerator[Chunk, None]:

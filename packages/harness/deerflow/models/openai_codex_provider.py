@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.exceptions import (
     ModelAPIError,
     ModelAuthenticationError,
@@ -21,7 +21,7 @@ from langchain_core.exceptions import (
     ModelTimeoutError,
 )
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.language_models.chat_models import agenerate_from_stream, generate_from_stream
+from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import AIMessageChunk, BaseMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import Field, SecretStr, model_validator
@@ -109,15 +109,6 @@ class CodexChatModel(RetriedStreams, OpenAIChatModel):
             "extra_headers": headers | ({"ChatGPT-Account-ID": self.account_id} if self.account_id else {}),
             **({"tool_choice": payload.get("tool_choice") or "auto"} if payload.get("tools") else {}),
         }
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return generate_from_stream(self._stream(messages, stop, **kwargs))
 
     async def _agenerate(
         self,

@@ -8,17 +8,16 @@ import random
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Hashable, Iterator, Mapping
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager, closing, suppress
-from itertools import chain
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import Field
-from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from deerflow.models.failures import classify
 
@@ -63,36 +62,6 @@ class RetriedStreams(_Model):
 
     @abstractmethod
     def _answer(self, kwargs: Mapping[str, Any]) -> Answer: ...
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        opened = super()._stream
-
-        def attempt() -> Generator[ChatGenerationChunk]:
-            answer = self._answer(kwargs)
-            with answer.checked():
-                for chunk in opened(messages, stop, **kwargs):
-                    yield from answer.read(chunk)
-
-        def begin() -> tuple[list[ChatGenerationChunk], Generator[ChatGenerationChunk]]:
-            stream, held = attempt(), list[ChatGenerationChunk]()
-            for chunk in stream:
-                held.append(chunk)
-                if not _is_empty(chunk):
-                    break
-            return held, stream
-
-        held, stream = Retrying(**self._retry_policy())(begin)
-        with closing(stream):
-            for chunk in chain(held, stream):
-                if run_manager:
-                    run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                yield chunk
 
     async def _astream(
         self,

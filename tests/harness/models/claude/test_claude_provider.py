@@ -120,13 +120,6 @@ async def test_text_thoughts_and_calls_arrive_streamed_and_whole(endpoint: Scrip
         assert (thought["thinking"], thought["signature"]) == ("Hm, a file.", "c2lnbmF0dXJl")  # type: ignore[index]
 
 
-def test_sync_calls_and_streams_work_alike(endpoint: ScriptedAnthropic, make: Make) -> None:
-    endpoint.script(Reply("one"), Reply("two"))
-    model = make()
-    assert model.invoke("hi").text == "one"
-    assert "".join(chunk.text for chunk in model.stream("hi")) == "two"
-
-
 async def test_usage_counts_cached_tokens_once(endpoint: ScriptedAnthropic, make: Make) -> None:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90, "output_tokens": 7}
     endpoint.script(Reply("x", usage=usage))
@@ -160,11 +153,10 @@ class CuttingAnthropic(ScriptedAnthropic):
         return events[:last] + events[last + 1 :]
 
 
-def test_arguments_cut_by_the_output_limit_are_no_call(make: Make) -> None:
+async def test_arguments_cut_by_the_output_limit_are_no_call(make: Make) -> None:
     with CuttingAnthropic() as endpoint:
         endpoint.script(Reply("", (("look", {"path": "a"}), ("keep", {"text": "a text of many words"}))))
-        chunks = list(make(base_url=endpoint.base_url).bind_tools([look, keep]).stream("hi"))
-    message = sum(chunks[1:], chunks[0])
+        message = await streamed(make(base_url=endpoint.base_url).bind_tools([look, keep]))
     assert [sound["args"] for sound in message.tool_calls] == [{"path": "a"}]
     assert [broken["name"] for broken in message.invalid_tool_calls] == ["keep"]
 
@@ -516,11 +508,6 @@ async def test_a_stream_that_fails_in_the_middle_is_an_error_and_repeats_nothing
     assert len(endpoint.requests) == 1
     assert isinstance(caught.value, ModelError)
     assert caught.value.is_retryable
-
-
-def test_a_sync_stream_is_begun_again_too(endpoint: ScriptedAnthropic, make: Make) -> None:
-    endpoint.script(Cut(Reply("lost"), 1), error(529, "overloaded_error"), Reply("ok"))
-    assert "".join(chunk.text for chunk in make().stream("hi")) == "ok"
 
 
 # --- credentials -----------------------------------------------------------------------------------------------------

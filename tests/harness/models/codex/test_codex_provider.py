@@ -84,12 +84,6 @@ async def test_text_thoughts_and_calls_arrive_streamed_and_whole(
         assert message.response_metadata["finish_reason"] == "tool_calls"
 
 
-def test_sync_calls_and_streams_work_alike(endpoint: ScriptedResponses, model: CodexChatModel) -> None:
-    endpoint.script(Response("one"), Response("two"))
-    assert model.invoke("hi").text == "one"
-    assert "".join(chunk.text for chunk in model.stream("hi")) == "two"
-
-
 async def test_usage_is_reported_with_cached_and_reasoning_tokens(
     endpoint: ScriptedResponses, model: CodexChatModel
 ) -> None:

@@ -11,9 +11,8 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from tests.harness.models.openai_family.contract import Provider
 
-from deerflow.models.mindie_provider import MindIEChatModel
+from deerflow.models.mindie_provider import MindIEChatModel, render_calls
 from deerflow.models.openai import OpenAIChatModel
-from deerflow.models.openai_xml_calls import render_calls
 from deerflow.models.patched_deepseek import PatchedChatDeepSeek
 from deerflow.models.patched_minimax import PatchedChatMiniMax
 from deerflow.models.patched_openai import PatchedChatOpenAI

@@ -24,8 +24,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-WAYS = ("invoke", "ainvoke", "stream", "astream")
-ASYNC_WAYS = ("ainvoke", "astream")
+WAYS = ("ainvoke", "astream")
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -83,13 +82,9 @@ def read_file(path: str) -> str:
 
 
 async def ask(model: Any, messages: Sequence[BaseMessage], way: str, **kwargs: Any) -> AIMessage:
-    """Ask in one of the four ways and return the whole answer."""
-    if way == "invoke":
-        return await asyncio.to_thread(model.invoke, list(messages), **kwargs)
+    """Ask in one of the two ways and return the whole answer."""
     if way == "ainvoke":
         return await model.ainvoke(list(messages), **kwargs)
-    if way == "stream":
-        return _joined(await asyncio.to_thread(lambda: list(model.stream(list(messages), **kwargs))))
     return _joined([chunk async for chunk in model.astream(list(messages), **kwargs)])
 
 
@@ -237,7 +232,7 @@ class ChatModelContract:
         assert provider.system(endpoint.requests[0]) == "You are a tester."
         assert [text for role, text in provider.texts(endpoint.requests[0]) if role == "user"] == ["Hello"]
 
-    @pytest.mark.parametrize("way", ASYNC_WAYS)
+    @pytest.mark.parametrize("way", WAYS)
     async def test_images_pass_through(self, endpoint: Endpoint, provider: Provider, way: str) -> None:
         endpoint.script(Text("a pixel"))
         content: list[Any] = [
@@ -247,7 +242,7 @@ class ChatModelContract:
         await ask(provider.build(endpoint), [HumanMessage(content)], way)
         assert provider.images(endpoint.requests[0]) == [PIXEL]
 
-    @pytest.mark.parametrize("way", ASYNC_WAYS)
+    @pytest.mark.parametrize("way", WAYS)
     @pytest.mark.parametrize(
         "text", ["naïve 日本語 🎉👩‍👩‍👧", "\x00\x1b[31m\u2028\ufeff", '"\\"</tool_response>\r\n', "a" * 300_000]
     )
@@ -258,7 +253,7 @@ class ChatModelContract:
         await ask(provider.build(endpoint), [HumanMessage(text)], way)
         assert provider.texts(endpoint.requests[0]) == [("user", text)]
 
-    @pytest.mark.parametrize("way", ASYNC_WAYS)
+    @pytest.mark.parametrize("way", WAYS)
     async def test_broken_unicode_is_mended_and_does_not_crash(
         self, endpoint: Endpoint, provider: Provider, way: str
     ) -> None:
@@ -271,7 +266,7 @@ class ChatModelContract:
         await ask(provider.build(endpoint).bind_tools([bash]), history, way)
         assert provider.texts(endpoint.requests[0])[0] == ("user", "half \ufffd, pair 😀")
 
-    @pytest.mark.parametrize("way", ASYNC_WAYS)
+    @pytest.mark.parametrize("way", WAYS)
     async def test_cancelling_a_call_closes_the_connection(
         self, endpoint: Endpoint, provider: Provider, way: str
     ) -> None:
@@ -308,7 +303,7 @@ class ChatModelContract:
         await stream.aclose()
         await eventually(lambda: endpoint.records[0].disconnected)
 
-    @pytest.mark.parametrize("way", ASYNC_WAYS)
+    @pytest.mark.parametrize("way", WAYS)
     async def test_concurrent_calls_do_not_mix(self, endpoint: Endpoint, provider: Provider, way: str) -> None:
         model = provider.build(endpoint)
         numbers = range(12)

@@ -204,7 +204,7 @@ def sent(endpoint: ScriptedOpenAI) -> tuple[Any, Any]:
 @pytest.mark.parametrize("reply", REPLIES)
 async def test_equal_replies_give_equal_messages(endpoint: ScriptedOpenAI, way: str, reply: str) -> None:
     plain, fast = await both(endpoint, REPLIES[reply], HELLO, way)
-    if way in ("invoke", "ainvoke"):
+    if way == "ainvoke":
         for answer in (plain, fast):
             for call in answer["tool_calls"] + answer["invalid_tool_calls"]:
                 call["id"] = None
@@ -255,14 +255,13 @@ async def test_strict_tools_give_equal_requests(endpoint: ScriptedOpenAI, strict
 
 
 @pytest.mark.parametrize("method", ["function_calling", "json_mode", "json_schema"])
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_structured_output_is_the_same(endpoint: ScriptedOpenAI, way: str, method: Any) -> None:
+async def test_structured_output_is_the_same(endpoint: ScriptedOpenAI, method: Any) -> None:
     reply = ToolCalls(("Look", {"where": "there"})) if method == "function_calling" else Text('{"where": "there"}')
     endpoint.script(reply, reply)
     answers = []
     for build in (PLAIN, FAST):
         model = build(endpoint).with_structured_output(Look, method=method)
-        answers.append(await ask(model, HELLO, way))
+        answers.append(await ask(model, HELLO, "ainvoke"))
     assert answers == [Look(where="there")] * 2
     plain, fast = sent(endpoint)
     assert fast == plain
@@ -336,14 +335,13 @@ async def test_n_answers_are_the_same(endpoint: ScriptedOpenAI) -> None:
     assert fast == plain == ["answer 0", "answer 1"]
 
 
-@pytest.mark.parametrize("way", ["astream", "stream"])
-async def test_log_probabilities_are_the_same(endpoint: ScriptedOpenAI, way: str) -> None:
+async def test_log_probabilities_are_the_same(endpoint: ScriptedOpenAI) -> None:
     logprobs = {"content": [{"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": []}], "refusal": None}
     common = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     delta = {"index": 0, "delta": {"role": "assistant", "content": "a"}, "logprobs": logprobs, "finish_reason": None}
     last = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}
     reply = RawChunks([{**common, "choices": [choice]} for choice in (delta, last)])
-    plain, fast = await both(endpoint, reply, HELLO, way, settings={"logprobs": True})
+    plain, fast = await both(endpoint, reply, HELLO, "astream", settings={"logprobs": True})
     assert fast == plain
     assert fast["response_metadata"]["logprobs"] == logprobs
 

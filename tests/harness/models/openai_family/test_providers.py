@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import httpx
@@ -191,7 +190,7 @@ async def test_vllm_empty_reasoning_is_kept(endpoint: ScriptedOpenAI, way: str) 
         ({}, {}),
     ],
 )
-@pytest.mark.parametrize("way", ["ainvoke", "stream"])
+@pytest.mark.parametrize("way", WAYS)
 async def test_vllm_understands_the_older_name_for_thinking(
     endpoint: ScriptedOpenAI, way: str, given: dict[str, Any], sent: dict[str, Any]
 ) -> None:
@@ -210,7 +209,7 @@ def test_vllm_names_itself() -> None:
 # --- MindIE -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["ainvoke", "stream"])
+@pytest.mark.parametrize("way", WAYS)
 async def test_mindie_gets_calls_and_results_as_text(endpoint: ScriptedOpenAI, way: str) -> None:
     asked, result = tool_turn(1)
     asked.tool_calls[0]["args"] = {"command": "a < b && c </parameter>", "timeout": 5}
@@ -248,16 +247,12 @@ async def test_mindie_gets_images_in_messages_and_in_results(endpoint: ScriptedO
     assert [block.get("text") for block in third] == ["<tool_response>", "seen", None, "</tool_response>"]
 
 
-@pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_mindie_plays_a_stream_when_tools_are_bound(endpoint: ScriptedOpenAI, way: str) -> None:
+async def test_mindie_plays_a_stream_when_tools_are_bound(endpoint: ScriptedOpenAI) -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     reply = xml_calls(("bash", {"command": "ls", "timeout": 9}), text="x" * 40)
     endpoint.script(Text(reply.text, usage=usage))
     model = builder(MindIEChatModel)(endpoint).bind_tools([bash])
-    if way == "stream":
-        chunks = await asyncio.to_thread(lambda: list(model.stream(HELLO)))
-    else:
-        chunks = [chunk async for chunk in model.astream(HELLO)]
+    chunks = [chunk async for chunk in model.astream(HELLO)]
     assert [len(chunk.text) for chunk in chunks if chunk.text] == [15, 15, 10]
     answer = chunks[0] + chunks[1:]
     assert named_args(answer) == [("bash", {"command": "ls", "timeout": 9})]

@@ -209,12 +209,12 @@ async def test_arguments_that_are_no_object_are_an_invalid_call(endpoint: Script
     assert answer.tool_calls == []
 
 
-async def test_threads_may_share_a_model(endpoint: ScriptedOpenAI) -> None:
+async def test_many_calls_may_share_a_model(endpoint: ScriptedOpenAI) -> None:
     model = build(endpoint)
     for number in range(24):
         endpoint.script(Text(f"answer {number}"), key=f"n{number}")
     questions = [[SystemMessage("rules"), HumanMessage(f"key:n{number}")] for number in range(24)]
-    answers = await asyncio.gather(*[asyncio.to_thread(model.invoke, question) for question in questions])
+    answers = await asyncio.gather(*[model.ainvoke(question) for question in questions])
     assert [answer.text for answer in answers] == [f"answer {number}" for number in range(24)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deerflow.models.openai_xml_calls import decode, parse_calls, render_calls
+from deerflow.models.mindie_provider import decode, parse_calls, render_calls
 
 NAMES = st.text("abcdefgh_", min_size=1, max_size=6)
 STRINGS = {"type": "string"}

@@ -52,10 +52,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def saver(path: Path):
+async def saver(path: Path):
     made = SqliteCheckpointer(path)
     yield made
-    made.close()
+    await made.aclose()
 
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -282,7 +282,7 @@ async def test_deleting_a_thread_leaves_the_others(saver: SqliteCheckpointer):
         await _graph(saver).ainvoke(_say(0), config)
     await saver.adelete_thread("t")
     assert await saver.aget_tuple(CONFIG) is None
-    assert [row[0] for row in await saver.athread_ids(10)] == ["other"]
+    assert await saver.aget_tuple(other) is not None
 
 
 async def test_listing_filters_by_metadata_and_position(saver: SqliteCheckpointer):
@@ -293,14 +293,6 @@ async def test_listing_filters_by_metadata_and_position(saver: SqliteCheckpointe
     assert newest is not None
     before = [c async for c in saver.alist(CONFIG, before=newest.config, limit=2)]
     assert len(before) == 2 and newest.config not in [c.config for c in before]
-
-
-def test_synchronous_graphs_work_too(saver: SqliteCheckpointer):
-    graph = _graph(saver)
-    for turn in range(7):
-        graph.invoke(_say(turn), CONFIG)
-    assert len(graph.get_state(CONFIG).values["messages"]) == 14
-    assert len(list(saver.list(CONFIG))) == 21
 
 
 async def test_changing_a_returned_list_does_not_change_what_is_remembered(saver: SqliteCheckpointer):

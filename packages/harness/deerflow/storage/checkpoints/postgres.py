@@ -110,25 +110,14 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return await self._asaver(lambda saver: saver.get_tuple(config))
 
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._saver(lambda saver: saver.get_tuple(config)).result()
-
     async def alist(self, config: RunnableConfig | None, **wanted: Any) -> AsyncIterator[CheckpointTuple]:
         for found in await self._asaver(lambda saver: list(saver.list(config, **wanted))):
             yield found
-
-    def list(self, config: RunnableConfig | None, **wanted: Any) -> Iterator[CheckpointTuple]:
-        yield from self._saver(lambda saver: list(saver.list(config, **wanted))).result()
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         return await self._asaver(lambda saver: saver.get_delta_channel_history(config=config, channels=channels))
-
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        return self._saver(lambda saver: saver.get_delta_channel_history(config=config, channels=channels)).result()
 
     async def aput(
         self,
@@ -139,30 +128,13 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
     ) -> RunnableConfig:
         return await self._asaver(lambda saver: saver.put(config, checkpoint, metadata, new_versions))
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return self._saver(lambda saver: saver.put(config, checkpoint, metadata, new_versions)).result()
-
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         await self._asaver(lambda saver: saver.put_writes(config, writes, task_id, task_path))
 
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        self._saver(lambda saver: saver.put_writes(config, writes, task_id, task_path)).result()
-
     async def adelete_thread(self, thread_id: str) -> None:
         await self._asaver(lambda saver: saver.delete_thread(thread_id))
-
-    def delete_thread(self, thread_id: str) -> None:
-        self._saver(lambda saver: saver.delete_thread(thread_id)).result()
 
     # whole threads ----------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
@@ -66,11 +66,6 @@ class SqliteCheckpointer(Checkpointer):
         self._alone: dict[_At, list[Future[None]]] = {}
         """What was held and then stored without the checkpoint that follows, until that has succeeded."""
 
-    def close(self) -> None:
-        """Finish what is queued and close the database. Blocks; idempotent."""
-        self._settled(None)
-        self._db.close()
-
     async def aclose(self) -> None:
         self._settled(None)
         await asyncio.to_thread(self._db.close)
@@ -79,9 +74,6 @@ class SqliteCheckpointer(Checkpointer):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self._tuple(await self._aread(config, lambda db: steps.select_one(db, *_place(config))))
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._tuple(self._read(config, lambda db: steps.select_one(db, *_place(config))))
 
     async def alist(
         self,
@@ -96,39 +88,16 @@ class SqliteCheckpointer(Checkpointer):
             if found := self._tuple(row):
                 yield found
 
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        condition = _condition(config, filter, before)
-        for row in self._read(config, lambda db: steps.select_many(db, *condition, limit)):
-            if found := self._tuple(row):
-                yield found
-
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         rows = await self._aread(config, lambda db: steps.select_history(db, *_place(config), channels))
         return {channel: self._history(channel, *rows[channel]) for channel in channels}
 
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        rows = self._read(config, lambda db: steps.select_history(db, *_place(config), channels))
-        return {channel: self._history(channel, *rows[channel]) for channel in channels}
-
     async def _aread(self, config: RunnableConfig | None, job: Job[T]) -> T:
         if alone := self._settled(config):
             await asyncio.gather(*map(_kept, alone), return_exceptions=True)
         return await asyncio.wrap_future(self._reader.submit(job, writes=False))
-
-    def _read(self, config: RunnableConfig | None, job: Job[T]) -> T:
-        wait(self._settled(config))
-        return self._reader.submit(job, writes=False).result()
 
     def _settled(self, config: RunnableConfig | None) -> Sequence[Future[None]]:
         """Store what is held of the thread, or of all. What is on its way then."""
@@ -193,17 +162,6 @@ class SqliteCheckpointer(Checkpointer):
         await _kept(self._db.submit(insert))
         return made
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        step, at = self._step(config, checkpoint, metadata)
-        self._db.submit(lambda db: steps.insert_step(db, step, self._held.pop(at, ()))).result()
-        return _config(step.thread_id, step.namespace, step.checkpoint_id)
-
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
@@ -215,12 +173,6 @@ class SqliteCheckpointer(Checkpointer):
         if at not in self._held:
             asyncio.get_running_loop().call_later(_HELD_SECONDS, self._store_held, at)
         self._held.setdefault(at, []).extend(rows)
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        at, rows, special = self._writes(config, writes, task_id, task_path)
-        self._db.submit(lambda db: steps.insert_writes(db, *at, rows, replace=special)).result()
 
     def _store_held(self, at: _At) -> None:
         """Store what waits for the checkpoint after this one, without that."""
@@ -272,10 +224,6 @@ class SqliteCheckpointer(Checkpointer):
     async def adelete_thread(self, thread_id: str) -> None:
         await self._awrite(lambda db: steps.delete_thread(db, str(thread_id)))
 
-    def delete_thread(self, thread_id: str) -> None:
-        self._settled(_config(str(thread_id), "", ""))
-        self._db.submit(lambda db: steps.delete_thread(db, str(thread_id))).result()
-
     async def adelete_before(self, config: RunnableConfig) -> None:
         """See :class:`Checkpointer`. Also gives the space back to the file system."""
         where = config["configurable"]
@@ -300,10 +248,6 @@ class SqliteCheckpointer(Checkpointer):
     def per_run(self, fence: Fence | None = None) -> SqliteCheckpointer:
         """See :class:`Checkpointer`."""
         return self
-
-    async def athread_ids(self, limit: int) -> list[tuple[str, str, str]]:
-        """``(thread_id, oldest checkpoint id, newest checkpoint id)``, the most recently used first."""
-        return await asyncio.wrap_future(self._db.submit(lambda db: steps.select_threads(db, limit), writes=False))
 
     def get_next_version(self, current: str | None, channel: None) -> str:
         if current is not None and len(current) > 8:  # of a thread that began before versions were short

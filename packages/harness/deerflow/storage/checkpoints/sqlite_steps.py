@@ -247,15 +247,6 @@ def select_history(
     }
 
 
-def select_threads(db: Connection, limit: int) -> list[tuple[str, str, str]]:
-    """``(thread id, oldest checkpoint id, newest checkpoint id)``, the most recently used first."""
-    query = (
-        "SELECT thread_id, min(checkpoint_id), max(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' "
-        "GROUP BY line ORDER BY max(checkpoint_id) DESC LIMIT ?"
-    )
-    return [(thread, _id(oldest), _id(newest)) for thread, oldest, newest in db.execute(query, (limit,))]
-
-
 def _line(db: Connection, thread_id: str, namespace: str) -> int | None:
     query = "SELECT line FROM checkpoint_lines WHERE thread_id = ? AND checkpoint_ns = ?"
     row = db.execute(query, (thread_id, namespace)).fetchone()

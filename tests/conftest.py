@@ -127,14 +127,19 @@ def migrate(location: Path | str) -> None:
     asyncio.run(migrated())
 
 
+@pytest.fixture
+def migrated_url(postgres: PostgresServer, postgres_template: str) -> Iterator[str]:
+    """A PostgreSQL database of the test's own that is empty and up to date."""
+    with postgres.fresh_database(postgres_template) as url:
+        yield url
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def migrated_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    template = request.getfixturevalue(f"{request.param}_template")
     if request.param == "sqlite":
-        yield str(shutil.copy(template, tmp_path / "deerflow.db"))
+        yield str(shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "deerflow.db"))
     else:
-        with request.getfixturevalue("postgres").fresh_database(template) as url:
-            yield url
+        yield request.getfixturevalue("migrated_url")
 
 
 @pytest.fixture

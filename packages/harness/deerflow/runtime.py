@@ -7,16 +7,16 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deerflow.config import ConfigSource, Paths
+from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.log import EventLog
-from deerflow.events.notify import Hub
+from deerflow.events.notify import Hub, Notifier
 from deerflow.features.agents import AgentService
 from deerflow.features.ask import Asker
 from deerflow.features.assistants import AssistantService
@@ -34,7 +34,6 @@ from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.attempt import Parts
-from deerflow.runs.backend import Connections, forgotten
 from deerflow.runs.crons import CronService
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import DELETE_THREAD
@@ -46,9 +45,11 @@ from deerflow.skills.service import Installed, SkillService
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, RunStore
+from deerflow.storage.tables import utc_now
+from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
 from deerflow.tasks.cron_rows import CRONS
 from deerflow.tasks.job_rows import Job
-from deerflow.tasks.queue import Execute, Interrupt, RunQueue
+from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
 from deerflow.tasks.scheduler import CRON, Scheduler
 from deerflow.tasks.worker import JobWorker
 from deerflow.threads.feedback import FeedbackRepository
@@ -107,11 +108,10 @@ class Runtime:
         else:
             self.workshop = embedded
         self.checkpointer: Any = self.workshop.harness.checkpointer
-        connections = Connections(self.database, config, paths)
-        self._notifier, self._lock = connections.notifier, connections.lock
+        self._lock, queue, self._notifier = _connections(self.database, config, paths)
         self.begun: dict[str, asyncio.Task[None]] = {}
         """Of an embedded runtime: executions of runs that began with their creation."""
-        self._queue: RunQueue = _NoQueue(self) if embedded else connections.queue
+        self._queue: RunQueue = _NoQueue(self) if embedded else queue
         self.event_log = EventLog(self.database, self._notifier)
         self.hub = Hub(self._notifier)
         self.threads = ThreadService(
@@ -365,3 +365,33 @@ def retention_policy(config: Any) -> RetentionPolicy:
 
 def _days(number: float | None) -> timedelta | None:
     return None if number is None else timedelta(days=number)
+
+
+FORGOTTEN = timedelta(seconds=15)
+"""A run that nobody touched for so long should have a job; the sweep looks."""
+
+
+def _connections(database: Database, config: AppConfig, paths: Paths) -> tuple[ThreadLock, RunQueue, Notifier | None]:
+    """How the processes of an installation work together: one process on SQLite, or many on one PostgreSQL."""
+    if not database.is_postgres:
+        lock = FileThreadLock(lambda user_id, thread_id: paths.ensure_thread_dirs(thread_id, user_id))
+        return lock, LocalQueue(), None
+    from deerflow.runs.postgres_queue import PostgresQueue
+    from deerflow.storage.postgres_thread_lock import PostgresThreadLock
+
+    if config.stream_bridge.type == "redis":
+        logger.warning("stream_bridge is ignored: processes notify each other through PostgreSQL.")
+    notifier = Notifier(database)
+    queue = PostgresQueue(database, notifier, lambda: forgotten(RunStore(database)))
+    return PostgresThreadLock(database.location), queue, notifier
+
+
+async def forgotten(runs: RunStore) -> Iterable[tuple[str, str]]:
+    """Ids of runs and threads that should have begun, or gone on, a while ago."""
+    now = utc_now()
+    return [
+        (run.run_id, run.thread_id)
+        for run in await runs.unfinished()
+        # What was touched in the future was touched before the clock was set back.
+        if abs(run.updated_at - now) > FORGOTTEN and (run.due_at is None or run.due_at < now - FORGOTTEN)
+    ]

@@ -9,8 +9,10 @@ from typing import Any
 
 import psycopg
 
+from deerflow.events.notify import Notifier
+from deerflow.runs.postgres_queue import PostgresQueue
+from deerflow.storage.database import Database
 from deerflow.storage.postgres_thread_lock import PostgresThreadLock
-from deerflow.tasks.procrastinate import ProcrastinateQueue
 
 TABLES = """
 CREATE TABLE todo (run_id text PRIMARY KEY, thread_id text, may_end boolean DEFAULT false, has_ended boolean DEFAULT false);
@@ -55,12 +57,16 @@ class Worker:
 async def main(url: str, name: str, concurrency: int) -> None:
     worker, stop = Worker(url, name), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    queue = ProcrastinateQueue(url, worker.unfinished, sweep=1)
+    database = Database(url)
+    notifier = Notifier(database)
+    queue = PostgresQueue(database, notifier, worker.unfinished, sweep=1)
     await queue.start(worker.execute, lambda run_id: None, concurrency=concurrency)
     print("ready", flush=True)
     await stop.wait()
     await queue.aclose(grace=0.1)
     await worker.lock.aclose()
+    await notifier.aclose()
+    await database.aclose()
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ import pytest
 from deerflow.errors import NotFoundError
 from deerflow.events.streams.agent_protocol import AnyOf
 from deerflow.identity import Principal
-from deerflow.runs.protocol_commands import Command, success
-from deerflow.runs.protocol_session import ProtocolSession
+from deerflow.runs.protocol_commands import Command, ProtocolSession, success
 
 ME = Principal("me", "user", "session")
 

@@ -15,7 +15,9 @@ import psycopg
 import pytest
 from tests.harness.runs.scale_worker import TABLES
 
-from deerflow.tasks.procrastinate import ProcrastinateQueue
+from deerflow.events.notify import Notifier
+from deerflow.runs.postgres_queue import PostgresQueue
+from deerflow.storage.database import Database
 
 GUARD = 120.0
 
@@ -26,7 +28,8 @@ class Fleet:
     def __init__(self, url: str) -> None:
         self._url = url
         self._processes: dict[str, asyncio.subprocess.Process] = {}
-        self._gateway = ProcrastinateQueue(url, self._nothing)
+        self._database = Database(url)
+        self._gateway = PostgresQueue(self._database, Notifier(self._database), self._nothing)
 
     async def add(self, *names: str, concurrency: int = 10) -> None:
         script = Path(__file__).with_name("scale_worker.py")
@@ -80,16 +83,17 @@ class Fleet:
                 process.kill()
             await process.wait()
         await self._gateway.aclose(grace=0)
+        await self._database.aclose()
 
     async def _nothing(self) -> list[tuple[str, str]]:
         return []
 
 
 @pytest.fixture
-async def fleet(postgres_url: str) -> AsyncIterator[Fleet]:
-    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+async def fleet(migrated_url: str) -> AsyncIterator[Fleet]:
+    async with await psycopg.AsyncConnection.connect(migrated_url, autocommit=True) as connection:
         await connection.execute(TABLES)
-    fleet = Fleet(postgres_url)
+    fleet = Fleet(migrated_url)
     yield fleet
     await fleet.aclose()
 

@@ -8,9 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from deerflow.events.notify import Notifier
+from deerflow.runs.postgres_queue import PostgresQueue
+from deerflow.storage.database import Database
 from deerflow.storage.postgres_thread_lock import PostgresThreadLock
 from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
-from deerflow.tasks.procrastinate import ProcrastinateQueue
 from deerflow.tasks.queue import LocalQueue, RunQueue
 
 GUARD = 60.0
@@ -75,6 +77,7 @@ class House:
         self._root = root
         self._queues: list[RunQueue] = []
         self._locks: list[ThreadLock] = []
+        self._databases: list[tuple[Notifier, Database]] = []
         self.lost: list[tuple[str, str]] = []
 
     async def unfinished(self) -> list[tuple[str, str]]:
@@ -85,7 +88,13 @@ class House:
         return self._locks[-1]
 
     def queue(self) -> RunQueue:
-        self._queues.append(ProcrastinateQueue(self.url, self.unfinished, sweep=1) if self.url else LocalQueue())
+        if self.url:
+            database = Database(self.url)
+            notifier = Notifier(database)
+            self._databases.append((notifier, database))
+            self._queues.append(PostgresQueue(database, notifier, self.unfinished, sweep=0.2))
+        else:
+            self._queues.append(LocalQueue())
         return self._queues[-1]
 
     async def worker(self, *, concurrency: int = 10) -> tuple[RunQueue, Executor]:
@@ -103,6 +112,9 @@ class House:
             await queue.aclose(grace=0)
         for lock in self._locks:
             await lock.aclose()
+        for notifier, database in self._databases:
+            await notifier.aclose()
+            await database.aclose()
 
 
 class Door:

@@ -15,9 +15,14 @@ from tests.support.wall_clock import set_clock
 from deerflow.tasks.queue import LocalQueue
 
 
-@pytest.fixture(params=["local", "procrastinate"])
-async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
-    house = House("" if request.param == "local" else request.getfixturevalue("postgres_url"), tmp_path)
+@pytest.fixture(params=["local", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return "" if request.param == "local" else request.getfixturevalue("migrated_url")
+
+
+@pytest.fixture
+async def house(url: str, tmp_path: Path) -> AsyncIterator[House]:
+    house = House(url, tmp_path)
     yield house
     await house.aclose()
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deerflow_app.remote.connection import Address
 
 URL_VAR, KEY_VAR = "DEER_FLOW_API_URL", "DEER_FLOW_API_KEY"
-TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "procrastinate", "alembic")
+TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "alembic")
 """Libraries that write a line for each call; an HTTP client's would stand in the log for every answer of a model."""
 PREPARING = "Preparing the sandbox's Python packages"
 

@@ -48,10 +48,10 @@ CONNECTION: dict[str, Any] = {
 _NAME = "deerflow locks"
 FROZEN = f"""SELECT pid, state_change::text FROM pg_stat_activity
 WHERE application_name = '{_NAME}' AND datname = current_database() AND usename = current_user
-AND state = 'idle' AND state_change < clock_timestamp() - make_interval(secs => %(lease)s)
+AND state = 'idle' AND state_change < clock_timestamp() - make_interval(secs => ?)
 AND EXISTS (SELECT FROM pg_locks WHERE pg_locks.pid = pg_stat_activity.pid AND locktype = 'advisory' AND granted)"""
-"""SQL: the sessions of processes that hold threads and show no sign of life, and since when."""
-END_FROZEN = f"SELECT pg_terminate_backend(pid) FROM ({FROZEN}) AS frozen WHERE pid = %(pid)s"
+"""SQL: the sessions of processes that hold threads and have shown no sign of life for some seconds, and since when."""
+END_FROZEN = f"SELECT pg_terminate_backend(pid) FROM ({FROZEN}) AS frozen WHERE pid = ?"
 
 _KEEPALIVE = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4"
 _KEY = "hashtextextended({name}, 17478)"

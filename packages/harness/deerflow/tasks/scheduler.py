@@ -17,9 +17,8 @@ from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import runs, utc_now
-from deerflow.tasks.cron_rows import CRONS, Cron, CronRepository, claim, due, look_when_due
+from deerflow.tasks.cron_rows import CRONS, Cron, CronRepository, claim, due, look_when_due, next_due
 from deerflow.tasks.job_rows import Job, enqueue
-from deerflow.tasks.schedule import next_due
 from deerflow.tasks.worker import HopelessError
 
 logger = logging.getLogger(__name__)

@@ -11,12 +11,15 @@ import psycopg
 import pytest
 from tests.harness.tasks.queue_house import GUARD, Door, House, until
 
-from deerflow.tasks.procrastinate import ProcrastinateQueue
+from deerflow.events.notify import Notifier
+from deerflow.runs import postgres_queue
+from deerflow.runs.postgres_queue import PostgresQueue
+from deerflow.storage.database import Database
 
 
 @pytest.fixture
-async def shared(postgres_url: str, tmp_path: Path) -> AsyncIterator[House]:
-    house = House(postgres_url, tmp_path)
+async def shared(migrated_url: str, tmp_path: Path) -> AsyncIterator[House]:
+    house = House(migrated_url, tmp_path)
     yield house
     await house.aclose()
 
@@ -59,18 +62,6 @@ async def test_a_run_of_a_worker_that_closes_goes_to_another_one(shared: House):
     await until(lambda: other.ended == ["r"])
 
 
-async def test_the_schema_is_made_once_by_whoever_comes_first(shared: House):
-    queues = [shared.queue() for _ in range(5)]
-    await asyncio.gather(*(queue.defer(f"r{number}", "t") for number, queue in enumerate(queues)))
-    _, executor = await shared.worker()
-    await until(lambda: len(executor.ended) == 5)
-    async with await psycopg.AsyncConnection.connect(shared.url) as connection:
-        found = await connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'deerflow_queue_%'")
-        assert len(await found.fetchall()) == 1
-        found = await connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
-        assert await found.fetchall() == []
-
-
 async def test_jobs_are_deleted_when_their_runs_have_been_executed(shared: House):
     queue, executor = await shared.worker()
     await queue.defer("r", "t")
@@ -93,7 +84,7 @@ async def test_a_run_with_a_job_is_not_rung_by_the_sweep(shared: House):
     await until(lambda: executor.running)
     shared.lost = [("r", "r"), ("other", "other")]
     await until(lambda: executor.ended.count("other") >= 2)
-    assert len(await _jobs(shared.url)) == 1
+    assert [job for job in await _jobs(shared.url) if job != ("other",)] == [("r",)]
     shared.lost = []
     gate.set()
     await until(lambda: executor.ended.count("r") == 1)
@@ -139,7 +130,7 @@ async def test_a_cancellation_that_nobody_heard_is_seen_when_the_connection_is_b
     executor.gate("r")
     await queue.defer("r", "r")
     await until(lambda: executor.running)
-    await _cut_connections(shared.url, "LISTEN deerflow_cancel%")
+    await _cut_connections(shared.url, "LISTEN deerflow%")
     await until(lambda: executor.interrupted == ["r"])
     assert executor.running == ["r"]
 
@@ -187,12 +178,17 @@ async def test_closing_ends_while_the_database_is_away(shared: House):
     assert executor.cancelled == ["r"]
 
 
-async def test_a_ring_that_finds_no_database_is_no_error(caplog: pytest.LogCaptureFixture):
-    queue = ProcrastinateQueue("postgresql://127.0.0.1:1/nowhere", _nothing)
+async def test_a_ring_that_finds_no_database_is_no_error(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(postgres_queue, "PATIENCE", 0.1)
+    database = Database("postgresql://127.0.0.1:1/nowhere")
+    queue = PostgresQueue(database, Notifier(database), _nothing)
     await queue.defer("r", "t")
     await queue.cancel("r")
     await queue.aclose(grace=0)
-    assert "r" in caplog.text
+    await database.aclose()
+    assert caplog.text.count("run r,") == 1 and "to stop run r:" in caplog.text
 
 
 async def _nothing() -> list[tuple[str, str]]:
@@ -200,14 +196,9 @@ async def _nothing() -> list[tuple[str, str]]:
 
 
 async def _jobs(url: str) -> list[tuple[str, ...]]:
-    """Of runs: their status."""
+    """The runs that have one."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        found = await connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'deerflow_queue_%'")
-        row = await found.fetchone()
-        assert row is not None
-        found = await connection.execute(
-            f"SELECT status::text FROM {row[0]}.procrastinate_jobs WHERE task_name = 'run_agent'".encode()
-        )
+        found = await connection.execute("SELECT key FROM jobs WHERE kind = 'run'")
         return await found.fetchall()
 
 

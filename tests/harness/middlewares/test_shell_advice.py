@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deerflow.agents.middlewares.shell_advice import MAX_COMMAND, Verdict, judge
+from deerflow.agents.middlewares.sandbox_audit_middleware import MAX_COMMAND, Verdict, judge
 
 BLOCKED = {
     "recursive-delete": [

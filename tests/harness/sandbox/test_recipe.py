@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox.isolation.recipe import SYSTEM_DIRECTORIES, Bind, Features, Recipe, build_arguments, descriptors
+from deerflow.sandbox.isolation.plan import SYSTEM_DIRECTORIES, Bind, Features, Recipe, build_arguments, descriptors
 
 RECIPE = Recipe(
     command=("/usr/bin/python3", "/run/agent.pyc", "9"),

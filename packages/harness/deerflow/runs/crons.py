@@ -19,8 +19,7 @@ from deerflow.runs.request import RunRequest
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import utc_now
-from deerflow.tasks.cron_rows import SORTABLE, Cron, CronQuery, CronRepository
-from deerflow.tasks.schedule import next_due
+from deerflow.tasks.cron_rows import SORTABLE, Cron, CronQuery, CronRepository, next_due
 
 OnRunCompleted = Literal["delete", "keep"]
 NOT_FOR_CRONS = ("after_seconds", "on_completion")

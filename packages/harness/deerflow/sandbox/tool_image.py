@@ -24,7 +24,7 @@ from threading import Timer
 
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import Mount, SandboxFileError, SandboxRuntimeError
-from deerflow.sandbox.isolation.recipe import HOME
+from deerflow.sandbox.isolation.plan import HOME
 
 PACKAGED_REQUIREMENTS = Path(__file__).with_name("tools.txt")
 """Made from ``requirements/tools.in``; it lies in the package so that an installed one has it too."""

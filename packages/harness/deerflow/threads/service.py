@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import shutil
+import stat
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import HumanMessage
@@ -39,7 +43,6 @@ from deerflow.storage.threads import (
     unfinished_deletions,
 )
 from deerflow.threads.checkpoint import compact, provisional_title
-from deerflow.threads.copy import copy_tree
 from deerflow.threads.history import state_values
 from deerflow.threads.states import Graph, ThreadStates
 from deerflow.threads.transcript import TranscriptView
@@ -301,3 +304,37 @@ def _copy_turns(connection: Connection, source: str, target: str) -> None:
     columns = [column for column in turns.c if column.name != "thread_id"]
     copied = select(literal(target), *columns).where(turns.c.thread_id == source)
     connection.execute(insert(turns).from_select(["thread_id", *(column.name for column in columns)], copied))
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy regular files, directories and links (as links) below ``source`` to ``target``, which is made. Blocks.
+
+    The source belongs to a sandbox: nothing is followed, whatever it swaps meanwhile, and what is no file is left out.
+    """
+    if not source.is_dir():
+        return
+    for parent, directories, files, parent_fd in os.fwalk(source, follow_symlinks=False):
+        made = target / Path(parent).relative_to(source)
+        made.mkdir(parents=True, exist_ok=True)
+        for name in directories + files:
+            _copy_entry(name, parent_fd, made / name)
+
+
+def _copy_entry(name: str, parent_fd: int, target: Path) -> None:
+    try:
+        if stat.S_ISLNK(os.stat(name, dir_fd=parent_fd, follow_symlinks=False).st_mode):
+            target.symlink_to(os.readlink(name, dir_fd=parent_fd))
+            return
+        # NONBLOCK, since a pipe without a writer would keep us waiting.
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent_fd)
+    except OSError:
+        return  # vanished or swapped
+    try:
+        status = os.fstat(opened)
+        if not stat.S_ISREG(status.st_mode):
+            return
+        with os.fdopen(opened, "rb", closefd=False) as read, target.open("xb") as write:
+            shutil.copyfileobj(read, write)
+        target.chmod(stat.S_IMODE(status.st_mode) & 0o777)
+    finally:
+        os.close(opened)

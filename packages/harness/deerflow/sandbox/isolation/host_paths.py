@@ -21,8 +21,7 @@ from typing import Any
 
 from deerflow.sandbox.interface import ExecResult, Isolation, Mount, Policy
 from deerflow.sandbox.isolated import IsolatedSandbox, SessionSource
-from deerflow.sandbox.isolation.plan import LaunchRequest, start_message, thread_mounts, writable_directories
-from deerflow.sandbox.isolation.recipe import HOME
+from deerflow.sandbox.isolation.plan import HOME, LaunchRequest, start_message, thread_mounts, writable_directories
 
 UNMAPPED = (
     "This sandbox has no real /mnt paths: they work in command lines, not inside scripts and here-documents. "

@@ -21,6 +21,7 @@ from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, 
 from deerflow.sandbox.isolation.etc_tree import PATTERNS
 from deerflow.sandbox.isolation.host_paths import HostPathsSandbox, host_start_message
 from deerflow.sandbox.isolation.plan import (
+    SYSTEM_DIRECTORIES,
     Launcher,
     LaunchRequest,
     ensure_directories,
@@ -28,7 +29,6 @@ from deerflow.sandbox.isolation.plan import (
     writable_directories,
 )
 from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, trial_policy
-from deerflow.sandbox.isolation.recipe import SYSTEM_DIRECTORIES
 from deerflow.sandbox.isolation.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch

@@ -12,11 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, SandboxError, SandboxRuntimeError
-from deerflow.sandbox.isolation import recipe as recipes
 from deerflow.sandbox.isolation.etc_tree import ensure_etc_tree
 from deerflow.sandbox.isolation.plan import (
+    SOCKET_DIRECTORY,
+    SUPERVISOR,
+    Bind,
+    Features,
     Launcher,
     LaunchRequest,
+    Recipe,
+    build_arguments,
     ensure_directories,
     memory_descriptor,
     start_message,
@@ -33,7 +38,6 @@ from deerflow.sandbox.isolation.probe import (
     shorten,
     trial_policy,
 )
-from deerflow.sandbox.isolation.recipe import Bind, Features, Recipe
 from deerflow.sandbox.isolation.seccomp import UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
@@ -155,7 +159,7 @@ class NamespaceLauncher:
         ensure_directories(request.policy)
         host, inside = socket.socketpair()
         try:
-            command = (self.interpreter.executable, *PYTHON_FLAGS, recipes.SUPERVISOR, str(inside.fileno()))
+            command = (self.interpreter.executable, *PYTHON_FLAGS, SUPERVISOR, str(inside.fileno()))
             argv, descriptors = self.arguments(request, command)
         except BaseException:
             host.close()
@@ -187,7 +191,7 @@ class NamespaceLauncher:
         except BaseException:
             sources.close()
             raise
-        return self._launch_command(request.uid, sources, recipes.build_arguments(recipe)), sources.descriptors
+        return self._launch_command(request.uid, sources, build_arguments(recipe)), sources.descriptors
 
     def _binds(self, request: LaunchRequest, sources: _Sources) -> list[Bind]:
         policy = request.policy
@@ -202,7 +206,7 @@ class NamespaceLauncher:
             prefixes.add(tool_image_prefix(policy.tools_dir))
         binds += [sources.bind(prefix, prefix) for prefix in sorted(filter(None, prefixes))]
         if request.proxy_directory is not None:
-            binds.append(sources.bind(request.proxy_directory, recipes.SOCKET_DIRECTORY))
+            binds.append(sources.bind(request.proxy_directory, SOCKET_DIRECTORY))
         return binds
 
     def _launch_command(self, uid: int | None, sources: _Sources, arguments: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ import { useId, useState } from "react";
 import { useT } from "@/i18n";
 import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
+import { Input } from "@/ui/input";
 import { Textarea } from "@/ui/textarea";
 import { describe } from "../tool-card/describe";
 import { ArgumentsEditor } from "./arguments-editor";
@@ -12,11 +13,13 @@ import {
   approve,
   edit,
   grant,
+  patternOf,
   reasonsOf,
   reject,
   respond,
   type Choice,
   type Decision,
+  type Grant,
   type WaitingCall,
 } from "./decisions";
 
@@ -27,17 +30,20 @@ interface CallCardProps {
   onDecide: (decision: Decision | null) => void;
 }
 
+type Mode = Exclude<Choice, "approve"> | "pattern";
+
 /** One call that waits, and what can be decided about it. */
 export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
   const t = useT("chat");
   const id = useId();
-  const [mode, setMode] = useState<Exclude<Choice, "approve"> | null>(null);
+  const [mode, setMode] = useState<Mode | null>(null);
   const {
     icon: Icon,
     deed,
     subject,
   } = describe({ ...call, id, status: "waiting", result: "", images: [], output: "" });
   const { own, rule } = reasonsOf(call);
+  const isMoney = call.name === "spend_more";
   const decide = (made: Decision) => {
     setMode(null);
     onDecide(made);
@@ -47,9 +53,9 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
       <div className="flex items-start gap-2">
         <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-muted-foreground" />
         <p className="min-w-0 text-sm leading-5 break-words">
-          {own || t(`doing.${deed}`, { name: subject })}
-          <span className="ml-2 font-mono text-xs text-muted-foreground">{call.name}</span>
-          {rule && <span className="block text-[13px] text-muted-foreground">{rule}</span>}
+          {own || (isMoney ? rule : t(`doing.${deed}`, { name: subject }))}
+          {!isMoney && <span className="ml-2 font-mono text-xs text-muted-foreground">{call.name}</span>}
+          {rule && !isMoney && <span className="block text-[13px] text-muted-foreground">{rule}</span>}
         </p>
       </div>
       {mode === "edit" ? (
@@ -61,7 +67,10 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
           onCancel={() => setMode(null)}
         />
       ) : (
-        <CallView call={call} />
+        !isMoney && <CallView call={call} />
+      )}
+      {mode === "pattern" && (
+        <Pattern call={call} busy={busy} onCancel={() => setMode(null)} onDone={decide} />
       )}
       {(mode === "reject" || mode === "respond") && (
         <Words
@@ -85,10 +94,11 @@ interface ButtonsProps {
   call: WaitingCall;
   busy: boolean;
   onDecide: (decision: Decision) => void;
-  onMode: (mode: Exclude<Choice, "approve">) => void;
+  onMode: (mode: Mode) => void;
 }
 
-function Buttons({ call: { allowed, grants }, busy, onDecide, onMode }: ButtonsProps) {
+function Buttons({ call, busy, onDecide, onMode }: ButtonsProps) {
+  const { allowed, grants } = call;
   const t = useT("chat.interrupt");
   return (
     <div className="flex flex-wrap gap-2">
@@ -124,8 +134,61 @@ function Buttons({ call: { allowed, grants }, busy, onDecide, onMode }: ButtonsP
               {t(`grant.${one}`)}
             </Button>
           ))}
+          {Object.keys(patternOf(call)).length > 0 && (
+            <Button variant="ghost" size="xs" disabled={busy} onClick={() => onMode("pattern")}>
+              {t("pattern")}
+            </Button>
+          )}
         </span>
       )}
+    </div>
+  );
+}
+
+interface PatternProps {
+  call: WaitingCall;
+  busy: boolean;
+  onDone: (decision: Decision) => void;
+  onCancel: () => void;
+}
+
+/** Which calls need no decision any more. */
+function Pattern({ call, busy, onDone, onCancel }: PatternProps) {
+  const t = useT("chat.interrupt");
+  const common = useT("common");
+  const id = useId();
+  const [pattern, setPattern] = useState(() => patternOf(call));
+  const given = Object.fromEntries(Object.entries(pattern).filter(([, text]) => text.trim()));
+  const done = (one: Grant) => onDone(grant(one, given));
+  return (
+    <div className="flex flex-col gap-2">
+      <p className="text-[13px] text-muted-foreground">{t("patternHint")}</p>
+      {Object.entries(pattern).map(([name, text]) => (
+        <label
+          key={name}
+          htmlFor={`${id}-${name}`}
+          className="flex flex-col gap-1 text-xs text-muted-foreground"
+        >
+          {name}
+          <Input
+            id={`${id}-${name}`}
+            className="font-mono text-foreground"
+            value={text}
+            disabled={busy}
+            onChange={(event) => setPattern({ ...pattern, [name]: event.target.value })}
+          />
+        </label>
+      ))}
+      <div className="flex flex-wrap gap-2">
+        {call.grants.map((one) => (
+          <Button key={one} size="sm" disabled={busy || !Object.keys(given).length} onClick={() => done(one)}>
+            {t(`grant.${one}`)}
+          </Button>
+        ))}
+        <Button variant="ghost" size="sm" disabled={busy} onClick={onCancel}>
+          {common("cancel")}
+        </Button>
+      </div>
     </div>
   );
 }

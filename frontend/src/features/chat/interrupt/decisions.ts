@@ -6,15 +6,27 @@ export type WaitingCall = Interrupt["calls"][number];
 export type Choice = WaitingCall["allowed"][number];
 
 export type Decision =
-  | { type: "approve"; grant?: Grant }
+  | { type: "approve"; grant?: Grant; pattern?: Record<string, string> }
   | { type: "edit"; edited_action: { name: string; args: Record<string, unknown> } }
   | { type: "reject"; message?: string }
   | { type: "respond"; message: string };
 
 export const approve: Decision = { type: "approve" };
 
-/** This call, and those of the same tool after it. */
-export const grant = (grant: Grant): Decision => ({ type: "approve", grant });
+/** This call, and those of the same tool after it; with a pattern only those whose arguments are like it. */
+export const grant = (grant: Grant, pattern: Record<string, string> = {}): Decision => ({
+  type: "approve",
+  grant,
+  ...(Object.keys(pattern).length ? { pattern } : {}),
+});
+
+/** Arguments that a pattern can be about. */
+export const patternOf = (call: WaitingCall): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(call.args).filter(
+      (entry): entry is [string, string] => typeof entry[1] === "string" && entry[0] !== "description",
+    ),
+  );
 
 /** Without a note the server tells the agent that the person said no. */
 export const reject = (note: string): Decision =>

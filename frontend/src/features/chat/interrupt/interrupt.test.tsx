@@ -42,6 +42,25 @@ describe("a decision about one call", () => {
     await answered(respond, [{ type: "approve", grant: "thread" }]);
   });
 
+  it("allows only calls that are like it", async () => {
+    const respond = show([call({ command: "git push origin", description: "Push", force: true })]);
+    press("Only like this…");
+    fireEvent.change(screen.getByRole("textbox", { name: "command" }), { target: { value: "git push *" } });
+    expect(screen.queryByRole("textbox", { name: "description" })).toBeNull();
+    press("Always");
+    await answered(respond, [{ type: "approve", grant: "always", pattern: { command: "git push *" } }]);
+  });
+
+  it("asks about money in words", () => {
+    const description = "Go on, although the limit of 6,000 tokens per thread is reached?";
+    show([
+      call({ limit: 6000 }, { name: "spend_more", description, grants: [], allowed: ["approve", "reject"] }),
+    ]);
+    expect(screen.getByText(description)).toBeTruthy();
+    expect(screen.queryByText(/6000/)).toBeNull();
+    expect(screen.queryByText("spend_more")).toBeNull();
+  });
+
   it("refuses with a note, or without one", async () => {
     const respond = show([call({})]);
     press("Don’t allow");

@@ -19,6 +19,9 @@ export const interrupt = {
   approveAll: "Allow all",
   grants: "Allow, and don’t ask about this tool again:",
   grant: { thread: "In this chat", always: "Always" },
+  pattern: "Only like this…",
+  patternHint:
+    "Calls like this one won’t ask again. * stands for any text; a field left empty matches everything.",
   edit: "Change",
   reject: "Don’t allow",
   respond: "Answer instead",

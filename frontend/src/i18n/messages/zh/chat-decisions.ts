@@ -20,6 +20,8 @@ export const interrupt: typeof en.interrupt = {
   approveAll: "全部允许",
   grants: "允许，且不再询问此工具：",
   grant: { thread: "在本对话中", always: "始终" },
+  pattern: "仅限类似调用…",
+  patternHint: "此后类似的调用不再询问。* 代表任意文本；留空的字段匹配一切。",
   edit: "修改",
   reject: "不允许",
   respond: "直接回答",

@@ -641,6 +641,28 @@ class DeerFlowClient:
         """Make a former version the current one. Raises NotFoundError."""
         return (await self._runtime().agents.rollback(self._principal, name, version)).model_dump(mode="json")
 
+    # MCP servers ----------------------------------------------------------------------------------------------------
+
+    async def aget_mcp_config(self) -> dict[str, Any]:
+        """``{"mcp_servers": {name: entry}}`` as in ``extensions_config.json``, with marks for secrets."""
+        return await self._runtime().mcp.config(self._principal)
+
+    async def aupdate_mcp_config(self, servers: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace all entries; a mark keeps its secret. Raises InvalidRequestError, ForbiddenError, UnavailableError."""
+        return await self._runtime().mcp.update(self._principal, servers)
+
+    async def alist_mcp_servers(self) -> list[dict[str, Any]]:
+        """``{name, type, description, state, since, error, tools}`` of each."""
+        return [{**server} for server in await self._runtime().mcp.states(self._principal)]
+
+    async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
+        """Open a new session, and wait for it. Raises NotFoundError."""
+        return {**await self._runtime().mcp.restart(self._principal, name)}
+
+    async def aread_mcp_log(self, name: str) -> list[str]:
+        """What the server has written last. Raises NotFoundError."""
+        return await self._runtime().mcp.log(self._principal, name)
+
     # life -----------------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:

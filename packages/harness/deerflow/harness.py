@@ -13,6 +13,7 @@ from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import AgentConfig, Persona, read_persona
 from deerflow.context import RunContext, Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
+from deerflow.mcp.servers import McpServers
 from deerflow.models import ModelCache
 from deerflow.models.context_window import ContextWindows
 from deerflow.models.resilience import CallGates, CircuitBreakers
@@ -25,6 +26,7 @@ from deerflow.skills.parser import Skill
 from deerflow.skills.secrets import SkillSecrets
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
 
@@ -61,6 +63,9 @@ class Harness:
     models: ModelCache
     skills: SkillCatalog
     breakers: CircuitBreakers
+    mcp: McpServers
+    mcp_tools: tuple[BaseTool, ...] = ()
+    """Of the servers that were up when the agent was asked for."""
     gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
     checkpointer: BaseCheckpointSaver[str] | None = None
@@ -81,6 +86,7 @@ class Harness:
                 failure_threshold=config.circuit_breaker.failure_threshold,
                 recovery_timeout=config.circuit_breaker.recovery_timeout_sec,
             ),
+            mcp=McpServers(paths.base_dir / "mcp"),
             checkpointer=checkpointer,
         )
 

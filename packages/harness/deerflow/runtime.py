@@ -20,6 +20,7 @@ from deerflow.events.notify import Hub, Notifier
 from deerflow.features.agents import AgentService
 from deerflow.features.ask import Asker
 from deerflow.features.assistants import AssistantService
+from deerflow.features.mcp import McpService
 from deerflow.features.memory import EXTRACTION, MemoryService
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
@@ -129,6 +130,7 @@ class Runtime:
         self.store = StoreService(self.database)
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
+        self.mcp = McpService(self.workshop.fresh)
         self.skills = SkillService(paths, self.workshop.skills)
         ask = Asker(self.database, self.workshop.harness.models)
         self.suggestions = SuggestionService(ask)
@@ -190,6 +192,7 @@ class Runtime:
         self._sweeping: asyncio.Task[None] | None = None
         self._first_look: asyncio.Task[None] | None = None
         self._warming_up: asyncio.Task[object] | None = None
+        self._connecting: asyncio.Task[object] | None = None
 
     async def start(self) -> None:
         """Bring the database up to date, go on with what was left unfinished, and begin to execute."""
@@ -199,6 +202,7 @@ class Runtime:
             return
         # Costs seconds of imports, which the first run need not wait for.
         self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
+        self._connecting = asyncio.create_task(self.workshop.connected(), name="MCP servers")
         await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._max_concurrent)
         for run in await self._run_store.unfinished():
             if run.attempt or not self.database.is_postgres:  # there, the others have their jobs
@@ -212,7 +216,7 @@ class Runtime:
         """Let runs end for a while, leave the others for whoever comes next, and close everything."""
         if self._warming_up is not None:
             await self._warming_up
-        for task in (self._housekeeping, self._sweeping, self._first_look):
+        for task in (self._housekeeping, self._sweeping, self._first_look, self._connecting):
             if task is not None:
                 task.cancel()
                 with suppress(asyncio.CancelledError):

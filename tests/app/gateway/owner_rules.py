@@ -65,6 +65,12 @@ RULES: dict[str, Rule] = {
     "GET /api/approvals/grants": Rule(SIGNED_IN),
     "DELETE /api/approvals/grants/{grant_id}": Rule(OWNED),
     "GET /api/approvals/decisions": Rule(ADMIN),
+    # MCP servers
+    "GET /api/mcp/config": Rule(ADMIN),
+    "PUT /api/mcp/config": Rule(ADMIN, {"mcp_servers": {}}),
+    "GET /api/mcp/servers": Rule(ADMIN),
+    "POST /api/mcp/servers/{name}/restart": Rule(ADMIN, owner=(404,)),
+    "GET /api/mcp/servers/{name}/log": Rule(ADMIN, owner=(404,)),
     # skills
     "GET /api/skills": Rule(SIGNED_IN),
     "GET /api/skills/{skill_name}": Rule(OWNED),

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from deerflow_app.cli.commands import agents, config, memory, server, skills, tokens, trace, usage, users
+from deerflow_app.cli.commands import agents, config, mcp, memory, server, skills, tokens, trace, usage, users
 from deerflow_app.cli.failures import explain
 from deerflow_app.cli.options import AsJson, ConfigFile, Debug, Settings, command, settings_of
 
@@ -147,6 +147,7 @@ app.add_typer(users.app, name="user")
 app.add_typer(tokens.app, name="token")
 app.add_typer(agents.app, name="agents")
 app.add_typer(skills.app, name="skills")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(memory.app, name="memory")
 for function in (
     config.setup,

@@ -54,6 +54,7 @@ RUNTIME_ROUTERS = [
     "crons",
     "events",
     "feedback",
+    "mcp",
     "memory",
     "messages",
     "models",

@@ -313,6 +313,28 @@ class RemoteClient:
         async with self._connection.open(method, f"/api/agents{path}", **options) as answer:
             return answer.json() if await answer.aread() else None
 
+    # MCP servers: see DeerFlowClient ----------------------------------------------------------------------------------
+
+    async def aget_mcp_config(self) -> dict[str, Any]:
+        return await self._mcp("GET", "config")
+
+    async def aupdate_mcp_config(self, servers: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._mcp("PUT", "config", json={"mcp_servers": servers})
+
+    async def alist_mcp_servers(self) -> list[dict[str, Any]]:
+        return (await self._mcp("GET", "servers"))["servers"]
+
+    async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
+        return await self._mcp("POST", f"servers/{quote(name, safe='')}/restart")
+
+    async def aread_mcp_log(self, name: str) -> list[str]:
+        return (await self._mcp("GET", f"servers/{quote(name, safe='')}/log"))["lines"]
+
+    async def _mcp(self, method: str, path: str, **options: Any) -> Any:
+        async with self._connection.open(method, f"/api/mcp/{path}", **options) as answer:
+            await answer.aread()
+            return answer.json()
+
     # files ----------------------------------------------------------------------------------------------------------
 
     async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> list[dict[str, Any]]:

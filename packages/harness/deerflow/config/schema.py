@@ -640,6 +640,21 @@ class McpServerConfig(OpenSection):
     headers: TextMapping = EMPTY
     oauth: McpOAuthConfig | None = None
     description: str = ""
+    timeout: float = Field(default=120, gt=0)
+    """Seconds that a call may take."""
+    isolation: Literal["sandbox", "host"] = "sandbox"
+    """Where a stdio server runs: in a sandbox of its own, or with all rights of DeerFlow's user."""
+    network: NetworkConfig = NetworkConfig(mode="internet")
+    """What the sandbox of a stdio server reaches."""
+    mounts: tuple[MountConfig, ...] = ()
+    """Directories of the host that the sandbox of a stdio server sees."""
+
+    def problem(self) -> str:
+        """Why there is no way to the server; empty if there is one."""
+        if self.type not in ("stdio", "sse", "http", "streamable_http", "streamable-http"):
+            return f"the type {self.type!r} is none of stdio, sse and http."
+        needed = "command" if self.type == "stdio" else "url"
+        return "" if getattr(self, needed) else f"a server of the type {self.type} needs a {needed}."
 
 
 class SkillStateConfig(Section):

@@ -107,13 +107,19 @@ class Workshop:
                 self._retired.append(before.sandbox_provider)
         return self.harness
 
+    async def connected(self, *, wait: bool = False) -> Harness:
+        """The same with the tools of the MCP servers that are up. ``wait``: for those that are just starting."""
+        harness = await self.fresh()
+        tools = await harness.mcp.tools(harness.config, harness.sandbox_provider, wait=wait)
+        return replace(harness, mcp_tools=tools) if tools else harness
+
     async def agent(self, options: RunOptions | None = None, principal: Principal = LOCAL_PRINCIPAL) -> Agent:
         """The lead agent for these options and this person's skills, with the checkpointer; ready to read and change threads with.
 
         Raises:
             ValueError: no model is configured.
         """
-        harness, options = await self.fresh(), options or RunOptions()
+        harness, options = await self.connected(), options or RunOptions()
         return await self._agent(harness, options, *await harness.known_of(principal, options))
 
     async def reader(self) -> Agent:
@@ -128,7 +134,7 @@ class Workshop:
         self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int
     ) -> tuple[Agent, RunContext]:
         """Agent and context of one run."""
-        harness = await self.fresh()
+        harness = await self.connected(wait=True)
         context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
         self._has_packages = context.sandbox_policy.tools_dir is not None
         fence = (run_id, fencing_token)
@@ -140,7 +146,7 @@ class Workshop:
 
     async def context_table(self, principal: Principal, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
         """What the next request would hold for a thread with these values. Raises ValueError: no model is configured."""
-        harness = await self.fresh()
+        harness = await self.connected()
         skills, persona = await harness.known_of(principal, options)
         given: Any = {"skills": skills, "persona": persona, "features": self._features}
 
@@ -161,6 +167,7 @@ class Workshop:
         await self.tracing.aclose()
         await self._agents.aclose()
         await self.harness.models.aclose()
+        await self.harness.mcp.aclose()
         for provider in (*self._retired, self.harness.sandbox_provider):
             await provider.shutdown()
 
@@ -182,7 +189,7 @@ class Workshop:
             given |= {"skills": skills, "persona": persona}
             return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
-        key = (harness.config.id, options, self._has_packages, skills.id, persona)
+        key = (harness.config.id, options, self._has_packages, skills.id, persona, tuple(map(id, harness.mcp_tools)))
         agent = await self._agents.get(key, build)
         saver = _per_run(harness.checkpointer, fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})

@@ -52,14 +52,21 @@ async def _shown(sandbox: Sandbox, image_path: str) -> dict[str, str]:
     if mime_type is None or mime_type != MIME_TYPES[posixpath.splitext(path)[1].lower()]:
         raise ValueError(f"{path} is {mime_type or 'no supported image'}, which does not match its extension.")
     try:
-        picture = await asyncio.to_thread(prepare, data, mime_type)
+        return {**await keep_picture(sandbox, data, mime_type), "path": path}
     except ValueError as error:
         raise ValueError(f"{path} cannot be shown: {error}.") from error
+
+
+async def keep_picture(sandbox: Sandbox, data: bytes, mime_type: str) -> dict[str, str]:
+    """Keep a picture in the sandbox, and describe it: ``path``, ``mime_type``, ``stored``, ``about``. Raises ValueError, SandboxError."""
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError("it is too large")
+    picture = await asyncio.to_thread(prepare, data, mime_type)
     digest = hashlib.sha256(picture.data).hexdigest()[:32]
     stored = f"{COPIES}/{digest}{picture.extension}"
     if await sandbox.stat(stored) is None:
         await sandbox.write(stored, picture.data)
-    return {"path": path, "mime_type": picture.mime_type, "stored": stored, "about": picture.about}
+    return {"path": stored, "mime_type": picture.mime_type, "stored": stored, "about": picture.about}
 
 
 def _checked_path(image_path: str) -> str:

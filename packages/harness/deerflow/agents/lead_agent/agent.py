@@ -50,6 +50,7 @@ from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
+from deerflow.mcp.servers import SERVER
 from deerflow.models.factory import NO_MODELS
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
@@ -133,6 +134,7 @@ def _parts(
     sandbox = features is None or features.sandbox is not False
     groups = options.agent.tool_groups if options.agent is not None else None
     tools = get_available_tools(groups, app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
+    tools += [one for one in harness.mcp_tools if groups is None or {"mcp", (one.metadata or {})[SERVER]} & {*groups}]
     if sandbox:
         tools += skill_tools(skills, evolution=config.skill_evolution.enabled and subagent is None)
     if subagent is None:

@@ -1,0 +1,181 @@
+"""MCP servers as administrators see them: their entries in ``extensions_config.json``, their state and their logs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from deerflow.config.document import parse_json, read_text
+from deerflow.config.env import MASK, has_reference, mask_secrets
+from deerflow.config.schema import McpServerConfig
+from deerflow.errors import ForbiddenError, InvalidRequestError, UnavailableError
+from deerflow.harness import Harness
+from deerflow.identity import Principal
+from deerflow.mcp.servers import McpServerState
+from deerflow.skills.own import write_file
+
+FILE = "extensions_config.json"
+KEYS = ("mcpServers", "mcp_servers")
+SHAPE = {
+    "enabled": True,
+    "type": "stdio",
+    "command": None,
+    "args": [],
+    "env": {},
+    "url": None,
+    "headers": {},
+    "oauth": None,
+    "description": "",
+}
+"""What every entry has in an answer."""
+ON_HOST = ("isolation", "mounts", "network", "type", "command", "args", "env")
+"""What decides how much of this machine a program gets."""
+
+_SECRET = r"[\w-]*(?:key|token|secret|passw|auth|credential)[\w-]*"
+_ASSIGNED = re.compile(rf"((?:^|[?&]|^--?){_SECRET}=)([^&#\s]+)", re.IGNORECASE)
+_FLAG = re.compile(rf"--?{_SECRET}", re.IGNORECASE)
+
+
+class McpService:
+    """Every method raises ForbiddenError to those who are no administrators.
+
+    Args:
+        harness: of the configuration as it is now.
+    """
+
+    def __init__(self, harness: Callable[[], Awaitable[Harness]]) -> None:
+        self._harness = harness
+        self._writing = asyncio.Lock()
+
+    async def config(self, principal: Principal) -> dict[str, Any]:
+        """``{"mcp_servers": {name: entry}}`` as in the file, with marks for secrets."""
+        found = _servers(await asyncio.to_thread(_read, await self._file(principal)))
+        return {"mcp_servers": {name: SHAPE | _marked(entry) for name, entry in found.items()}}
+
+    async def update(self, principal: Principal, servers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Replace all entries; a mark keeps the secret that it stands for. Servers whose entry stays are not touched.
+
+        Raises:
+            InvalidRequestError: an entry cannot be used.
+            ForbiddenError: a program would get more of this machine than the file gives it.
+            UnavailableError: the file cannot be written.
+        """
+        file = await self._file(principal)
+        async with self._writing:
+            await asyncio.to_thread(_write, file, servers)
+        await self.states(principal)
+        return await self.config(principal)
+
+    async def states(self, principal: Principal) -> list[McpServerState]:
+        """Of each server, in the order of the file."""
+        _check(principal)
+        harness = await self._harness()
+        return await harness.mcp.states(harness.config, harness.sandbox_provider)
+
+    async def restart(self, principal: Principal, name: str) -> McpServerState:
+        """Open a new session and wait for it. Raises NotFoundError."""
+        await self.states(principal)
+        await (await self._harness()).mcp.restart(name)
+        return next(one for one in await self.states(principal) if one["name"] == name)
+
+    async def log(self, principal: Principal, name: str) -> list[str]:
+        """The last lines that a server has written, and what went wrong with it. Raises NotFoundError."""
+        await self.states(principal)
+        return (await self._harness()).mcp.log(name)
+
+    async def _file(self, principal: Principal) -> Path:
+        _check(principal)
+        origin = (await self._harness()).config.origin
+        return origin.extensions_file or origin.project_root / FILE
+
+
+def _check(principal: Principal) -> None:
+    if principal.role != "admin":
+        raise ForbiddenError("Only administrators may see and change MCP servers.")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return dict(parse_json(read_text(file), file).data) if file.is_file() else {}
+
+
+def _servers(document: Mapping[str, Any]) -> dict[str, Any]:
+    return next((document[key] for key in KEYS if document.get(key)), {})
+
+
+def _write(file: Path, servers: Mapping[str, Mapping[str, Any]]) -> None:
+    document = _read(file)
+    before = _servers(document)
+    key = next((key for key in KEYS if key in document), KEYS[0])
+    document[key] = {name: _checked(name, entry, before.get(name) or {}) for name, entry in servers.items()}
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+    try:
+        write_file(file.resolve(), json.dumps(document, indent=2, ensure_ascii=False) + "\n", mode)
+    except OSError as error:
+        raise UnavailableError(f"{file.name} cannot be written: {error.strerror}.") from error
+
+
+def _checked(name: str, entry: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: _kept(value, _marked(before).get(key), before.get(key)) for key, value in entry.items()}
+    made = {key: value for key, value in kept.items() if value is not None}
+    try:
+        valid = McpServerConfig.model_validate(made)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidRequestError(f"The MCP server {name!r} is not valid: {where}: {first['msg']}.") from None
+    if problem := valid.problem():
+        raise InvalidRequestError(f"The MCP server {name!r} is not valid: {problem}")
+    free = valid.isolation == "host" or valid.mounts or valid.network.mode == "host"
+    old = McpServerConfig.model_validate(dict(before)) if before else None
+    if free and any(getattr(valid, field) != getattr(old, field, None) for field in ON_HOST):
+        raise ForbiddenError(
+            f"What the MCP server {name!r} may use of this machine (isolation, mounts, network: host) is set in {FILE} itself."
+        )
+    return made
+
+
+# marks ----------------------------------------------------------------------------------------------------------------
+
+
+def _marked(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy whose secrets are marks. What the environment holds is referred to by name, and no secret."""
+    marked = mask_secrets(entry)
+    for key in ("env", "headers"):
+        marked[key] = {name: _mark(value) for name, value in (entry.get(key) or {}).items()}
+    if isinstance(entry.get("url"), str):
+        marked["url"] = _without_values(marked["url"])
+    args = list(entry.get("args") or ())
+    marked["args"] = [
+        _mark(value) if _FLAG.fullmatch(str(flag)) else _without_values(shown)
+        for flag, value, shown in zip(["", *args], args, marked.get("args") or (), strict=False)
+    ]
+    return marked
+
+
+def _mark(value: Any) -> Any:
+    return value if value in (None, "") or has_reference(value) else MASK
+
+
+def _without_values(text: Any) -> Any:
+    return text if has_reference(text) or not isinstance(text, str) else _ASSIGNED.sub(rf"\1{MASK}", text)
+
+
+def _kept(new: Any, shown: Any, old: Any) -> Any:
+    """``new`` with what its marks stand for. Raises InvalidRequestError: one stands for nothing."""
+    if new == shown and old is not None:
+        return old
+    if isinstance(new, Mapping):
+        inner, values = (one if isinstance(one, Mapping) else {} for one in (shown, old))
+        return {key: _kept(value, inner.get(key), values.get(key)) for key, value in new.items()}
+    if isinstance(new, list):
+        shown, old = ([*(one or ()), *[None] * len(new)] for one in (shown, old))
+        return [_kept(*each) for each in zip(new, shown, old, strict=False)]
+    if isinstance(new, str) and MASK in new:
+        raise InvalidRequestError(f"{MASK} stands for a secret that is kept already. Send the new one as it is.")
+    return new

@@ -1,0 +1,209 @@
+"""One server: a task of its own opens its session, lists its tools, watches it, opens it anew and closes it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from mcp import Client, MCPError
+from mcp.client.subscriptions import ListenNotSupportedError
+from mcp_types import CONNECTION_CLOSED, CallToolResult, Implementation, Tool, ToolListChangedNotification
+
+from deerflow.config.schema import McpServerConfig
+from deerflow.mcp.transport import Streams
+
+State = Literal["starting", "ready", "failed"]
+Connect = Callable[[Callable[[str], None]], Streams]
+
+OPEN_SECONDS = 10.0
+PROGRAM_SECONDS = 60.0
+"""Until a program answers for the first time: it may have to download itself."""
+WATCH_SECONDS = 30.0
+FIRST_RETRY, LAST_RETRY = 1.0, 300.0
+STABLE_SECONDS = 60.0
+"""A session that lasted so long is opened anew without delay."""
+LOG_LINES = 500
+MAX_TOOLS = 500
+
+logger = logging.getLogger(__name__)
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # what it has to say becomes our own warning
+
+
+class McpCallError(Exception):
+    """A call got no result. ``str`` is for the model."""
+
+
+class McpServer:
+    """Belongs to the event loop that :meth:`run` runs on; its public attributes may be read anywhere.
+
+    A session's cancel scopes must be left by the task that entered them, so :meth:`run` alone opens and closes it.
+
+    Args:
+        connect: what opens the streams to the server, given where lines for its log go.
+    """
+
+    def __init__(self, name: str, config: McpServerConfig, connect: Connect) -> None:
+        self.name = name
+        self.config = config
+        self.state: State = "starting"
+        self.error = ""
+        self.since = datetime.now(UTC)
+        self.tools: tuple[Tool, ...] = ()
+        self.generation = 0
+        """Another one when its tools have changed."""
+        self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.tried = asyncio.Event()
+        """Set when the first attempt to open it has ended."""
+        self._connect = connect
+        self._client: Client | None = None
+        self._opened = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._reopens = False
+
+    async def run(self) -> None:
+        """Keep a session open until this is cancelled."""
+        delay = 0.0
+        clock = asyncio.get_running_loop().time
+        while True:
+            self._lost.clear()
+            began = clock()
+            try:
+                await self._session()
+                why = ""
+            except Exception as error:
+                why = " ".join(filter(None, (_text(error), *list(self.log)[-1:]))).strip()
+            finally:
+                self._client = None
+                self._opened.clear()
+                self._lost.set()
+            was_ready = self.state == "ready"
+            self._become("starting" if was_ready or not why else "failed", why)
+            if why:
+                logger.warning("MCP server %s: %s", self.name, why)
+                self.log.append(why)
+            delay = 0 if clock() - began > STABLE_SECONDS else delay
+            if why and delay:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), delay)
+            delay = min(max(FIRST_RETRY, delay * 2), LAST_RETRY)
+            self._taken()
+
+    async def call(self, tool: str, arguments: dict[str, Any], progress: Any = None) -> CallToolResult:
+        """Call a tool.
+
+        Raises:
+            McpCallError: the server is down, refuses, does not answer in time, or is lost meanwhile.
+        """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._opened.wait(), 0.01 if self.state == "failed" else OPEN_SECONDS)
+        if (client := self._client) is None:
+            raise McpCallError(f"The MCP server {self.name} is not available now. {self.error}")
+        call = asyncio.ensure_future(client.call_tool(tool, arguments, progress_callback=progress))
+        lost = asyncio.ensure_future(self._lost.wait())
+        try:
+            await asyncio.wait({call, lost}, timeout=self.config.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if call.done():
+                return call.result()
+        except MCPError as error:
+            if error.code != CONNECTION_CLOSED:
+                raise McpCallError(f"The MCP server {self.name} refused the call: {_text(error)}") from error
+            if self._client is client:
+                self.reopen()
+        except Exception as error:
+            raise McpCallError(f"The MCP server {self.name} gave no valid answer: {_text(error)}") from error
+        finally:
+            for task in (call, lost):
+                task.cancel()
+        if self._client is client:
+            self._wake.set()
+            raise McpCallError(f"The MCP server {self.name} did not answer within {self.config.timeout:g} seconds.")
+        raise McpCallError(f"The MCP server {self.name} ended before it answered; it is being started anew.")
+
+    async def restart(self) -> None:
+        """Close the session, open another, and wait until that is open or has failed."""
+        self.tried.clear()
+        self.reopen()
+        await self.tried.wait()
+
+    def reopen(self) -> None:
+        """Close the session and open another, at once."""
+        self._client = None
+        self._opened.clear()
+        self._reopens = True
+        self._wake.set()
+
+    async def _session(self) -> None:
+        async with asyncio.timeout(PROGRAM_SECONDS if self.config.type == "stdio" else OPEN_SECONDS) as opening:
+            streams = self._connect(lambda text: self.log.extend(text.splitlines()))
+            info = Implementation(name="deerflow", version="1")
+            async with Client(streams, client_info=info, message_handler=self._heard, cache=None) as client:
+                await self._list(client)
+                opening.reschedule(None)
+                self._client = client
+                self._become("ready")
+                self._opened.set()
+                listening = asyncio.ensure_future(self._listen(client))
+                try:
+                    await self._watch(client)
+                finally:
+                    listening.cancel()
+
+    async def _watch(self, client: Client) -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), WATCH_SECONDS)
+            if self._taken():
+                return
+            async with asyncio.timeout(OPEN_SECONDS):
+                await self._list(client)  # which every version of the protocol answers, unlike a ping
+
+    async def _list(self, client: Client) -> None:
+        found: list[Tool] = []
+        cursor: str | None = None
+        while len(found) < MAX_TOOLS:
+            page = await client.list_tools(cursor=cursor)
+            found += page.tools
+            if not (cursor := page.next_cursor):
+                break
+        listed = tuple(found[:MAX_TOOLS])
+        if listed != self.tools:
+            self.tools = listed
+            self.generation += 1
+
+    async def _listen(self, client: Client) -> None:
+        """Servers of the newest protocol tell of changes to those who ask for it."""
+        with suppress(ListenNotSupportedError, MCPError):
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._wake.set()
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._wake.set()
+
+    def _taken(self) -> bool:
+        """Whether the session is to be opened anew; clears what was asked for."""
+        self._wake.clear()
+        reopens, self._reopens = self._reopens, False
+        return reopens
+
+    def _become(self, state: State, error: str = "") -> None:
+        self.state, self.error, self.since = state, error, datetime.now(UTC)
+        if state != "starting":
+            self.tried.set()
+
+
+def _text(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "It does not answer."
+    return " ".join((error.message if isinstance(error, MCPError) else str(error) or type(error).__name__).split())[
+        :500
+    ]

@@ -1,0 +1,193 @@
+"""The tools of servers as agents call them: named ``server_tool``, with results that are text from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from mcp_types import (
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    Tool,
+)
+
+from deerflow.blocking import blocking_twin
+from deerflow.mcp.server import McpCallError
+from deerflow.mcp.servers import SERVER
+from deerflow.reflection import resolve_variable
+from deerflow.sandbox.interface import SandboxError
+from deerflow.security.text import inline
+from deerflow.tools.decorator import Runtime
+from deerflow.tools.images import keep_picture, mime_type_of
+from deerflow.tools.shell import cut_middle
+
+MAX_NAME = 64
+"""Characters that providers take."""
+MAX_DESCRIPTION = 2000
+MAX_RESULT = 2_000_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class McpToolCall:
+    """What an interceptor is given, with the fields that those of langchain-mcp-adapters know.
+
+    ``args`` and ``name`` may be overridden; ``headers`` are those of the server's entry and stay as they are there.
+    """
+
+    name: str
+    args: dict[str, Any]
+    server_name: str
+    headers: dict[str, Any] | None = None
+    runtime: object | None = None
+
+    def override(self, **changes: Any) -> McpToolCall:
+        return replace(self, **changes)
+
+
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+Send = Callable[[str, dict[str, Any], Progress], Awaitable[CallToolResult]]
+Handler = Callable[[McpToolCall], Awaitable[Any]]
+Interceptor = Callable[[McpToolCall, Handler], Awaitable[Any]]
+
+
+def interceptors_of(paths: Sequence[str]) -> list[Interceptor]:
+    """What the builders at ``paths`` make, the outermost first. One that fails is left out, with a warning."""
+    made: list[Any] = []
+    for path in paths:
+        try:
+            interceptor: Any = resolve_variable(path)()
+        except Exception as error:
+            logger.warning("The MCP interceptor %s is left out: %s", path, error)
+            continue
+        if callable(interceptor):
+            made.append(interceptor)
+        elif interceptor is not None:
+            logger.warning("The MCP interceptor %s is left out: its builder returned no function.", path)
+    return made
+
+
+def tool_of(server: str, tool: Tool, send: Send, interceptors: Sequence[Interceptor]) -> BaseTool:
+    """A tool of a server as a tool of an agent. ``send`` makes the call, from any event loop."""
+    name = _name(server, tool.name)
+
+    async def call(tool_runtime: Runtime, **arguments: Any) -> Any:
+        handler = _around(interceptors, _sender(send, tool_runtime, name))
+        try:
+            result = await handler(McpToolCall(tool.name, arguments, server, runtime=tool_runtime))
+        except McpCallError as error:
+            raise ToolException(f"Error: {_admitted(str(error), name)}") from error
+        return await _message(result, name, tool_runtime) if isinstance(result, CallToolResult) else result
+
+    hints = tool.annotations
+    reads = hints is not None and hints.read_only_hint is True
+    return StructuredTool(
+        name=name,
+        description=_plain(tool.description or tool.title or tool.name)[:MAX_DESCRIPTION],
+        args_schema={**tool.input_schema, "type": "object", "properties": tool.input_schema.get("properties") or {}},
+        func=blocking_twin(call),
+        coroutine=call,
+        handle_tool_error=True,
+        metadata={SERVER: server, **({"readOnlyHint": True} if reads else {})},
+    )
+
+
+def _name(server: str, tool: str) -> str:
+    name = re.sub(r"[^a-zA-Z0-9_-]", "_", f"{server}_{tool}")
+    digest = hashlib.sha256(f"{server}_{tool}".encode()).hexdigest()[:6]
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 7]}_{digest}"
+
+
+def _around(interceptors: Sequence[Interceptor], handler: Handler) -> Handler:
+    for interceptor in reversed(interceptors):
+        handler = _bound(interceptor, handler)
+    return handler
+
+
+def _bound(interceptor: Interceptor, inner: Handler) -> Handler:
+    return lambda call: interceptor(call, inner)
+
+
+def _sender(send: Send, runtime: Any, name: str) -> Handler:
+    loop = asyncio.get_running_loop()
+    writer = getattr(runtime, "stream_writer", None)
+
+    async def progress(done: float, total: float | None, text: str | None) -> None:
+        event = {"type": "tool_progress", "tool": name, "tool_call_id": getattr(runtime, "tool_call_id", None)}
+        event |= {"progress": done, "total": total, "message": inline(text or "")}
+        if writer is not None:  # which belongs to the loop of the run
+            loop.call_soon_threadsafe(writer, event)
+
+    return lambda call: send(call.name, call.args, progress)
+
+
+# results --------------------------------------------------------------------------------------------------------------
+
+
+async def _message(result: CallToolResult, name: str, runtime: Any) -> ToolMessage:
+    texts: list[str] = []
+    image: dict[str, str] | None = None
+    for block in result.content:
+        if isinstance(block, ImageContent):
+            text, kept = await _picture(block, runtime)
+            image = image or kept
+            texts.append(text)
+        else:
+            texts.append(_text(block))
+    if not result.content and result.structured_content is not None:
+        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return ToolMessage(
+        _admitted("\n".join(texts) or "(no output)", name),
+        name=name,
+        tool_call_id=getattr(runtime, "tool_call_id", None) or "",
+        status="error" if result.is_error else "success",
+        additional_kwargs={"image": image} if image else {},
+    )
+
+
+def _text(block: Any) -> str:
+    if isinstance(block, TextContent):
+        return block.text
+    if isinstance(block, ResourceLink):
+        return f"[{block.name}: {block.uri}]"
+    if isinstance(block, EmbeddedResource):
+        inner = block.resource
+        return inner.text if isinstance(inner, TextResourceContents) else f"[{inner.uri}: a file of {inner.mime_type}]"
+    return f"[{block.type} is left out]"
+
+
+async def _picture(block: ImageContent, runtime: Any) -> tuple[str, dict[str, str] | None]:
+    """What to say of a picture, and what shows it to the model."""
+    try:
+        data = base64.b64decode(block.data)
+        kept = await keep_picture(await runtime.context.sandbox(), data, mime_type_of(data) or "")
+    except (AttributeError, ValueError, SandboxError) as error:
+        return f"[a picture that cannot be shown: {error}]", None
+    about = kept.pop("about")
+    return f"[a picture, {about}: {kept['path']}]", kept
+
+
+def _admitted(text: str, source: str) -> str:
+    """The one place where words of servers become words of a prompt."""
+    return cut_middle(_plain(text), MAX_RESULT)
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+
+
+def _plain(text: str) -> str:
+    return _CONTROL.sub("", text)

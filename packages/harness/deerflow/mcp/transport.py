@@ -1,0 +1,226 @@
+"""The ways to a server: over HTTP, or by a program's standard input and output, in a sandbox of its own or on the host."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import secrets
+import shlex
+from asyncio.streams import FlowControlMixin
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from deerflow.config.schema import McpServerConfig, SandboxConfig
+from deerflow.config.section import require
+from deerflow.sandbox.interface import WORKSPACE, Limits, Mount, Network, Policy, SandboxError, SandboxProvider
+
+Streams = Any
+Log = Callable[[str], None]
+
+MAX_MESSAGE = 32 << 20
+"""Bytes. A server that sends more in one message is cut off."""
+RUN_SECONDS = 14 * 86400
+"""A program is started anew after that."""
+OWNER = "mcp"
+"""Whose the sandboxes of servers are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where programs run."""
+
+    directory: Path
+    """Holds a home for each."""
+    provider: SandboxProvider
+    sandbox: SandboxConfig
+
+
+def transport_of(
+    name: str, server: McpServerConfig, place: Place, log: Log, auth: httpx2.Auth | None
+) -> AbstractAsyncContextManager[Streams]:
+    """What opens the streams to a server, once.
+
+    Raises:
+        ValueError: its entry lacks what its type needs.
+        ConfigError: it refers to a variable that is not set.
+    """
+    if problem := server.problem():
+        raise ValueError(problem)
+    if server.type != "stdio":
+        return _http(str(server.url), require(server.headers), auth, events=server.type == "sse")
+    argv, environment = [str(server.command), *require(server.args)], require(server.env)
+    if server.isolation == "host":
+        return _on_host(argv, environment, log)
+    return _in_sandbox(name, argv, _policy(name, server, environment, place), place, log)
+
+
+@asynccontextmanager
+async def _http(url: str, headers: dict[str, str], auth: httpx2.Auth | None, *, events: bool) -> AsyncIterator[Streams]:
+    timeout = httpx2.Timeout(30, read=300)
+    # Reads the certificates of authorities.
+    client = await asyncio.to_thread(httpx2.AsyncClient, headers=headers, auth=auth, timeout=timeout)
+    async with AsyncExitStack() as stack:
+        if events:
+            yield await stack.enter_async_context(
+                sse_client(url, httpx_client_factory=lambda headers=None, timeout=None, auth=None: client)
+            )
+        else:
+            await stack.enter_async_context(client)
+            yield await stack.enter_async_context(streamable_http_client(url, http_client=client))
+
+
+# on the host ----------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _on_host(argv: list[str], environment: dict[str, str], log: Log) -> AsyncIterator[Streams]:
+    parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
+    with _errors_to(log) as errors:
+        async with stdio_client(parameters, errors) as streams:
+            yield streams
+
+
+@contextmanager
+def _errors_to(log: Log) -> Iterator[Any]:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(reader, lambda: log(os.read(reader, 1 << 16).decode("utf-8", "replace")))
+    try:
+        with os.fdopen(writer, "w") as file:
+            yield file
+    finally:
+        loop.remove_reader(reader)
+        os.close(reader)
+
+
+# in a sandbox ---------------------------------------------------------------------------------------------------------
+
+
+def _policy(name: str, server: McpServerConfig, environment: dict[str, str], place: Place) -> Policy:
+    own = place.directory / _slug(name)
+    network, limits = server.network.model_dump(), place.sandbox.limits.model_dump() | {"cpu_seconds": 0}
+    return Policy(
+        mounts=(
+            Mount(own / "work", WORKSPACE),
+            *(Mount(Path(mount.host_path), mount.container_path, mount.read_only) for mount in server.mounts),
+        ),
+        home=own / "home",
+        tmp=own / "tmp",
+        environment={"NODE_USE_ENV_PROXY": "1", **environment},
+        network=Network(**{key: value for key, value in network.items() if key in Network.__slots__}),
+        limits=Limits(**{key: value for key, value in limits.items() if key in Limits.__slots__}),
+    )
+
+
+def _slug(name: str) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    return f"{plain or 'server'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+@asynccontextmanager
+async def _in_sandbox(name: str, argv: list[str], policy: Policy, place: Place, log: Log) -> AsyncIterator[Streams]:
+    """The program's streams are named pipes in its directory, since a sandbox's shell has no standard input."""
+    key, sandbox_id = _slug(name), f"{OWNER}:{_slug(name)}"
+    pipes = await asyncio.to_thread(_Pipes, policy.mounts[0].host)
+    try:
+        sandbox = await place.provider.acquire(key, user_id=OWNER, policy=policy)
+        command = f"{shlex.join(argv)} <{pipes.names[0]} >{pipes.names[1]}"
+
+        async def run() -> None:
+            try:
+                result = await sandbox.exec(command, timeout=RUN_SECONDS, on_output=log)
+                log(f"The program ended with exit code {result.exit_code}.\n")
+            except SandboxError as error:
+                log(f"{error}\n")
+
+        async with _streams(pipes, run) as streams:
+            yield streams
+    finally:
+        await asyncio.to_thread(pipes.close)
+        await place.provider.release(sandbox_id, destroy=True)
+
+
+class _Pipes:
+    """Two pipes that both sides can open in any order: this side holds either end of each. Blocks."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in directory.glob(".mcp-*"):
+            left.unlink()
+        self.names = [f".mcp-{secrets.token_hex(8)}" for _ in range(2)]
+        self._directory = os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        for name in self.names:
+            os.mkfifo(name, 0o600, dir_fd=self._directory)
+        self._held = [self._open(name, os.O_RDWR) for name in self.names]
+        self.input = os.fdopen(self._open(self.names[0], os.O_WRONLY), "wb", 0)
+        self.output = os.fdopen(self._open(self.names[1], os.O_RDONLY), "rb", 0)
+
+    def close(self) -> None:
+        for name in self.names:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=self._directory)
+        for descriptor in (*self._held, self._directory):
+            os.close(descriptor)
+        self.input.close()
+        self.output.close()
+
+    def _open(self, name: str, how: int) -> int:
+        return os.open(name, how | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._directory)
+
+
+@asynccontextmanager
+async def _streams(pipes: _Pipes, run: Callable[[], Any]) -> AsyncIterator[Streams]:
+    loop = asyncio.get_running_loop()
+    lines = asyncio.StreamReader(limit=MAX_MESSAGE)
+    reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), pipes.output)
+    writing, protocol = await loop.connect_write_pipe(FlowControlMixin, pipes.input)
+    writer = asyncio.StreamWriter(writing, protocol, None, loop)
+    received, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write_stream, sent = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def receive() -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ValueError):  # a line that never ends
+            while line := await lines.readline():
+                try:
+                    message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                except ValueError as error:
+                    await received.send(error)
+                else:
+                    await received.send(message)
+        received.close()
+
+    async def send() -> None:
+        with suppress(ConnectionError):
+            async for message in sent:
+                writer.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await writer.drain()
+
+    async def serve() -> None:
+        await run()
+        lines.feed_eof()
+
+    async with anyio.create_task_group() as group:
+        for work in (receive, send, serve):
+            group.start_soon(work)
+        try:
+            yield read_stream, write_stream
+        finally:
+            group.cancel_scope.cancel()
+            reading.close()
+            writing.close()
+            for stream in (received, read_stream, write_stream, sent):
+                stream.close()

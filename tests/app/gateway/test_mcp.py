@@ -1,0 +1,103 @@
+"""MCP servers over HTTP: administrators see and change them; secrets never leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from tests.app.gateway.conftest import Gateway
+from tests.app.gateway.test_agents import opened  # noqa: F401 - a fixture
+from tests.harness.mcp.conftest import on_host
+
+Open = Callable[..., AbstractAsyncContextManager[Gateway]]
+MARK = "********"
+REMOTE = {
+    "enabled": False,
+    "type": "http",
+    "url": "https://someone:pass1234@mcp.example.org/mcp?api_key=abcdef&page=1",
+    "headers": {"X-Anything": "topsecret", "Authorization": "Bearer ${TOKEN}"},
+    "oauth": {"token_url": "https://auth.example.org/token", "client_id": "me", "client_secret": "hidden"},
+    "own_key": {"kept": [1, 2]},
+}
+PROGRAM = {
+    "enabled": False,
+    "command": "server",
+    "args": ["--token", "t0ken", "--api-key=k3y", "--verbose"],
+    "env": {"PAT": "p4t", "FROM_ENVIRONMENT": "$HOME"},
+}
+
+
+def write(tmp_path: Path, **servers: Any) -> Path:
+    file = tmp_path / "extensions_config.json"
+    document = {"mcpServers": servers, "skills": {"x": {"enabled": False}}, "mcpInterceptors": "a:b", "mine": 1}
+    file.write_text(json.dumps(document))
+    return file
+
+
+async def test_secrets_are_marks_and_marks_keep_them(opened: Open, tmp_path: Path) -> None:  # noqa: F811
+    file = write(tmp_path, remote=REMOTE, program=PROGRAM)
+    async with opened() as gateway:
+        shown = (await gateway.admin.get("/api/mcp/config")).json()
+        text = json.dumps(shown)
+        for secret in ("pass1234", "abcdef", "topsecret", "hidden", "t0ken", "k3y", "p4t"):
+            assert secret not in text
+        remote, program = shown["mcp_servers"]["remote"], shown["mcp_servers"]["program"]
+        assert remote["headers"] == {"X-Anything": MARK, "Authorization": "Bearer ${TOKEN}"}
+        assert remote["oauth"]["client_id"] == "me"
+        assert program["args"] == ["--token", MARK, f"--api-key={MARK}", "--verbose"]
+        assert program["env"] == {"PAT": MARK, "FROM_ENVIRONMENT": "$HOME"}
+
+        remote["description"] = "changed"
+        changed = await gateway.admin.put("/api/mcp/config", json=shown)
+        assert changed.status_code == 200
+        assert changed.json()["mcp_servers"]["remote"]["description"] == "changed"
+        written = json.loads(await asyncio.to_thread(file.read_text))
+        assert {key: written["mcpServers"]["remote"][key] for key in REMOTE} == REMOTE
+        assert {key: written["mcpServers"]["program"][key] for key in PROGRAM} == PROGRAM
+        assert (written["skills"], written["mcpInterceptors"], written["mine"]) == ({"x": {"enabled": False}}, "a:b", 1)
+
+
+async def test_a_mark_that_stands_for_nothing_is_refused(opened: Open, tmp_path: Path) -> None:  # noqa: F811
+    write(tmp_path)
+    async with opened() as gateway:
+        entry = {"type": "http", "url": "https://example.org", "headers": {"Authorization": MARK}}
+        answer = await gateway.admin.put("/api/mcp/config", json={"mcp_servers": {"new": entry}})
+        assert answer.status_code == 422
+        odd = await gateway.admin.put("/api/mcp/config", json={"mcp_servers": {"new": {"type": "pigeon"}}})
+        assert odd.status_code == 422
+        assert "pigeon" in odd.text
+
+
+async def test_only_the_file_lets_a_program_out_of_its_sandbox(opened: Open, tmp_path: Path) -> None:  # noqa: F811
+    write(tmp_path, trusted={**PROGRAM, "isolation": "host"})
+    async with opened() as gateway:
+        shown = (await gateway.admin.get("/api/mcp/config")).json()["mcp_servers"]
+        attempts: list[dict[str, Any]] = [
+            {"new": {"command": "sh", "isolation": "host"}},
+            {"new": {"command": "sh", "network": "host"}},
+            {"new": {"command": "sh", "mounts": [{"host_path": "/", "container_path": "/host"}]}},
+            {"trusted": {**shown["trusted"], "command": "sh"}},
+        ]
+        for attempt in attempts:
+            assert (await gateway.admin.put("/api/mcp/config", json={"mcp_servers": attempt})).status_code == 403, (
+                attempt
+            )
+        same = {"trusted": {**shown["trusted"], "description": "still"}}
+        assert (await gateway.admin.put("/api/mcp/config", json={"mcp_servers": same})).status_code == 200
+
+
+async def test_state_tools_log_and_restart(opened: Open, tmp_path: Path) -> None:  # noqa: F811
+    write(tmp_path, s=on_host(), off=PROGRAM)
+    async with opened() as gateway:
+        servers = {one["name"]: one for one in (await gateway.admin.get("/api/mcp/servers")).json()["servers"]}
+        assert servers["off"]["state"] == "off"
+        again = (await gateway.admin.post("/api/mcp/servers/s/restart")).json()
+        assert again["state"] == "ready"
+        assert {"name": "echo", "description": "Says it again.", "read_only": True} in again["tools"]
+        assert "the server speaks to its log" in (await gateway.admin.get("/api/mcp/servers/s/log")).json()["lines"]
+        assert (await gateway.admin.post("/api/mcp/servers/off/restart")).status_code == 404
+        assert (await gateway.user.get("/api/mcp/servers")).status_code == 403

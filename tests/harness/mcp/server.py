@@ -1,0 +1,102 @@
+"""A server over the official SDK: ``python server.py [stdio | http PORT | sse PORT]``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import sys
+import time
+import zlib
+
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+
+server = MCPServer("test")
+
+
+def png() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 2, 2, 8, 2, 0, 0, 0)
+    rows = zlib.compress(b"\0" + b"\xff\0\0" * 2 + b"\0" + b"\xff\0\0" * 2)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+def echo(text: str) -> str:
+    """Says it again."""
+    return text
+
+
+@server.tool()
+def environment() -> str:
+    """What it sees of its surroundings."""
+    seen = "yes" if os.path.exists(os.environ.get("LOOK_AT", "/nowhere")) else "no"
+    return f"pid={os.getpid()} secret={os.environ.get('SECRET')} home={os.environ.get('HOME')} sees={seen}"
+
+
+@server.tool()
+def die() -> str:
+    """Ends the program in the middle of the call."""
+    os._exit(3)
+
+
+@server.tool()
+async def hang(seconds: float = 3600) -> str:
+    """Does not answer."""
+    await asyncio.sleep(seconds)
+    return "late"
+
+
+@server.tool()
+async def freeze() -> str:
+    """Blocks the whole program."""
+    time.sleep(3600)
+    return "never"
+
+
+@server.tool()
+def fail() -> str:
+    """Fails."""
+    raise ToolError("the cupboard is bare")
+
+
+@server.tool()
+def picture() -> Image:
+    """A picture."""
+    return Image(data=png(), format="png")
+
+
+@server.tool()
+async def count(context: Context, to: int) -> str:
+    """Counts, and tells how far it is."""
+    for number in range(to):
+        await context.report_progress(number + 1, to, f"at {number + 1}")
+    return "counted"
+
+
+@server.tool()
+async def grow(context: Context) -> str:
+    """Gets a further tool."""
+
+    @server.tool()
+    def fresh() -> str:
+        """New."""
+        return "fresh"
+
+    await context.notify_tools_changed()
+    return "grown"
+
+
+if __name__ == "__main__":
+    print("the server speaks to its log", file=sys.stderr, flush=True)
+    match sys.argv[1:]:
+        case ["http", port]:
+            server.run("streamable-http", port=int(port))
+        case ["sse", port]:
+            server.run("sse", port=int(port))
+        case _:
+            server.run("stdio")

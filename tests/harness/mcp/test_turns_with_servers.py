@@ -1,0 +1,50 @@
+"""An agent with servers: from the file to the call, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
+from tests.harness.mcp.conftest import on_host
+from tests.harness.skills.conftest import settings
+
+from deerflow import DeerFlowClient
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "extensions_config.json"
+    monkeypatch.setenv("DEER_FLOW_EXTENSIONS_CONFIG_PATH", str(made))
+    return made
+
+
+async def client_of(endpoint: ScriptedOpenAI, tmp_path: Path, **sections: Any) -> DeerFlowClient:
+    config = settings(endpoint, **sections)
+    return await asyncio.to_thread(lambda: DeerFlowClient(config=config, base_dir=tmp_path / "data"))
+
+
+def offered(request: Any) -> set[str]:
+    return {tool["function"]["name"] for tool in request["tools"]}
+
+
+def result(request: Any) -> str:
+    return [message["content"] for message in request["messages"] if message["role"] == "tool"][-1]
+
+
+async def test_a_turn_calls_a_server_and_a_changed_file_changes_the_next_turns_tools(
+    endpoint: ScriptedOpenAI, tmp_path: Path, file: Path
+) -> None:
+    file.write_text(json.dumps({"mcpServers": {"s": on_host()}}))
+    endpoint.script(ToolCalls(("s_echo", {"text": "from afar"})), Text("Done."), Text("Bye."))
+    async with await client_of(endpoint, tmp_path) as client:
+        assert await client.achat("Echo!", thread_id="t") == "Done."
+        assert result(endpoint.requests[1]) == "from afar"
+        file.write_text(json.dumps({"mcpServers": {}, "skills": {}}))
+        await client.achat("And now?", thread_id="t")
+    first, second, third = map(offered, endpoint.requests)
+    assert {"s_echo", "s_picture"} <= first == second
+    assert "s_echo" not in third

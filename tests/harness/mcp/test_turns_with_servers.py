@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ async def test_a_turn_calls_a_server_and_a_changed_file_changes_the_next_turns_t
     endpoint.script(ToolCalls(("s_echo", {"text": "from afar"})), Text("Done."), Text("Bye."))
     async with await client_of(endpoint, tmp_path) as client:
         assert await client.achat("Echo!", thread_id="t") == "Done."
-        assert result(endpoint.requests[1]) == "from afar"
+        assert re.fullmatch(
+            r'<untrusted-(\w+) source="the MCP server s">\nfrom afar\n</untrusted-\1>', result(endpoint.requests[1])
+        )
         file.write_text(json.dumps({"mcpServers": {}, "skills": {}}))
         await client.achat("And now?", thread_id="t")
     first, second, third = map(offered, endpoint.requests)

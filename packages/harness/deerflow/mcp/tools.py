@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool
 from mcp_types import (
     CallToolResult,
     EmbeddedResource,
@@ -29,15 +29,16 @@ from deerflow.mcp.server import McpCallError
 from deerflow.mcp.servers import SERVER
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.interface import SandboxError
+from deerflow.security.door import harmless
 from deerflow.security.text import inline
 from deerflow.tools.decorator import Runtime
 from deerflow.tools.images import keep_picture, mime_type_of
-from deerflow.tools.shell import cut_middle
 
 MAX_NAME = 64
 """Characters that providers take."""
 MAX_DESCRIPTION = 2000
 MAX_RESULT = 2_000_000
+"""Characters. Of what is longer than a conversation should hold, the whole goes to a file."""
 
 logger = logging.getLogger(__name__)
 
@@ -90,18 +91,17 @@ def tool_of(server: str, tool: Tool, send: Send, interceptors: Sequence[Intercep
         try:
             result = await handler(McpToolCall(tool.name, arguments, server, runtime=tool_runtime))
         except McpCallError as error:
-            raise ToolException(f"Error: {_admitted(str(error), name)}") from error
-        return await _message(result, name, tool_runtime) if isinstance(result, CallToolResult) else result
+            return _answer(f"Error: {error}", name, server, tool_runtime, failed=True)
+        return await _message(result, name, server, tool_runtime) if isinstance(result, CallToolResult) else result
 
     hints = tool.annotations
     reads = hints is not None and hints.read_only_hint is True
     return StructuredTool(
         name=name,
-        description=_plain(tool.description or tool.title or tool.name)[:MAX_DESCRIPTION],
+        description=harmless(tool.description or tool.title or tool.name, MAX_DESCRIPTION),
         args_schema={**tool.input_schema, "type": "object", "properties": tool.input_schema.get("properties") or {}},
         func=blocking_twin(call),
         coroutine=call,
-        handle_tool_error=True,
         metadata={SERVER: server, **({"readOnlyHint": True} if reads else {})},
     )
 
@@ -138,7 +138,7 @@ def _sender(send: Send, runtime: Any, name: str) -> Handler:
 # results --------------------------------------------------------------------------------------------------------------
 
 
-async def _message(result: CallToolResult, name: str, runtime: Any) -> ToolMessage:
+async def _message(result: CallToolResult, name: str, server: str, runtime: Any) -> ToolMessage:
     texts: list[str] = []
     image: dict[str, str] | None = None
     for block in result.content:
@@ -150,12 +150,17 @@ async def _message(result: CallToolResult, name: str, runtime: Any) -> ToolMessa
             texts.append(_text(block))
     if not result.content and result.structured_content is not None:
         texts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    more = {"image": image} if image else {}
+    return _answer("\n".join(texts) or "(no output)", name, server, runtime, failed=result.is_error, **more)
+
+
+def _answer(text: str, name: str, server: str, runtime: Any, *, failed: bool, **more: Any) -> ToolMessage:
     return ToolMessage(
-        _admitted("\n".join(texts) or "(no output)", name),
+        harmless(text, MAX_RESULT),
         name=name,
         tool_call_id=getattr(runtime, "tool_call_id", None) or "",
-        status="error" if result.is_error else "success",
-        additional_kwargs={"image": image} if image else {},
+        status="error" if failed else "success",
+        additional_kwargs={"untrusted": f"the MCP server {server}", **more},
     )
 
 
@@ -179,15 +184,3 @@ async def _picture(block: ImageContent, runtime: Any) -> tuple[str, dict[str, st
         return f"[a picture that cannot be shown: {error}]", None
     about = kept.pop("about")
     return f"[a picture, {about}: {kept['path']}]", kept
-
-
-def _admitted(text: str, source: str) -> str:
-    """The one place where words of servers become words of a prompt."""
-    return cut_middle(_plain(text), MAX_RESULT)
-
-
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
-
-
-def _plain(text: str) -> str:
-    return _CONTROL.sub("", text)

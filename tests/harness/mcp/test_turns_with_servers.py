@@ -44,7 +44,7 @@ async def test_a_turn_calls_a_server_and_a_changed_file_changes_the_next_turns_t
     async with await client_of(endpoint, tmp_path) as client:
         assert await client.achat("Echo!", thread_id="t") == "Done."
         assert re.fullmatch(
-            r'<untrusted-(\w+) source="the MCP server s">\nfrom afar\n</untrusted-\1>', result(endpoint.requests[1])
+            r'<untrusted-(\w+) source="s_echo">\nfrom afar\n</untrusted-\1>', result(endpoint.requests[1])
         )
         file.write_text(json.dumps({"mcpServers": {}, "skills": {}}))
         await client.achat("And now?", thread_id="t")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deerflow.mcp.server import McpServer
     from deerflow.mcp.tools import Interceptor
 
-SERVER = "mcp_server"
-"""Key in the metadata of a server's tools: its name."""
 GRACE_SECONDS = 0.5
 """A run waits so long for further servers when one has become ready."""
 FIRST_SECONDS = 5.0

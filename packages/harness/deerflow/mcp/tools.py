@@ -25,8 +25,8 @@ from mcp_types import (
 )
 
 from deerflow.blocking import blocking_twin
+from deerflow.mcp import SERVER
 from deerflow.mcp.server import McpCallError
-from deerflow.mcp.servers import SERVER
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.interface import SandboxError
 from deerflow.security.door import harmless
@@ -91,8 +91,8 @@ def tool_of(server: str, tool: Tool, send: Send, interceptors: Sequence[Intercep
         try:
             result = await handler(McpToolCall(tool.name, arguments, server, runtime=tool_runtime))
         except McpCallError as error:
-            return _answer(f"Error: {error}", name, server, tool_runtime, failed=True)
-        return await _message(result, name, server, tool_runtime) if isinstance(result, CallToolResult) else result
+            return _answer(f"Error: {error}", name, tool_runtime, failed=True)
+        return await _message(result, name, tool_runtime) if isinstance(result, CallToolResult) else result
 
     hints = tool.annotations
     reads = hints is not None and hints.read_only_hint is True
@@ -138,7 +138,7 @@ def _sender(send: Send, runtime: Any, name: str) -> Handler:
 # results --------------------------------------------------------------------------------------------------------------
 
 
-async def _message(result: CallToolResult, name: str, server: str, runtime: Any) -> ToolMessage:
+async def _message(result: CallToolResult, name: str, runtime: Any) -> ToolMessage:
     texts: list[str] = []
     image: dict[str, str] | None = None
     for block in result.content:
@@ -151,16 +151,16 @@ async def _message(result: CallToolResult, name: str, server: str, runtime: Any)
     if not result.content and result.structured_content is not None:
         texts.append(json.dumps(result.structured_content, ensure_ascii=False))
     more = {"image": image} if image else {}
-    return _answer("\n".join(texts) or "(no output)", name, server, runtime, failed=result.is_error, **more)
+    return _answer("\n".join(texts) or "(no output)", name, runtime, failed=result.is_error, **more)
 
 
-def _answer(text: str, name: str, server: str, runtime: Any, *, failed: bool, **more: Any) -> ToolMessage:
+def _answer(text: str, name: str, runtime: Any, *, failed: bool, **more: Any) -> ToolMessage:
     return ToolMessage(
         harmless(text, MAX_RESULT),
         name=name,
         tool_call_id=getattr(runtime, "tool_call_id", None) or "",
         status="error" if failed else "success",
-        additional_kwargs={"untrusted": f"the MCP server {server}", **more},
+        additional_kwargs=more,
     )
 
 

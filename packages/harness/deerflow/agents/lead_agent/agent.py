@@ -50,7 +50,7 @@ from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
-from deerflow.mcp.servers import SERVER
+from deerflow.mcp import SERVER
 from deerflow.models.factory import NO_MODELS
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem

@@ -475,6 +475,39 @@ export interface components {
             /** Confidence */
             confidence?: number | null;
         };
+        /** ChatMessage */
+        ChatMessage: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
+            /** Content */
+            content?: string | {
+                [key: string]: unknown;
+            }[] | null;
+        };
+        /**
+         * ChatRequest
+         * @description Whatever else OpenAI's API knows is ignored: the agent has its own tools and settings.
+         */
+        ChatRequest: {
+            /**
+             * Model
+             * @example lead_agent
+             */
+            model: string;
+            /** Messages */
+            messages: components["schemas"]["ChatMessage"][];
+            /**
+             * Stream
+             * @default false
+             */
+            stream: boolean;
+            stream_options?: components["schemas"]["StreamOptions"] | null;
+            /** Reasoning Effort */
+            reasoning_effort?: string | null;
+        };
         /**
          * Check
          * @description An acceptance check of the run's request, and how it ended.
@@ -670,6 +703,11 @@ export interface components {
             tool_results: number;
             /** Summary */
             summary: number;
+        };
+        /** Conversation */
+        Conversation: {
+            /** Id */
+            id: string;
         };
         /** CreatedToken */
         CreatedToken: {
@@ -2153,6 +2191,11 @@ export interface components {
              */
             message_id?: string | null;
         };
+        /** Reasoning */
+        Reasoning: {
+            /** Effort */
+            effort?: string | null;
+        };
         /**
          * Receipts
          * @description See :class:`deerflow.agents.receipts.Receipts`.
@@ -2195,6 +2238,36 @@ export interface components {
              * @default []
              */
             open_todos: string[];
+        };
+        /**
+         * ResponsesRequest
+         * @description Whatever else OpenAI's API knows is ignored.
+         */
+        ResponsesRequest: {
+            /**
+             * Model
+             * @example lead_agent
+             */
+            model: string;
+            /** Input */
+            input: string | {
+                [key: string]: unknown;
+            }[];
+            /** Instructions */
+            instructions?: string | null;
+            /** Previous Response Id */
+            previous_response_id?: string | null;
+            /**
+             * Conversation
+             * @description A thread; made if there is none.
+             */
+            conversation?: components["schemas"]["Conversation"] | string | null;
+            /**
+             * Stream
+             * @default false
+             */
+            stream: boolean;
+            reasoning?: components["schemas"]["Reasoning"] | null;
         };
         /** RoleChange */
         RoleChange: {
@@ -2808,6 +2881,14 @@ export interface components {
              * @description Told to administrators.
              */
             data_dir: string | null;
+        };
+        /** StreamOptions */
+        StreamOptions: {
+            /**
+             * Include Usage
+             * @default false
+             */
+            include_usage: boolean;
         };
         /** SuggestionRequest */
         SuggestionRequest: {

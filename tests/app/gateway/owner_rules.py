@@ -143,6 +143,13 @@ RULES: dict[str, Rule] = {
     "GET /api/search/messages": Rule(SIGNED_IN, params={"q": "secret"}),
     # models
     "GET /api/usage": Rule(SIGNED_IN),
+    # OpenAI's API
+    "GET /api/openai/v1/models": Rule(SIGNED_IN),
+    "GET /api/openai/v1/models/{model}": Rule(OWNED),
+    "POST /api/openai/v1/chat/completions": Rule(
+        SIGNED_IN, {"model": "lead_agent", "messages": [{"role": "user", "content": "Hi"}]}
+    ),
+    "POST /api/openai/v1/responses": Rule(SIGNED_IN, {"model": "lead_agent", "input": "Hi"}),
     # agents
     "GET /api/agents": Rule(SIGNED_IN),
     "POST /api/agents": Rule(SIGNED_IN, {"name": "another"}),
@@ -239,6 +246,14 @@ FOREIGN_IDS_IN_BODIES: dict[str, tuple[str, Any]] = {
     "a user in the run's configuration": (
         "POST /api/runs/wait",
         {**_RUN, "config": {"configurable": {"user_id": "{user_id}"}}},
+    ),
+    "a response to go on from": (
+        "POST /api/openai/v1/responses",
+        {"model": "lead_agent", "input": "Hi", "previous_response_id": "resp_{run_id}"},
+    ),
+    "a conversation to join": (
+        "POST /api/openai/v1/responses",
+        {"model": "lead_agent", "input": "Hi", "conversation": "{thread_id}"},
     ),
     "an assistant of someone else": ("POST /api/runs/wait", {**_RUN, "assistant_id": "{assistant_id}"}),
     "runs in a batch": ("POST /api/runs/batch", [{**_RUN, "config": {"configurable": {"thread_id": "{thread_id}"}}}]),

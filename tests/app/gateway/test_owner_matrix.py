@@ -125,6 +125,7 @@ async def with_things(gateway: Gateway, owner: httpx.AsyncClient) -> dict[str, s
     await make("POST", "/api/agents", json={"name": "mine", "soul": SECRET})
     things |= {
         "agent_name": "mine",
+        "model": "mine",
         "skill_name": skill.name,
         "filename": "note.txt",
         "path": "mnt/user-data/outputs/out.txt",

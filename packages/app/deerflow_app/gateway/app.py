@@ -58,6 +58,7 @@ RUNTIME_ROUTERS = [
     "memory",
     "messages",
     "models",
+    "openai",
     "preview",
     "protocol",
     "runs",

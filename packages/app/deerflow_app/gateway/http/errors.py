@@ -8,6 +8,7 @@ import secrets
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
@@ -83,6 +84,17 @@ def install(app: FastAPI) -> None:
 
 def response_for(error: Exception, request: Request) -> Response:
     """The answer to ``error``. What is unexpected is logged with an id, and the client learns only the id."""
+    answer = _answer_to(error, request)
+    if not request.scope["path"].startswith("/api/openai/"):
+        return answer
+    body = orjson.loads(answer.body)
+    kind = "invalid_request_error" if answer.status_code < 500 else "server_error"
+    as_openai = {"message": body["detail"], "type": kind, "code": body["code"], "param": None}
+    headers = {key: value for key, value in answer.headers.items() if key not in ("content-length", "content-type")}
+    return JSONResponse({**body, "error": as_openai}, answer.status_code, headers=headers)
+
+
+def _answer_to(error: Exception, request: Request) -> Response:
     if isinstance(error, RequestError):
         return _respond(error.status, str(error), error.code, headers=_headers(error))
     if isinstance(error, RequestValidationError):

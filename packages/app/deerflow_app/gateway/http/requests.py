@@ -72,11 +72,12 @@ class InTurn:
 
 
 _LANGGRAPH = "/api/langgraph"
+_OPENAI = "/v1"
 _BARE = ("/threads", "/runs", "/assistants", "/store", "/ok", "/info")
 
 
 class Prefixes:
-    """``/api/langgraph/X`` and ``/threads``, ``/runs`` … mean ``/api/X``, ``/api/threads`` …"""
+    """``/api/langgraph/X`` and ``/threads``, ``/runs`` … mean ``/api/X``, ``/api/threads`` …; ``/v1`` is that of OpenAI."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -90,10 +91,11 @@ class Prefixes:
                 scope["path"] = "/api" + path[len(_LANGGRAPH) :]
                 if raw and raw.startswith(_LANGGRAPH.encode()):
                     scope["raw_path"] = b"/api" + raw[len(_LANGGRAPH) :]
-            elif any(_within(path, bare) for bare in _BARE):
-                scope["path"] = "/api" + path
+            elif _within(path, _OPENAI) or any(_within(path, bare) for bare in _BARE):
+                base = "/api/openai" if _within(path, _OPENAI) else "/api"
+                scope["path"] = base + path
                 if raw:
-                    scope["raw_path"] = b"/api" + raw
+                    scope["raw_path"] = base.encode() + raw
         await self._app(scope, receive, send)
 
 

@@ -27,7 +27,7 @@ ROOT = {
     "acp_agents": {},
     "checkpointer": None,
     "token_usage.enabled": False,
-    "tool_search.enabled": False,
+    "tool_search.enabled": None,
     "uploads.auto_convert_documents": False,
     "uploads.pdf_converter": "auto",
     "sandbox.use": "auto",

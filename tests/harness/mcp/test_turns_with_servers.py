@@ -51,3 +51,30 @@ async def test_a_turn_calls_a_server_and_a_changed_file_changes_the_next_turns_t
     first, second, third = map(offered, endpoint.requests)
     assert {"s_echo", "s_picture"} <= first == second
     assert "s_echo" not in third
+
+
+async def test_what_was_searched_for_is_offered_from_then_on_behind_all_other_tools(
+    endpoint: ScriptedOpenAI, tmp_path: Path, file: Path
+) -> None:
+    file.write_text(json.dumps({"mcpServers": {"s": on_host()}}))
+    endpoint.script(
+        ToolCalls(("s_echo", {"text": "too early"})),
+        ToolCalls(("tool_search", {"query": "says again"}), ("tool_search", {"query": "zebra"})),
+        ToolCalls(("s_echo", {"text": "hi"})),
+        Text("Done."),
+        ToolCalls(("tool_search", {"query": "select:s_fail, nothing"})),
+        Text("Bye."),
+    )
+    async with await client_of(endpoint, tmp_path, tool_search={"enabled": True}) as client:
+        await client.achat("Echo!", thread_id="t")
+        await client.achat("And?", thread_id="t")
+    first, second, third, fourth, fifth, sixth = endpoint.requests
+    stable = [tool["function"]["name"] for tool in first["tools"]]
+    assert "tool_search" in stable and not any(name.startswith("s_") for name in stable)
+    assert "select:s_echo" in result(second)
+    searched = [message["content"] for message in third["messages"] if message["role"] == "tool"][1:]
+    assert "- s_echo: Says it again." in searched[0] and searched[1] == "No tools found matching: zebra"
+    for request, more in ((second, []), (third, ["s_echo"]), (fifth, ["s_echo"]), (sixth, ["s_echo", "s_fail"])):
+        assert request["tools"][: len(stable)] == first["tools"]
+        assert [tool["function"]["name"] for tool in request["tools"][len(stable) :]] == more
+    assert "hi" in result(fourth)

@@ -138,9 +138,9 @@ class ToolConfig(OpenSection):
 
 
 class ToolSearchConfig(Section):
-    """Whether MCP tools are hidden behind ``tool_search`` until the model asks for them."""
+    """Whether MCP tools are hidden behind ``tool_search`` until the model asks for them; None: from 20 of them on."""
 
-    enabled: bool = False
+    enabled: bool | None = None
 
 
 class UploadsConfig(OpenSection):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import re
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +23,7 @@ from deerflow.skills.parser import (
     parse,
     read_skill_file,
 )
+from deerflow.storage.matching import best_matches
 
 logger = logging.getLogger(__name__)
 
@@ -93,16 +91,8 @@ class SkillSet:
 
     def search(self, query: str, limit: int = 5) -> list[Skill]:
         """The enabled skills whose names and descriptions fit best (BM25). Blocks."""
-        words = re.findall(r"\w+", query)
-        if not words:
-            return []
-        with closing(sqlite3.connect(":memory:")) as index:
-            index.execute("CREATE VIRTUAL TABLE skills USING fts5(name, description, tokenize='porter unicode61')")
-            rows = [(skill.name, skill.description) for skill in self.enabled.values()]
-            index.executemany("INSERT INTO skills VALUES (?, ?)", rows)
-            ranked = "SELECT name FROM skills WHERE skills MATCH ? ORDER BY bm25(skills, 4, 1), name LIMIT ?"
-            found = index.execute(ranked, (" OR ".join(f'"{word}"*' for word in words), limit)).fetchall()
-        return [self.enabled[name] for (name,) in found]
+        found = best_matches({one.name: one.description for one in self.enabled.values()}, query, limit)
+        return [self.enabled[name] for name in found]
 
     @property
     def is_cut(self) -> bool:

@@ -22,6 +22,7 @@ from deerflow.agents.lead_agent.prompt import apply_prompt_template
 from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.deferred_tool_filter_middleware import DEFERRED_FROM, DeferredToolFilterMiddleware
 from deerflow.agents.middlewares.guardrail_middleware import Reach, guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
@@ -113,7 +114,11 @@ def lead_context(
     transcript = Transcript(tuple(values.get("messages") or ()), state=values)
     for middleware in chain:
         transcript = middleware.compile(transcript, None) if isinstance(middleware, Middleware) else transcript
-    return context_table(harness.windows, harness.config, model, prompt, [*tools, *brought], transcript.messages)
+    offered = [*tools, *brought]
+    for middleware in chain:
+        if isinstance(middleware, DeferredToolFilterMiddleware):
+            offered = middleware.offered(offered, values.get("messages") or ())
+    return context_table(harness.windows, harness.config, model, prompt, offered, transcript.messages)
 
 
 def _parts(
@@ -292,6 +297,8 @@ def _slots(
         "loop_detection": LoopDetectionMiddleware(),
         "clarification": ClarificationMiddleware(),
     }
+    if deferred := _deferred(config, tools):
+        slots["deferred_tool_filter"] = DeferredToolFilterMiddleware(deferred)
     if options.is_plan_mode:
         slots["todo"] = TodoMiddleware()
     if subagent is not None:
@@ -308,6 +315,13 @@ def _slots(
         brought = [tool for slot in slots.values() for tool in getattr(slot, "tools", ())]
         slots["guardrail"] = guardrail_of(guardrails, Reach.of([*tools, *brought], config.sandbox.network.mode))
     return slots
+
+
+def _deferred(config: AppConfig, tools: Sequence[BaseTool]) -> list[BaseTool]:
+    """The tools that the model has to search for."""
+    found = [tool for tool in tools if SERVER in (tool.metadata or {})]
+    wanted = config.tool_search.enabled
+    return found if wanted or (wanted is None and len(found) >= DEFERRED_FROM) else []
 
 
 def _extra_mounts(config: AppConfig) -> list[Mount]:

@@ -18,7 +18,7 @@ from deerflow.config import Paths
 from deerflow.skills.catalog import NO_SKILLS
 from deerflow.skills.own import OwnSkills
 
-ALWAYS = frozenset({"ask_clarification", "present_files", "write_todos", "describe_skill"})
+ALWAYS = frozenset({"ask_clarification", "present_files", "write_todos", "describe_skill", "tool_search"})
 """Tools that change nothing outside of the conversation."""
 OTHER_NAMES = {
     "read": "read_file",

@@ -22,8 +22,8 @@ from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
 from deerflow.models.mindie_provider import FENCED, NUMBER, TAG
 from deerflow.models.patched_minimax import THINK
-from deerflow.sandbox.egress.policy import normal_host
 from deerflow.sandbox.files.glob import GlobPattern
+from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
 from deerflow.storage.search import _WORD
 from deerflow.uploads import extract_outline

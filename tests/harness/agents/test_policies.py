@@ -189,9 +189,10 @@ def test_tools_of_the_house_are_annotated_and_all_others_may_do_anything() -> No
     }
     names = frozenset(each.name for each in house)
     own: list[BaseTool] = [ask_server]
-    assert Reach.of([*house, *own], "none") == Reach(names, names)
-    assert Reach.of([*house, *own], "allowlist") == Reach(names - {"bash"}, names)
-    assert Reach.of([*house, *own], "internet") == Reach(names - {"bash"}, names - {"bash"})
+    inside = names - {"web_search", "web_fetch"}
+    assert Reach.of([*house, *own], "none") == Reach(inside, names)
+    assert Reach.of([*house, *own], "allowlist") == Reach(inside - {"bash"}, names)
+    assert Reach.of([*house, *own], "internet") == Reach(inside - {"bash"}, names - {"bash"})
 
 
 def test_text_from_outside_is_known_by_who_brought_it_and_never_forgotten() -> None:

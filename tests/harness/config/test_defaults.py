@@ -27,6 +27,7 @@ ROOT = {
     "acp_agents": {},
     "checkpointer": None,
     "token_usage.enabled": False,
+    "security.native_web_tools": "allow",
     "tool_search.enabled": None,
     "uploads.auto_convert_documents": False,
     "uploads.pdf_converter": "auto",
@@ -236,11 +237,17 @@ def test_entries_demand_what_they_cannot_do_without(
             section(**{key: value for key, value in required.items() if key != name})
 
 
-def test_the_seven_sandbox_tools_are_there_without_a_file() -> None:
-    tools = AppConfig().tools
-    assert [tool.name for tool in tools] == ["ls", "read_file", "glob", "grep", "write_file", "str_replace", "bash"]
-    assert all(tool.use == f"deerflow.sandbox.tools:{tool.name}_tool" for tool in tools)
-    assert {tool.group for tool in tools} == {"file:read", "file:write", "bash"}
+def test_the_tools_of_the_sandbox_and_two_for_the_web_are_there_without_a_file() -> None:
+    *sandbox, search, fetch = AppConfig().tools
+    assert [tool.name for tool in sandbox] == ["ls", "read_file", "glob", "grep", "write_file", "str_replace", "bash"]
+    assert all(tool.use == f"deerflow.sandbox.tools:{tool.name}_tool" for tool in sandbox)
+    assert {tool.group for tool in sandbox} == {"file:read", "file:write", "bash"}
+    assert (search.name, search.group, search.use) == (
+        "web_search",
+        "web",
+        "deerflow.community.ddg_search.tools:web_search_tool",
+    )
+    assert (fetch.name, fetch.group, fetch.use) == ("web_fetch", "web", "deerflow.community.fetch.tools:web_fetch_tool")
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_the_example_shows_the_defaults(everything: AppConfig, tmp_path: Path) -
 
 
 def test_the_examples_tools_begin_with_the_default_ones(everything: AppConfig) -> None:
-    assert [(tool.name, tool.group, tool.use) for tool in everything.tools[:7]] == [
+    assert [(tool.name, tool.group, tool.use) for tool in everything.tools[:9]] == [
         (tool.name, tool.group, tool.use) for tool in AppConfig().tools
     ]
 

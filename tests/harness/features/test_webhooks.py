@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from deerflow.errors import InvalidRequestError, NotFoundError
-from deerflow.features import webhooks
 from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy, enqueue_webhook
 from deerflow.identity import Principal
+from deerflow.security import outbound
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 from deerflow.tasks import job_rows as jobs
@@ -183,8 +183,8 @@ async def test_a_port_is_looked_at_again_with_the_addresses_of_the_name(monkeypa
 
 
 def test_an_address_of_this_machine_is_known() -> None:
-    assert webhooks._is_ourselves(ip_address("127.0.0.1"))
-    assert not webhooks._is_ourselves(ip_address("192.0.2.1"))
+    assert outbound._is_ourselves(ip_address("127.0.0.1"))
+    assert not outbound._is_ourselves(ip_address("192.0.2.1"))
 
 
 def test_an_ordinary_address_is_taken() -> None:

@@ -6,8 +6,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from deerflow.sandbox.egress.policy import Blocked, EgressPolicy, normal_host
 from deerflow.sandbox.interface import Network
+from deerflow.security.addresses import Blocked, EgressPolicy, normal_host
 
 INTERNET = EgressPolicy(Network("internet"))
 

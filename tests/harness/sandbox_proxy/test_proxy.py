@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from deerflow.sandbox.egress import Decision, EgressProxy, ProxyLimits
-from deerflow.sandbox.egress.policy import Address
 from deerflow.sandbox.interface import Network, SandboxRuntimeError
+from deerflow.security.addresses import Address
 
 Handler = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 

@@ -137,6 +137,13 @@ class ToolConfig(OpenSection):
         return thawed(require(self).model_dump(exclude={"name", "group", "use", "annotations"}, exclude_none=True))
 
 
+class SecurityConfig(Section):
+    """What comes in from outside."""
+
+    native_web_tools: Literal["allow", "deny"] = "allow"
+    """``deny``: of the tools for the web only those of a SearXNG of your own."""
+
+
 class ToolSearchConfig(Section):
     """Whether MCP tools are hidden behind ``tool_search`` until the model asks for them; None: from 20 of them on."""
 
@@ -160,15 +167,17 @@ class UploadsConfig(OpenSection):
 
 
 DEFAULT_TOOLS = tuple(
-    ToolConfig(name=name, group=group, use=f"deerflow.sandbox.tools:{name}_tool")
-    for name, group in (
-        ("ls", "file:read"),
-        ("read_file", "file:read"),
-        ("glob", "file:read"),
-        ("grep", "file:read"),
-        ("write_file", "file:write"),
-        ("str_replace", "file:write"),
-        ("bash", "bash"),
+    ToolConfig(name=name, group=group, use=f"deerflow.{place}.tools:{name}_tool")
+    for name, group, place in (
+        ("ls", "file:read", "sandbox"),
+        ("read_file", "file:read", "sandbox"),
+        ("glob", "file:read", "sandbox"),
+        ("grep", "file:read", "sandbox"),
+        ("write_file", "file:write", "sandbox"),
+        ("str_replace", "file:write", "sandbox"),
+        ("bash", "bash", "sandbox"),
+        ("web_search", "web", "community.ddg_search"),
+        ("web_fetch", "web", "community.fetch"),
     )
 )
 DEFAULT_TOOL_GROUPS = tuple(ToolGroupConfig(name=name) for name in ("web", "file:read", "file:write", "bash"))
@@ -726,6 +735,7 @@ class AppConfig(OpenSection):
     """The first one is the default."""
     tools: tuple[ToolConfig, ...] = DEFAULT_TOOLS
     tool_groups: tuple[ToolGroupConfig, ...] = DEFAULT_TOOL_GROUPS
+    security: SecurityConfig = SecurityConfig()
     tool_search: ToolSearchConfig = ToolSearchConfig()
     uploads: UploadsConfig = UploadsConfig()
     sandbox: SandboxConfig = SandboxConfig()

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Literal
 from weakref import WeakValueDictionary
 
+from deerflow.security.addresses import Network as Network
+from deerflow.security.addresses import NetworkMode
+
 WORKSPACE = "/mnt/user-data/workspace"
 UPLOADS = "/mnt/user-data/uploads"
 OUTPUTS = "/mnt/user-data/outputs"
 SKILLS = "/mnt/skills"
 ACP_WORKSPACE = "/mnt/acp-workspace"
-
-NetworkMode = Literal["none", "allowlist", "internet", "host"]
 
 
 class SandboxError(Exception):
@@ -168,17 +169,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
-    """Network policy. ``allow``/``deny`` hold host names or ``*.example.org``; ``allow_nets`` CIDRs exempt from the public-address rule."""
-
-    mode: NetworkMode = "none"
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    ports: tuple[int, ...] = (80, 443)
-    allow_nets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Mount:
     """A host directory bound at a virtual path."""
 
@@ -196,7 +186,7 @@ class Policy:
     home: Path | None = None
     tmp: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    network: Network = Network()
+    network: Network = field(default_factory=Network)
     limits: Limits = Limits()
     tools_dir: Path | None = None
     """The tool image, bound read-only at the same path."""

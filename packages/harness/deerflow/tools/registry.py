@@ -20,6 +20,11 @@ from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 logger = logging.getLogger(__name__)
 
 BASH_USE = "deerflow.sandbox.tools:bash_tool"
+WEB, OWN_SEARCH = "deerflow.community.", "deerflow.community.searx."
+
+
+class NativeWebToolDisabledError(ValueError):
+    """The configuration names a tool for the web that it forbids."""
 
 
 def get_available_tools(
@@ -40,6 +45,7 @@ def get_available_tools(
     Raises:
         ImportError: a tool's ``use`` cannot be resolved; the message says how to install it.
         ValueError: ``use`` names something that is not a tool.
+        NativeWebToolDisabledError: a tool is one that ``security.native_web_tools`` forbids.
     """
     configured = list(_configured_tools(groups, app_config))
     if any(tool is bash_tool for tool in configured):
@@ -69,6 +75,15 @@ def _configured_tools(groups: Collection[str] | None, config: AppConfig) -> Iter
                 entry.name,
             )
             continue
+        if entry.use.startswith(WEB) and not entry.use.startswith(OWN_SEARCH):
+            denied = config.security.native_web_tools == "deny"
+            if "tools" not in config.model_fields_set and (denied or config.sandbox.network.mode == "allowlist"):
+                continue
+            if denied:
+                raise NativeWebToolDisabledError(
+                    f"Tool {entry.name!r} uses {entry.use}, which security.native_web_tools: deny forbids. Take it out of "
+                    "config.yaml, or use deerflow.community.searx.tools with a SearXNG of your own."
+                )
         tool = resolve_variable(entry.use, BaseTool)
         if tool.name != entry.name:
             logger.warning(

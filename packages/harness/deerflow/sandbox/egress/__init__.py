@@ -21,9 +21,9 @@ from pathlib import Path
 
 import h11
 
-from deerflow.sandbox.egress.policy import Address, Blocked, Decision, EgressPolicy, is_address, normal_host
 from deerflow.sandbox.egress.relay import CHUNK, MAX_HEAD, HttpPeer, Opening, Peer, relay_request, tunnel
 from deerflow.sandbox.interface import Network, SandboxRuntimeError
+from deerflow.security.addresses import Address, Blocked, Decision, EgressPolicy, is_address, normal_host
 
 __all__ = ["Decision", "EgressProxy"]
 

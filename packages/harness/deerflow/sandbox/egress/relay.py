@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import h11
 
-from deerflow.sandbox.egress.policy import Blocked, normal_host
+from deerflow.security.addresses import Blocked, normal_host
 
 CHUNK = 1 << 16
 MAX_HEAD = 32 << 10

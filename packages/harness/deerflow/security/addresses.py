@@ -1,4 +1,4 @@
-"""Where a sandbox may connect to: host names, ports and addresses. Pure decisions, no sockets."""
+"""Where others may make us connect to: host names, ports and addresses. Pure decisions, no sockets."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from socket import inet_aton
+from typing import Literal
 
-from deerflow.sandbox.interface import Network
-
+NetworkMode = Literal["none", "allowlist", "internet", "host"]
 Address = IPv4Address | IPv6Address
 
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
@@ -29,6 +29,17 @@ _SPECIAL = tuple(
     )
 )
 """Not public, whatever this version of Python thinks of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Network policy. ``allow``/``deny`` hold host names or ``*.example.org``; ``allow_nets`` CIDRs exempt from the public-address rule."""
+
+    mode: NetworkMode = "none"
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    ports: tuple[int, ...] = (80, 443)
+    allow_nets: tuple[str, ...] = ()
 
 
 class Blocked(Exception):

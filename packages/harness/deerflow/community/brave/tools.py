@@ -1,0 +1,33 @@
+"""Brave Search. https://api-dashboard.search.brave.com/app/documentation"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from deerflow.community.web import Api, Options, found, image_tool, search_tool
+
+_brave = partial(Api, "Brave Search", key="BRAVE_API_KEY", method="GET")
+
+
+def _request(query: str, options: Options) -> dict[str, Any]:
+    return {
+        "headers": {"X-Subscription-Token": options["api_key"]},
+        "params": {"q": query, "count": options["max_results"], "freshness": options["time_range"]},
+    }
+
+
+web_search_tool = search_tool(
+    _brave(
+        "https://api.search.brave.com/res/v1/web/search",
+        _request,
+        found("web.results", title="title", url="url", snippet="description"),
+    )
+)
+image_search_tool = image_tool(
+    _brave(
+        "https://api.search.brave.com/res/v1/images/search",
+        _request,
+        found("results", title="title", image_url="properties.url", thumbnail_url="thumbnail.src", source_url="url"),
+    )
+)

@@ -1,0 +1,92 @@
+"""InfoQuest of BytePlus. https://docs.byteplus.com/en/docs/InfoQuest"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from deerflow.community.web import Api, Options, fetch_tool, image_tool, search_tool
+from deerflow.security.html import Page, readable
+
+_infoquest = partial(Api, "InfoQuest", key="INFOQUEST_API_KEY")
+_SEARCH = "https://search.infoquest.bytepluses.com"
+
+
+def _request(options: Options, **body: Any) -> dict[str, Any]:
+    # Times below 0 stand for none.
+    kept = {name: value for name, value in body.items() if not (isinstance(value, int) and value < 0)}
+    return {"headers": {"Authorization": f"Bearer {options['api_key']}"}, "json": kept}
+
+
+def _things(answer: Any) -> Iterator[dict[str, Any]]:
+    """All that has an address: pages, news and pictures stand at different depths."""
+    if isinstance(answer, dict) and isinstance(answer.get("url") or answer.get("original"), str):
+        yield answer
+    elif isinstance(answer, dict | list):
+        for part in answer.values() if isinstance(answer, dict) else answer:
+            yield from _things(part)
+
+
+def _hits(answer: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": thing.get("title"),
+            "url": thing.get("url"),
+            "snippet": thing.get("desc") or thing.get("snippet") or thing.get("source"),
+        }
+        for thing in _things(answer)
+    ]
+
+
+def _pictures(answer: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": thing.get("title"),
+            "image_url": thing.get("original") or thing.get("image_url") or thing.get("url"),
+            "thumbnail_url": thing.get("thumbnail"),
+            "source_url": thing.get("url") if thing.get("original") else thing.get("source"),
+        }
+        for thing in _things(answer)
+    ]
+
+
+def _page(answer: Any) -> Page:
+    return readable(answer if isinstance(answer, str) else answer.get("reader_result") or answer["content"])
+
+
+web_search_tool = search_tool(
+    _infoquest(
+        _SEARCH,
+        lambda query, o: _request(o, query=query, format="JSON", time_range=o["search_time_range"], site=o["site"]),
+        _hits,
+    )
+)
+image_search_tool = image_tool(
+    _infoquest(
+        _SEARCH,
+        lambda query, o: _request(
+            o,
+            query=query,
+            format="JSON",
+            search_type="Images",
+            time_range=o["image_search_time_range"],
+            image_size=o["image_size"],
+        ),
+        _pictures,
+    )
+)
+web_fetch_tool = fetch_tool(
+    _infoquest(
+        "https://reader.infoquest.bytepluses.com",
+        lambda url, o: _request(
+            o,
+            url=url,
+            format="HTML",
+            fetch_time=o["fetch_time"],
+            timeout=int(o["timeout"]),
+            navi_timeout=o["navigation_timeout"],
+        ),
+        _page,
+    )
+)

@@ -1,0 +1,30 @@
+"""Google by Serper. https://serper.dev"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from deerflow.community.web import Api, Options, found, image_tool, search_tool
+
+_serper = partial(Api, "Serper", key="SERPER_API_KEY")
+
+
+def _request(query: str, options: Options) -> dict[str, Any]:
+    return {"headers": {"X-API-KEY": options["api_key"]}, "json": {"q": query, "num": options["max_results"]}}
+
+
+web_search_tool = search_tool(
+    _serper(
+        "https://google.serper.dev/search",
+        _request,
+        found("organic", title="title", url="link", snippet="snippet"),
+    )
+)
+image_search_tool = image_tool(
+    _serper(
+        "https://google.serper.dev/images",
+        _request,
+        found("images", title="title", image_url="imageUrl", thumbnail_url="thumbnailUrl", source_url="link"),
+    )
+)

@@ -86,7 +86,7 @@ class Harness:
                 failure_threshold=config.circuit_breaker.failure_threshold,
                 recovery_timeout=config.circuit_breaker.recovery_timeout_sec,
             ),
-            mcp=McpServers(paths.base_dir / "mcp"),
+            mcp=McpServers(paths.base_dir / "mcp", paths.secrets_key_file),
             checkpointer=checkpointer,
         )
 

@@ -31,7 +31,7 @@ class World:
     """The servers of a configuration that tests change."""
 
     def __init__(self, directory: Path) -> None:
-        self.servers = McpServers(directory / "mcp")
+        self.servers = McpServers(directory / "mcp", directory / "key")
         self.config = AppConfig()
         self.provider: SandboxProvider = build_sandbox_provider(config_of({}), Paths(directory))
 

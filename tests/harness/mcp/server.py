@@ -8,10 +8,14 @@ import struct
 import sys
 import time
 import zlib
+from typing import Any
 
+import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 server = MCPServer("test")
 
@@ -91,11 +95,45 @@ async def grow(context: Context) -> str:
     return "grown"
 
 
+def guarded() -> Any:
+    """The server behind a bearer token, with its token endpoint. Tokens are used once; ``POST /revoke`` ends the present one."""
+    app, number = server.streamable_http_app(), 0
+
+    async def guard(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal number
+        request = Request(scope, receive) if scope["type"] == "http" else None
+        if request is None:
+            return await app(scope, receive, send)
+        present = f"Bearer access-{number}"
+        if request.url.path == "/revoke":
+            number += 1
+            return await JSONResponse({})(scope, receive, send)
+        if request.url.path == "/token":
+            form = await request.form()
+            is_client = form.get("client_id") == "me" and form.get("client_secret") == "hidden-secret"
+            if not (
+                is_client
+                if form["grant_type"] == "client_credentials"
+                else form["refresh_token"] == f"refresh-{number}"
+            ):
+                return await JSONResponse({"error": "invalid_grant"}, 400)(scope, receive, send)
+            number += 1
+            answer = {"access_token": f"access-{number}", "refresh_token": f"refresh-{number}", "expires_in": 3600}
+            return await JSONResponse(answer)(scope, receive, send)
+        if request.headers.get("authorization") != present:
+            return await JSONResponse({"error": "unauthorized"}, 401)(scope, receive, send)
+        await app(scope, receive, send)
+
+    return guard
+
+
 if __name__ == "__main__":
     print("the server speaks to its log", file=sys.stderr, flush=True)
     match sys.argv[1:]:
         case ["http", port]:
             server.run("streamable-http", port=int(port))
+        case ["guarded", port]:
+            uvicorn.run(guarded(), port=int(port))
         case ["sse", port]:
             server.run("sse", port=int(port))
         case _:

@@ -63,9 +63,11 @@ class McpServers:
 
     Args:
         directory: where servers that run in sandboxes have their homes.
+        key_file: encrypts tokens.
     """
 
     directory: Path
+    key_file: Path
     _spawner: Spawner = field(default_factory=Spawner, repr=False)
     _running: dict[str, _Running] = field(default_factory=dict[str, _Running])
     _interceptors: tuple[tuple[str, ...], list[Interceptor]] = ((), [])
@@ -128,11 +130,11 @@ class McpServers:
 
         if (paths := config.extensions.mcp_interceptors) != self._interceptors[0]:
             self._interceptors = paths, await asyncio.to_thread(interceptors_of, paths)
-        place = Place(self.directory, provider, config.sandbox)
+        place = Place(self.directory, self.key_file, provider, config.sandbox)
         self._began = asyncio.get_running_loop().time()
         for name in sorted(new, key=list(wanted).index):
             entry = wanted[name][0]
-            server = McpServer(name, entry, partial(transport_of, name, entry, place, auth=None))
+            server = McpServer(name, entry, partial(transport_of, name, entry, place))
             self._running[name] = _Running(server, asyncio.create_task(server.run(), name=f"mcp {name}"), wanted[name])
 
     async def _stop(self, names: list[str]) -> None:

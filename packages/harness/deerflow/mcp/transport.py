@@ -25,6 +25,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.config.section import require
+from deerflow.mcp.oauth import TokenAuth
 from deerflow.sandbox.interface import WORKSPACE, Limits, Mount, Network, Policy, SandboxError, SandboxProvider
 
 Streams = Any
@@ -44,13 +45,13 @@ class Place:
 
     directory: Path
     """Holds a home for each."""
+    key_file: Path
+    """Of the installation."""
     provider: SandboxProvider
     sandbox: SandboxConfig
 
 
-def transport_of(
-    name: str, server: McpServerConfig, place: Place, log: Log, auth: httpx2.Auth | None
-) -> AbstractAsyncContextManager[Streams]:
+def transport_of(name: str, server: McpServerConfig, place: Place, log: Log) -> AbstractAsyncContextManager[Streams]:
     """What opens the streams to a server, once.
 
     Raises:
@@ -60,6 +61,9 @@ def transport_of(
     if problem := server.problem():
         raise ValueError(problem)
     if server.type != "stdio":
+        auth = None
+        if server.oauth is not None and server.oauth.enabled:
+            auth = TokenAuth(server.oauth, place.directory / _slug(name) / "oauth", place.key_file)
         return _http(str(server.url), require(server.headers), auth, events=server.type == "sse")
     argv, environment = [str(server.command), *require(server.args)], require(server.env)
     if server.isolation == "host":
@@ -68,7 +72,9 @@ def transport_of(
 
 
 @asynccontextmanager
-async def _http(url: str, headers: dict[str, str], auth: httpx2.Auth | None, *, events: bool) -> AsyncIterator[Streams]:
+async def _http(url: str, headers: dict[str, str], auth: TokenAuth | None, *, events: bool) -> AsyncIterator[Streams]:
+    if auth is not None:
+        await auth.header()  # so that a session is not opened without one
     timeout = httpx2.Timeout(30, read=300)
     # Reads the certificates of authorities.
     client = await asyncio.to_thread(httpx2.AsyncClient, headers=headers, auth=auth, timeout=timeout)

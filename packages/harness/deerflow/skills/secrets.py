@@ -42,14 +42,14 @@ class SkillSecrets:
             secrets = self._read()
             kept = {key: one for key, one in secrets.get(skill, {}).items() if key != name}
             secrets[skill] = kept if value is None else {**kept, name: value}
-            token = self._cipher().encrypt(json.dumps(secrets).encode()).decode()
+            token = cipher_of(self._key_file).encrypt(json.dumps(secrets).encode()).decode()
             write_file(self._file, token, 0o600)
 
     def _read(self) -> dict[str, dict[str, str]]:
         from cryptography.fernet import InvalidToken
 
         try:
-            return json.loads(self._cipher().decrypt(self._file.read_bytes()))
+            return json.loads(cipher_of(self._key_file).decrypt(self._file.read_bytes()))
         except FileNotFoundError:
             return {}
         except InvalidToken:
@@ -57,14 +57,16 @@ class SkillSecrets:
                 f"The secrets of skills were encrypted with another key than {self._key_file.name}."
             ) from None
 
-    def _cipher(self) -> Fernet:
-        from cryptography.fernet import Fernet
 
-        if not self._key_file.exists():
-            self._key_file.parent.mkdir(0o711, parents=True, exist_ok=True)
-            temporary = self._key_file.with_name(f"{self._key_file.name}.{os.getpid()}")
-            write_file(temporary, Fernet.generate_key().decode(), 0o600)
-            with suppress(FileExistsError):
-                os.link(temporary, self._key_file)
-            temporary.unlink()
-        return Fernet(self._key_file.read_bytes())
+def cipher_of(key_file: Path) -> Fernet:
+    """With the key of the installation, which is made when it is needed first. Blocks."""
+    from cryptography.fernet import Fernet
+
+    if not key_file.exists():
+        key_file.parent.mkdir(0o711, parents=True, exist_ok=True)
+        temporary = key_file.with_name(f"{key_file.name}.{os.getpid()}")
+        write_file(temporary, Fernet.generate_key().decode(), 0o600)
+        with suppress(FileExistsError):
+            os.link(temporary, key_file)
+        temporary.unlink()
+    return Fernet(key_file.read_bytes())

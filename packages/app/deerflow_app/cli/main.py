@@ -132,6 +132,18 @@ def run(
 
 
 @command(app)
+def acp(settings: Settings, model: Model = None, agent: Agent = None, local: Local = False) -> None:
+    """Be the agent of an editor that starts this program (Agent Client Protocol)."""
+    import asyncio
+
+    from deerflow_app.cli.commands.acp import serve
+    from deerflow_app.cli.opening import open_backend
+
+    settings.agent, settings.local = agent, local or settings.local
+    asyncio.run(serve(open_backend(settings, model=model).client))
+
+
+@command(app)
 def doctor(settings: Settings, as_json: AsJson = False) -> None:
     """Check Python, configuration, models, sandbox and disk, and say how to mend what is broken."""
     from deerflow_app.cli.commands.doctor import diagnose, exit_code, print_report

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, shown_values
+from deerflow.server_events import Event, EventDecoder
 from deerflow_app.remote.connection import Connection, RefusedError, UnreachableError
 
 MODES = ("values", "updates", "messages-tuple", "custom")
@@ -69,22 +69,20 @@ class Following:
     async def _received(self) -> AsyncGenerator[StreamEvent, None]:
         """What comes until the connection ends."""
         options: dict[str, Any] = {"params": {"stream_mode": MODES}, "headers": {"Last-Event-ID": self._position}}
-        async with (
-            self._connection.open("GET", f"{self._path}/stream", **options) as answer,
-            aclosing(server_events(answer.aiter_bytes())) as frames,
-        ):
-            async for frame in frames:
+        decoder = EventDecoder()
+        async with self._connection.open("GET", f"{self._path}/stream", **options) as answer:
+            async for received in answer.aiter_bytes():
                 self._alive_at = asyncio.get_running_loop().time()
-                if frame is not None:
-                    self._position = frame.id
+                for frame in decoder.feed(received):
+                    self._position = frame.id.decode()
                     for event in self._shown(frame):
                         yield event
 
-    def _shown(self, frame: ServerEvent) -> Iterator[StreamEvent]:
-        if frame.name == "values":
+    def _shown(self, frame: Event) -> Iterator[StreamEvent]:
+        if frame.name == b"values":
             yield StreamEvent("values", shown_values(json.loads(frame.data)))
         else:
-            yield from self._told.of([RunEvent.encoded(int(frame.id), self._run_id, frame.name, frame.data)])
+            yield from self._told.of([RunEvent.encoded(int(frame.id), self._run_id, frame.name.decode(), frame.data)])
 
     async def _silent_end(self) -> StreamEvent | None:
         """A run that was stopped before it began says nothing; a stream also ends because the server does."""
@@ -112,46 +110,3 @@ class Following:
         except UnreachableError as error:
             message = f"The server at {self._connection.address.url} did not hear the stop: it may still go on."
             raise UnreachableError(message, self._remedy) from error
-
-
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
-    """One event; ``data`` is JSON."""
-
-    name: str
-    data: bytes
-    id: str
-
-
-async def server_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[ServerEvent | None, None]:
-    """Every whole event, and None for a comment, which says that the connection lives. What is cut off is left out.
-
-    See https://html.spec.whatwg.org/multipage/server-sent-events.html; lines end with LF or CR LF here.
-    """
-    fields: dict[bytes, bytes] = {}
-    async for line in _lines(chunks):
-        if line:
-            name, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            fields[name] = fields[name] + b"\n" + value if name == b"data" and name in fields else value
-            continue
-        if b"data" in fields:
-            yield ServerEvent(
-                fields.get(b"event", b"message").decode(), fields[b"data"], fields.get(b"id", b"").decode()
-            )
-        else:
-            yield None
-        fields = {}
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Split at line feeds only: JSON may hold other characters that text is split at."""
-    pending = bytearray()
-    async for chunk in chunks:
-        pending += chunk
-        if b"\n" not in chunk:
-            continue
-        *lines, rest = pending.split(b"\n")
-        pending = bytearray(rest)
-        for line in lines:
-            yield bytes(line.removesuffix(b"\r"))

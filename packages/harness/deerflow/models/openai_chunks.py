@@ -7,7 +7,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 import httpx
@@ -18,6 +18,7 @@ from langchain_openai import StreamChunkTimeoutError
 
 from deerflow.models.openai_cache import repair_surrogates
 from deerflow.models.tool_arguments import spoiler
+from deerflow.server_events import EventDecoder
 from deerflow.turns import Turns
 
 DRAIN_SECONDS = 0.1
@@ -32,51 +33,6 @@ Chunk = dict[str, Any]
 
 class BrokenStreamError(openai.APIConnectionError):
     """The connection was there, and ended in the middle of an answer."""
-
-
-class Event(NamedTuple):
-    name: bytes
-    data: bytes
-
-
-class EventDecoder:
-    """Cuts bytes into events (WHATWG HTML, section 9.2.6); ids, retry times and comments are skipped."""
-
-    def __init__(self) -> None:
-        self._partial: list[bytes] = []
-        self._name = b""
-        self._data: list[bytes] = []
-
-    def feed(self, received: bytes) -> list[Event]:
-        """The events that are complete with these bytes."""
-        if b"\n" not in received and b"\r" not in received and not self._holds_cr():
-            self._partial.append(received)
-            return []
-        events: list[Event] = []
-        for line in self._lines(received):
-            if not line:
-                if self._data:
-                    events.append(Event(self._name, b"\n".join(self._data)))
-                self._name, self._data = b"", []
-            elif line.startswith(b"data:"):
-                self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-            elif line.startswith(b"event:"):
-                self._name = line[6:].strip()
-        return events
-
-    def _holds_cr(self) -> bool:
-        return bool(self._partial) and self._partial[-1].endswith(b"\r")
-
-    def _lines(self, received: bytes) -> list[bytes]:
-        text = b"".join([*self._partial, received])
-        held = b""
-        if b"\r" in text:
-            # A last CR may be the first half of a CRLF.
-            held = b"\r" if text.endswith(b"\r") else b""
-            text = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = text.split(b"\n")
-        self._partial = [rest + held] if rest or held else []
-        return lines
 
 
 class ChunkReader:
@@ -101,7 +57,7 @@ class ChunkReader:
             openai.APIConnectionError: an event is not a JSON object.
         """
         chunks: list[Chunk] = []
-        for name, data in self._decoder.feed(received):
+        for name, data, _ in self._decoder.feed(received):
             if data.startswith(b"[DONE]"):
                 self.done = True
                 return [*chunks, *self._last_chunks()]
@@ -189,7 +145,7 @@ class ChunkReader:
 async def aread_chunks(
     response: httpx2.Response, turns: Turns, *, timeout: float | None, model_name: str
 ) -> AsyncGenerator[Chunk, None]:
-    """:func:`read_chunks` for an event loop.
+    """Yield the chunks of a streamed chat completion and close the response, come what may.
 
     Args:
         turns: one is taken before the answer is read.

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deerflow.models.openai_chunks import Event, EventDecoder, aread_chunks
+from deerflow.models.openai_chunks import aread_chunks
+from deerflow.server_events import Event, EventDecoder
 from deerflow.turns import Turns
 
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
@@ -79,7 +80,7 @@ def test_events_do_not_depend_on_how_the_bytes_arrive(payloads: list[bytes], end
     # A CR that ends the body may be half of a CRLF, so that only a next byte settles it.
     pieces = [body[start:stop] for start, stop in itertools.pairwise(edges)] + [b": end"]
     events = [event for piece in pieces for event in decoder.feed(piece)]
-    assert events == [Event(b"", data) for data in payloads]
+    assert events == [Event(b"", data, b"7") for data in payloads]
 
 
 def test_several_data_lines_are_one_event() -> None:

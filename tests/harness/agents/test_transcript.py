@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from tests.support.unpaired_calls import unpaired_calls
 
-from deerflow.agents.transcript import MessageMemo, Transcript, current_turn, unpaired_calls
+from deerflow.agents.transcript import MessageMemo, Transcript, current_turn
 
 
 def _call(*ids: str) -> AIMessage:

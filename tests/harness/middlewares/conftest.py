@@ -14,10 +14,10 @@ from langchain_core.messages import AnyMessage, HumanMessage, convert_to_message
 from langchain_core.tools import BaseTool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from tests.support.unpaired_calls import unpaired_calls
 
 from deerflow.agents.middlewares.base import fuse
 from deerflow.agents.thread_state import ThreadState
-from deerflow.agents.transcript import unpaired_calls
 from deerflow.context import RunContext, Workspace
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, Mount, Policy

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
+from tests.support.unpaired_calls import unpaired_calls
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
-from deerflow.agents.transcript import Transcript, unpaired_calls
+from deerflow.agents.transcript import Transcript
 
 
 def compiled(*messages: Any) -> tuple[Any, ...]:

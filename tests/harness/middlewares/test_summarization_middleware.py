@@ -14,6 +14,7 @@ from bench.scripted_openai import ScriptedOpenAI
 from bench.wire import Envelope
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage, convert_to_messages
 from langchain_core.tools import tool
+from tests.support.unpaired_calls import unpaired_calls
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
@@ -24,7 +25,6 @@ from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
-from deerflow.agents.transcript import unpaired_calls
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.models.context_window import ContextWindows, estimate

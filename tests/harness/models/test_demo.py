@@ -21,9 +21,10 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.tools import tool
+from tests.support.unpaired_calls import unpaired_calls
 
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
-from deerflow.agents.transcript import Transcript, unpaired_calls
+from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import human_message
 from deerflow.models import demo
 from deerflow.models.demo import DemoChatModel

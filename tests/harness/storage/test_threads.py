@@ -16,9 +16,9 @@ from deerflow.storage.threads import (
     ThreadRepository,
     begin_deletion,
     end_deletion,
-    ensure_thread,
     expired,
     find,
+    owned,
     set_status,
     set_title,
     unfinished_deletions,
@@ -239,17 +239,6 @@ async def test_a_title_is_one_line_and_a_late_one_does_not_replace_it(
         await repository.set_title(BOB, "t1", "Mine")
 
 
-async def test_ensuring_a_thread_makes_it_once_and_never_gives_a_foreign_one(database: Database) -> None:
-    made = await database.write(lambda connection: ensure_thread(connection, "alice", "t1", metadata={"a": 1}))
-    again = await database.write(lambda connection: ensure_thread(connection, "alice", "t1", metadata={"a": 2}))
-
-    assert made == again and again.metadata == {"a": 1}
-    with pytest.raises(NotFoundError):
-        await database.write(lambda connection: ensure_thread(connection, "bob", "t1"))
-    with pytest.raises(NotFoundError):
-        await database.write(lambda connection: ensure_thread(connection, "bob", "t2", create=False))
-
-
 async def test_deletion_waits_for_active_runs(database: Database, repository: ThreadRepository) -> None:
     await repository.create(ALICE, "t1")
     await _add_run(database, "t1", "running")
@@ -271,7 +260,7 @@ async def test_a_thread_being_deleted_is_gone_and_its_id_is_not_free(
     with pytest.raises(NotFoundError):
         await repository.get(ALICE, "t1")
     with pytest.raises(NotFoundError):
-        await database.write(lambda connection: ensure_thread(connection, "alice", "t1"))
+        await database.write(lambda connection: owned(connection, "alice", "t1"))
     with pytest.raises(ConflictError):
         await repository.create(ALICE, "t1")
     assert await database.read(lambda connection: connection.execute(runs.select()).all()) == []

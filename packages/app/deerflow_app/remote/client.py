@@ -188,8 +188,7 @@ class RemoteClient:
         return (await self._connection.get("/api/approvals/grants"))["grants"]
 
     async def arevoke_grant(self, grant_id: str) -> None:
-        async with self._connection.open("DELETE", f"/api/approvals/grants/{quote(grant_id, safe='')}"):
-            pass
+        await self._connection.ask("DELETE", f"/api/approvals/grants/{quote(grant_id, safe='')}")
 
     async def _runs(self, thread_id: str) -> list[dict[str, Any]]:
         """The newest first; a thread that is not there has none."""
@@ -227,16 +226,12 @@ class RemoteClient:
 
     async def aupdate_skill(self, name: str, *, enabled: bool) -> dict[str, Any]:
         """See ``DeerFlowClient.aupdate_skill``."""
-        return await self._put(f"/api/skills/{quote(name, safe='')}", {"enabled": enabled})
+        return await self._connection.ask("PUT", f"/api/skills/{quote(name, safe='')}", json={"enabled": enabled})
 
     async def aset_skill_secret(self, name: str, secret: str, value: str | None) -> dict[str, bool]:
         """See ``DeerFlowClient.aset_skill_secret``."""
-        return await self._put(f"/api/skills/{quote(name, safe='')}/secrets/{quote(secret, safe='')}", {"value": value})
-
-    async def _put(self, path: str, given: Mapping[str, Any]) -> Any:
-        async with self._connection.open("PUT", path, json=given) as answer:
-            await answer.aread()
-            return answer.json()
+        path = f"/api/skills/{quote(name, safe='')}/secrets/{quote(secret, safe='')}"
+        return await self._connection.ask("PUT", path, json={"value": value})
 
     async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
         """See ``DeerFlowClient.ainstall_skill``."""
@@ -255,8 +250,7 @@ class RemoteClient:
 
     async def adelete_skill(self, name: str) -> None:
         """See ``DeerFlowClient.adelete_skill``."""
-        async with self._connection.open("DELETE", f"/api/skills/custom/{quote(name, safe='')}"):
-            pass
+        await self._connection.ask("DELETE", f"/api/skills/custom/{quote(name, safe='')}")
 
     # memory: see DeerFlowClient ---------------------------------------------------------------------------------------
 
@@ -282,9 +276,7 @@ class RemoteClient:
         return (await self._memory("GET", "/search", params={"q": query}))["facts"]
 
     async def _memory(self, method: str, path: str = "", **options: Any) -> Any:
-        async with self._connection.open(method, f"/api/memory{path}", **options) as answer:
-            await answer.aread()
-            return answer.json()
+        return await self._connection.ask(method, f"/api/memory{path}", **options)
 
     # agents: see DeerFlowClient ---------------------------------------------------------------------------------------
 
@@ -310,8 +302,7 @@ class RemoteClient:
         return await self._agents("POST", f"/{quote(name, safe='')}/rollback", json={"version": version})
 
     async def _agents(self, method: str, path: str = "", **options: Any) -> Any:
-        async with self._connection.open(method, f"/api/agents{path}", **options) as answer:
-            return answer.json() if await answer.aread() else None
+        return await self._connection.ask(method, f"/api/agents{path}", **options)
 
     # MCP servers: see DeerFlowClient ----------------------------------------------------------------------------------
 

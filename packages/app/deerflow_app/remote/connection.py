@@ -49,16 +49,16 @@ class Connection:
 
     async def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """The answer's JSON. Raises UnreachableError, RefusedError."""
-        return await self._json("GET", path, params=params)
+        return await self.ask("GET", path, params=params)
 
     async def post(self, path: str, **options: Any) -> Any:
         """The answer's JSON; see :meth:`open` for the options. Raises UnreachableError, RefusedError."""
-        return await self._json("POST", path, **options)
+        return await self.ask("POST", path, **options)
 
-    async def _json(self, method: str, path: str, **options: Any) -> Any:
+    async def ask(self, method: str, path: str, **options: Any) -> Any:
+        """As :meth:`get`, by any method; None for an answer without content."""
         async with self.open(method, path, **options) as answer:
-            await answer.aread()
-            return answer.json()
+            return answer.json() if await answer.aread() else None
 
     @asynccontextmanager
     async def open(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 
 from deerflow.subagents.task import TASK_RESULT
 
@@ -89,22 +89,3 @@ def current_turn(messages: Sequence[Any]) -> Sequence[Any]:
         if isinstance(message, HumanMessage) and message.name not in INJECTED_NAMES:
             return messages[index:]
     return messages
-
-
-def unpaired_calls(messages: Sequence[AnyMessage]) -> list[str]:
-    """Ids of tool calls that do not have exactly one result right behind their message, and of results without a call.
-
-    Empty for every compiled request: providers refuse anything else.
-    """
-    wrong: list[str] = []
-    open_ids: set[str] = set()
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id in open_ids:
-                open_ids.discard(message.tool_call_id)
-            else:
-                wrong.append(message.tool_call_id)
-            continue
-        wrong.extend(sorted(open_ids))
-        open_ids = {call["id"] or "" for call in message.tool_calls} if isinstance(message, AIMessage) else set()
-    return [*wrong, *sorted(open_ids)]

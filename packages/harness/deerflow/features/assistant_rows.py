@@ -136,7 +136,7 @@ class AssistantRepository:
         sort_by: str = "created_at",
         descending: bool = True,
     ) -> tuple[list[Assistant], int]:
-        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises ValueError for odd metadata."""
+        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises InvalidRequestError for odd metadata."""
 
         def job(connection: Connection) -> tuple[list[Assistant], int]:
             wanted = _latest().where(_matching(connection, principal, query))

@@ -225,17 +225,14 @@ class AssistantService:
         query = AssistantQuery(graph_id, query.name, query.metadata)
         built_in = [one for one in await self._all_built_in(principal) if _fits(one, query)]
         first = built_in[offset : offset + limit]
-        try:
-            own, total = await self._assistants.search(
-                principal,
-                query,
-                limit=limit - len(first),
-                offset=max(0, offset - len(built_in)),
-                sort_by=sort_by,
-                descending=descending,
-            )
-        except ValueError as error:
-            raise InvalidRequestError(str(error)) from error
+        own, total = await self._assistants.search(
+            principal,
+            query,
+            limit=limit - len(first),
+            offset=max(0, offset - len(built_in)),
+            sort_by=sort_by,
+            descending=descending,
+        )
         return first + own, len(built_in) + total
 
     async def versions(
@@ -251,12 +248,9 @@ class AssistantService:
         found = await self.get(principal, assistant_id)
         if self._is_built_in(found):
             return [found][offset : offset + limit]
-        try:
-            return await self._assistants.versions(
-                principal, found.assistant_id, metadata=metadata, limit=limit, offset=offset
-            )
-        except ValueError as error:
-            raise InvalidRequestError(str(error)) from error
+        return await self._assistants.versions(
+            principal, found.assistant_id, metadata=metadata, limit=limit, offset=offset
+        )
 
     async def set_latest(self, principal: Principal, assistant_id: str, version: int) -> Assistant:
         """Raises NotFoundError if there is no such version; ForbiddenError if the assistant is built in."""

@@ -120,6 +120,9 @@ class OpenAIWire(_Model):
         """A message as this provider wants it. ``wire`` is OpenAI's form and may be changed in place."""
         return wire
 
+    def _adapt_payload(self, payload: dict[str, Any]) -> None:
+        """Change a request's parameters to what this provider knows."""
+
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
@@ -129,6 +132,7 @@ class OpenAIWire(_Model):
             payload["messages"] = [
                 self._wire_message(message, wire) for message, wire in zip(messages, payload["messages"], strict=True)
             ]
+        self._adapt_payload(payload)
         return payload
 
     def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_openai import ChatOpenAI
 
@@ -28,12 +27,8 @@ class PatchedChatMiniMax(OpenAIWire, ChatOpenAI):
             wire["reasoning_details"] = [{"type": "reasoning.text", "text": reasoning}]
         return wire
 
-    def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+    def _adapt_payload(self, payload: dict[str, Any]) -> None:
         payload["extra_body"] = {**(payload.get("extra_body") or {}), "reasoning_split": True}
-        return payload
 
     def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:
         reasoning = _reasoning(source)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_openai import ChatOpenAI
 
@@ -31,13 +30,9 @@ class VllmChatModel(OpenAIWire, ChatOpenAI):
                     break
         return wire
 
-    def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+    def _adapt_payload(self, payload: dict[str, Any]) -> None:
         if isinstance(extra_body := payload.get("extra_body"), dict):
             payload["extra_body"] = _with_enable_thinking(extra_body)
-        return payload
 
     def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:
         if (reasoning := source.get("reasoning")) is not None:

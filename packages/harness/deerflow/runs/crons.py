@@ -162,12 +162,9 @@ class CronService:
         """A page, and how many there are in all. Raises InvalidRequestError for an unknown order or odd metadata."""
         if sort_by not in SORTABLE:
             raise InvalidRequestError(f"sort_by is {sort_by!r}: use {', '.join(SORTABLE)}.")
-        try:
-            return await self._crons.search(
-                principal, query, limit=limit, offset=offset, sort_by=sort_by, descending=descending
-            )
-        except ValueError as error:
-            raise InvalidRequestError(str(error)) from error
+        return await self._crons.search(
+            principal, query, limit=limit, offset=offset, sort_by=sort_by, descending=descending
+        )
 
     def _check_run(self, payload: Mapping[str, Any]) -> None:
         try:

@@ -20,21 +20,6 @@ from deerflow.tracing import TRACEPARENT
 
 RECURSION_LIMIT = 1000
 
-OPTION_KEYS = frozenset(
-    {
-        "model_name",
-        "model",
-        "mode",
-        "thinking_enabled",
-        "reasoning_effort",
-        "is_plan_mode",
-        "subagent_enabled",
-        "max_concurrent_subagents",
-        "agent_name",
-        "is_bootstrap",
-    }
-)
-
 Hooks = list[str] | Literal["*"]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import orjson
 from sqlalchemy import Connection, Engine, create_engine
@@ -27,6 +27,7 @@ from deerflow.storage.tables import CHECKPOINTS
 
 T = TypeVar("T")
 Job = Callable[[Connection], T]
+Purpose = Literal["read", "browse", "write"]
 
 BROWSE_SECONDS = 10
 """How long the database may work on what a person searches."""
@@ -57,7 +58,7 @@ class Database:
         """Run ``job``, which changes nothing and may be run again. For what runs need: short, by a key."""
         await self.migrate()
         with explained(self.location):
-            return await self._connections.read(job)
+            return await asyncio.wrap_future(self._connections.submit(job, "read"))
 
     async def browse(self, job: Job[T]) -> T:
         """As :meth:`read`, for what people search and list: no run waits for it.
@@ -66,7 +67,7 @@ class Database:
         """
         await self.migrate()
         with explained(self.location):
-            return await self._connections.browse(job)
+            return await asyncio.wrap_future(self._connections.submit(job, "browse"))
 
     async def write(self, job: Job[T], *, durable: bool = False) -> T:
         """Run ``job`` in a transaction: all of it is kept, or nothing when it raises.
@@ -76,7 +77,7 @@ class Database:
         """
         await self.migrate()
         with explained(self.location):
-            return await self._connections.write(job, durable)
+            return await asyncio.wrap_future(self._connections.submit(job, "write", durable=durable))
 
     async def migrate(self) -> None:
         """Bring the tables up to date, after a copy of an older SQLite file was made. Done by itself before the first job.
@@ -87,8 +88,8 @@ class Database:
         if self._migrated:
             return
         with explained(self.location):
-            if not await self._connections.read(is_current):
-                await self._connections.upgrade()
+            if not await asyncio.wrap_future(self._connections.submit(is_current, "read")):
+                await asyncio.wrap_future(self._connections.upgrade())
         self._migrated = True
 
     @property
@@ -129,29 +130,21 @@ class _Sqlite:
         self.browser = self.writer if in_memory else SqliteThread(path, CHECKPOINTS, seconds=BROWSE_SECONDS)
         self._connections: dict[SqliteThread, tuple[sqlite3.Connection, Connection]] = {}
 
-    async def read(self, job: Job[T]) -> T:
-        return await self._run(job, self.reader, writes=False)
+    def submit(self, job: Job[T], purpose: Purpose, *, durable: bool = False) -> Future[T]:
+        thread = {"read": self.reader, "browse": self.browser, "write": self.writer}[purpose]
+        writes = purpose == "write"
+        return thread.submit(lambda raw: job(self._connection(thread, raw)), writes=writes, durable=durable)
 
-    async def browse(self, job: Job[T]) -> T:
-        return await self._run(job, self.browser, writes=False)
-
-    async def write(self, job: Job[T], durable: bool) -> T:
-        return await self._run(job, self.writer, writes=True, durable=durable)
-
-    async def upgrade(self) -> None:
+    def upgrade(self) -> Future[None]:
         def on_thread(raw: sqlite3.Connection) -> None:
             with exclusive(raw):
                 upgrade(self._connection(self.writer, raw))
 
-        await asyncio.wrap_future(self.writer.submit(on_thread, alone=True))
+        return self.writer.submit(on_thread, alone=True)
 
     def close(self) -> None:
         for thread in (self.browser, self.reader, self.writer):
             thread.close()
-
-    async def _run(self, job: Job[T], thread: SqliteThread, *, writes: bool, durable: bool = False) -> T:
-        queued = thread.submit(lambda raw: job(self._connection(thread, raw)), writes=writes, durable=durable)
-        return await asyncio.wrap_future(queued)
 
     def _connection(self, thread: SqliteThread, raw: sqlite3.Connection) -> Connection:
         """SQLAlchemy over a connection whose transactions are begun and ended by its thread."""
@@ -172,17 +165,11 @@ class _Postgres:
         self.runs = _Pool(url, pool_size)
         self._people = _Pool(url, pool_size, {"statement_timeout": f"{BROWSE_SECONDS}s"})
 
-    async def read(self, job: Job[T]) -> T:
-        return await asyncio.wrap_future(self.runs.submit(job, writes=False))
+    def submit(self, job: Job[T], purpose: Purpose, *, durable: bool = True) -> Future[T]:
+        return (self._people if purpose == "browse" else self.runs).submit(job, writes=purpose == "write")
 
-    async def browse(self, job: Job[T]) -> T:
-        return await asyncio.wrap_future(self._people.submit(job, writes=False))
-
-    async def write(self, job: Job[T], durable: bool = True) -> T:
-        return await asyncio.wrap_future(self.runs.submit(job, writes=True))
-
-    async def upgrade(self) -> None:
-        await self.write(upgrade)
+    def upgrade(self) -> Future[None]:
+        return self.submit(upgrade, "write")
 
     def close(self) -> None:
         for pool in (self.runs, self._people):

@@ -25,6 +25,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import Float, Text
 
+from deerflow.errors import InvalidRequestError
+
 Kind = Literal["null", "bool", "number", "text", "array", "object"]
 _POSTGRES = {"bool": ("boolean",), "text": ("string",)}
 _SQLITE = {"bool": ("true", "false"), "number": ("integer", "real")}
@@ -33,16 +35,20 @@ _ORDER = {"$gt": "__gt__", "$gte": "__ge__", "$lt": "__lt__", "$lte": "__le__"}
 MAX_CONDITIONS, MAX_DEPTH = 100, 16
 
 
+class FilterError(InvalidRequestError, ValueError):
+    """What is searched for cannot be: LangGraph's stores raise a ValueError."""
+
+
 def check_size(wanted: Any, depth: int = 0) -> int:
-    """How many conditions a filter has. Raises ValueError for one that would keep the database busy for long."""
+    """How many conditions a filter has. Raises FilterError for one that would keep the database busy for long."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"A filter may be nested {MAX_DEPTH} levels deep.")
+        raise FilterError(f"A filter may be nested {MAX_DEPTH} levels deep.")
     parts = wanted.values() if isinstance(wanted, Mapping) else wanted if isinstance(wanted, list | tuple) else ()
     number = 1
     for part in parts:
         number += check_size(part, depth + 1)
         if number > MAX_CONDITIONS:
-            raise ValueError(f"A filter may have {MAX_CONDITIONS} conditions.")
+            raise FilterError(f"A filter may have {MAX_CONDITIONS} conditions.")
     return number
 
 
@@ -59,7 +65,7 @@ def matches(
             ``$lt``, ``$lte``, which compare numbers with numbers and texts with texts; anything else is no match.
 
     Raises:
-        ValueError: an unknown operator, a key with quotes, backslashes or control characters, or a value that no row
+        FilterError: an unknown operator, a key with quotes, backslashes or control characters, or a value that no row
             can hold.
     """
     check_size(wanted)
@@ -71,7 +77,7 @@ def contains(connection: Connection, column: ColumnElement[Any], wanted: Mapping
     """``jsonb @>``: an object contains another one's keys, a list another one's elements, a value only itself.
 
     Raises:
-        ValueError: there is too much of it.
+        FilterError: there is too much of it.
     """
     check_size(wanted)
     if connection.dialect.name == "postgresql":
@@ -98,7 +104,7 @@ def _compared(place: _Place, operator: str, operand: Any) -> ColumnElement[bool]
     if operator == "$ne":
         return not_(place.equals(operand))
     if operator not in _ORDER:
-        raise ValueError(f"Unknown operator {operator!r}. Known: $eq, $ne, {', '.join(_ORDER)}.")
+        raise FilterError(f"Unknown operator {operator!r}. Known: $eq, $ne, {', '.join(_ORDER)}.")
     if kind not in ("number", "text"):
         return false()
     compared = getattr(place.scalar(kind), _ORDER[operator])(literal(float(operand) if kind == "number" else operand))
@@ -107,18 +113,18 @@ def _compared(place: _Place, operator: str, operand: Any) -> ColumnElement[bool]
 
 
 def _kind(value: Any) -> Kind:
-    """Raises ValueError for what no row can hold."""
+    """Raises FilterError for what no row can hold."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise ValueError(f"{value} is not a number of 64 bits.")
+            raise FilterError(f"{value} is not a number of 64 bits.")
         return "number"
     if isinstance(value, str):
         if "\0" in value:
-            raise ValueError("Text with NUL characters cannot be stored, so nothing can match it.")
+            raise FilterError("Text with NUL characters cannot be stored, so nothing can match it.")
         return "text"
     if isinstance(value, Mapping):
         for item in value.values():
@@ -128,7 +134,7 @@ def _kind(value: Any) -> Kind:
         for item in value:
             _kind(item)
         return "array"
-    raise ValueError(f"A {type(value).__name__} is no JSON value.")
+    raise FilterError(f"A {type(value).__name__} is no JSON value.")
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,7 @@ class _Place:
 
     def at(self, step: Any) -> _Place:
         if not isinstance(step, int) and any(char in '"\\\x7f' or char < " " for char in str(step)):
-            raise ValueError(f"Cannot filter by {step!r}: a key with quotes, backslashes or control characters.")
+            raise FilterError(f"Cannot filter by {step!r}: a key with quotes, backslashes or control characters.")
         return type(self)(self.column, (*self.steps, step if isinstance(step, int) else str(step)))
 
     def is_a(self, kind: Kind) -> ColumnElement[bool]:

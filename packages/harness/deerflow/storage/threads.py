@@ -189,27 +189,6 @@ def owned(connection: Connection, user_id: str, thread_id: str, *, lock: bool = 
     return found[0]
 
 
-def ensure_thread(
-    connection: Connection,
-    user_id: str,
-    thread_id: str,
-    *,
-    create: bool = True,
-    metadata: Mapping[str, Any] | None = None,
-    assistant_id: str | None = None,
-) -> Thread:
-    """The user's thread, locked until the transaction ends; made if need be. ``metadata`` is for a new one.
-
-    Raises:
-        NotFoundError: there is none and ``create`` is false, or the id is another user's.
-        InvalidRequestError: the metadata cannot be stored.
-    """
-    if create:
-        row = {"thread_id": thread_id, "user_id": user_id, "assistant_id": assistant_id}
-        _insert(connection, row | {"metadata": _storable(metadata or {})})
-    return owned(connection, user_id, thread_id, lock=True)
-
-
 def set_status(connection: Connection, thread_id: str, status: ThreadStatus) -> None:
     """Also notes that the conversation went on."""
     sql.update(connection, threads, {"status": status, "updated_at": utc_now()}, "thread_id = ?", thread_id)

@@ -111,7 +111,7 @@ class CronRepository:
         sort_by: str = "created_at",
         descending: bool = True,
     ) -> tuple[list[Cron], int]:
-        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises ValueError for odd metadata."""
+        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises InvalidRequestError for odd metadata."""
 
         def job(connection: Connection) -> tuple[list[Cron], int]:
             wanted = _matching(connection, principal, query)

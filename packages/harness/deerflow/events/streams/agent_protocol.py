@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from deerflow.events.graph_stream import LLM_RETRY
 from deerflow.events.store import EVENTS_PER_CLAIM
+from deerflow.events.streams.client_events import messages_in, text_of
 from deerflow.events.streams.protocol_messages import MessageStreams
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class Renderer:
             if node == "__interrupt__":
                 yield from self._interrupts(namespace, writes)
                 continue
-            for message in _messages_in(writes):
+            for message in messages_in({node: writes}):
                 for data in self._attempt.messages.settle(namespace, message):
                     yield "messages", namespace, data
                 yield from self._tools(namespace, message)
@@ -177,7 +178,7 @@ class Renderer:
         ours = lambda inner: inner[-1].endswith(f":{id_}") or tasks.get(inner[-1]) == id_  # noqa: E731
         yield from self._leaving(ours, "failed" if failed else "completed")
         if failed:
-            yield "tools", namespace, {"event": "tool-error", "tool_call_id": id_, "message": _text(content)}
+            yield "tools", namespace, {"event": "tool-error", "tool_call_id": id_, "message": text_of(content)}
         else:
             yield "tools", namespace, {"event": "tool-finished", "tool_call_id": id_, "output": content}
 
@@ -254,17 +255,6 @@ def _numbered(event: RunEvent, told: list[Told]) -> list[Frame]:
     return frames
 
 
-def _messages_in(writes: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(writes, list):
-        for write in writes:
-            yield from _messages_in(write)
-    elif isinstance(writes, Mapping):
-        messages = writes.get("messages") or ()
-        for message in [messages] if isinstance(messages, Mapping) else messages:
-            if isinstance(message, Mapping):
-                yield message
-
-
 def _custom(payload: Any) -> Data:
     """Named by what it calls itself, so that a client may listen to ``custom:<name>`` alone."""
     name = payload.get("name") or payload.get("type") if isinstance(payload, Mapping) else None
@@ -285,13 +275,6 @@ def _envelope(checkpoint: Mapping[str, Any]) -> Data:
         "source": metadata.get("source"),
     }
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    return "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in parts)
 
 
 # what a client subscribes to -------------------------------------------------------------------------------------------

@@ -142,8 +142,8 @@ def messages_in(update: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for writes in update.values():
         for write in writes if isinstance(writes, list) else [writes]:
             if isinstance(write, Mapping):
-                messages = write.get("messages")
-                yield from messages if isinstance(messages, list) else []
+                messages = write.get("messages") or ()
+                yield from [messages] if isinstance(messages, Mapping) else messages
 
 
 def message_dict(message: AnyMessage) -> dict[str, Any]:

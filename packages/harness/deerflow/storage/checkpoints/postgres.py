@@ -108,16 +108,16 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
     # LangGraph's interface --------------------------------------------------------------------------------------------
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._asaver(lambda saver: saver.get_tuple(config))
+        return await self._saver(lambda saver: saver.get_tuple(config))
 
     async def alist(self, config: RunnableConfig | None, **wanted: Any) -> AsyncIterator[CheckpointTuple]:
-        for found in await self._asaver(lambda saver: list(saver.list(config, **wanted))):
+        for found in await self._saver(lambda saver: list(saver.list(config, **wanted))):
             yield found
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return await self._asaver(lambda saver: saver.get_delta_channel_history(config=config, channels=channels))
+        return await self._saver(lambda saver: saver.get_delta_channel_history(config=config, channels=channels))
 
     async def aput(
         self,
@@ -126,15 +126,15 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._asaver(lambda saver: saver.put(config, checkpoint, metadata, new_versions))
+        return await self._saver(lambda saver: saver.put(config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._asaver(lambda saver: saver.put_writes(config, writes, task_id, task_path))
+        await self._saver(lambda saver: saver.put_writes(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._asaver(lambda saver: saver.delete_thread(thread_id))
+        await self._saver(lambda saver: saver.delete_thread(thread_id))
 
     # whole threads ----------------------------------------------------------------------------------------------------
 
@@ -183,17 +183,14 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
 
     # connections ------------------------------------------------------------------------------------------------------
 
-    def _saver(self, work: Callable[[PostgresSaver], T]) -> Future[T]:
+    async def _saver(self, work: Callable[[PostgresSaver], T]) -> T:
         def job(connection: Any) -> T:
             raw = connection.connection.driver_connection
             self._database.postgres.once("checkpoints", lambda: _set_up(raw))
             return work(_FencedSaver(raw, self.serde, self._fence))
 
-        return self._database.postgres.submit(job, writes=False)
-
-    async def _asaver(self, work: Callable[[PostgresSaver], T]) -> T:
         with explained(self._database.location):
-            return await _to_its_end(self._saver(work))
+            return await _to_its_end(self._database.postgres.submit(job, writes=False))
 
     async def _transaction(self, work: Callable[[Any], None]) -> None:
         def job(connection: Any) -> None:
@@ -201,7 +198,7 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
             raw.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             work(raw)
 
-        await self._asaver(lambda _: None)  # the tables are there
+        await self._saver(lambda _: None)  # the tables are there
         with explained(self._database.location):
             await _to_its_end(self._database.postgres.submit(job, writes=True))
 

@@ -100,6 +100,8 @@ class RunContext:
     """Lets a subagent work in the background. None: nothing can."""
     cancel_subagent: Callable[[str], Awaitable[bool]] | None = None
     """Stops the one that a call of this id began."""
+    subagent_ended: Callable[[str], Awaitable[None]] | None = None
+    """Awaited with the id of its call before a subagent's result counts: what it emitted outlives the process then."""
     background_subagents: Callable[[], int] | None = None
     """How many there are."""
     config: AppConfig | None = None

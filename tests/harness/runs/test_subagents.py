@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
+from sqlalchemy import Connection
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
+from deerflow.events.store import RunEvent, decode_row, read_page
 from deerflow.runtime import Runtime
 
 ULTRA = {"subagent_enabled": True}
@@ -184,6 +187,30 @@ async def test_a_background_task_that_is_not_needed_any_more_keeps_nobody_waitin
     assert run.status == "success"
     (result,) = [text for kind, text in await messages(runtime, run) if kind == "human"][1:]
     assert result.endswith("Task cancelled by user.")
+    assert [event["status"] for event in await events(runtime, run, "task_cancelled")] == ["cancelled"]
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
+async def test_what_a_subagent_did_is_durable_before_its_result_counts(
+    runtime: Runtime, endpoint: ScriptedOpenAI, background: bool
+) -> None:
+    """Else a process that dies then takes its last words with it: the next attempt has no reason to repeat them."""
+    endpoint.script(ToolCalls(task("a", background=background)), *([Text("I wait.")] if background else []))
+    endpoint.script(Delay(30, Text("never")))
+    endpoint.script(Delay(0.2, Text("a ready")), key="a")
+    where = await thread(runtime)
+    run = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where)
+    while "a ready" not in str(endpoint.requests[-1]["messages"] if endpoint.requests else ""):
+        await asyncio.sleep(0.005)
+
+    def stored(connection: Connection) -> list[RunEvent]:
+        return [event for row in read_page(connection, where, run.run_id, 0, None) for event in decode_row(row)]
+
+    kept = [(event.method, str(event.data)) for event in await runtime.database.read(stored)]
+    assert any(method == "updates" and "a ready" in data for method, data in kept)
+    assert any(method == "custom" and "task_completed" in data for method, data in kept)
+    await runtime.runs.cancel(ME, run.run_id)
+    await ended(runtime, run)
 
 
 async def test_what_a_subagent_does_in_its_shell_moves_no_other(runtime: Runtime, endpoint: ScriptedOpenAI) -> None:

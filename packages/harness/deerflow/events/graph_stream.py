@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -132,6 +133,8 @@ class GraphStream:
         self._joining: Sequence[BaseMessage] | None = None
         self._tasks: dict[str, dict[str, Any]] = {}
         """What was emitted when the subagent of a namespace began."""
+        self._ended: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        """Which subagents have said how they ended, by the ids of their calls."""
         self._entered: set[tuple[str, ...]] = set()
 
     async def play(
@@ -237,22 +240,29 @@ class GraphStream:
         else:
             self._writer.append(mode, plain(payload), namespace)
 
-    def cancel_tasks(self) -> None:
-        """The run was stopped, and its subagents with it."""
+    async def until_ended(self, task_id: str) -> None:
+        """A subagent has ended. Wait until what it emitted was taken from the graph and is durable: no later attempt replays it."""
+        await self._ended[task_id].wait()
+        with suppress(Exception):  # the log tries again by itself, and whoever lost the run learns it at the next step
+            await self._writer.flush()
+
+    def cancel_tasks(self, task_id: str | None = None) -> None:
+        """A subagent was stopped; None: the run was, and all of them with it."""
         for started in self._tasks.values():
-            if not started.get("ended"):
+            if not self._ended[started["task_id"]].is_set() and task_id in (None, started["task_id"]):
                 head = {key: started[key] for key in ("task_id", "description", "subagent_type")}
-                error = {"status": "cancelled", "error": "The run was stopped."}
-                self._writer.append("custom", {"type": EVENTS["cancelled"], **head, **error})
+                error = {
+                    "status": "cancelled",
+                    "error": "The run was stopped." if task_id is None else "It was stopped.",
+                }
+                self.emit({"type": EVENTS["cancelled"], **head, **error})
 
     def _follow_task(self, payload: dict[str, Any]) -> None:
         kind = payload.get("type")
         if kind == "task_started":
             self._tasks[payload["namespace"][0]] = dict(payload)
         elif kind in EVENTS.values():
-            for started in self._tasks.values():
-                if started["task_id"] == payload["task_id"]:
-                    started["ended"] = True
+            self._ended[payload["task_id"]].set()
 
     def _caller(self, namespace: tuple[str, ...]) -> str:
         if not namespace:
@@ -261,7 +271,7 @@ class GraphStream:
 
     def _values(self, namespace: tuple[str, ...], payload: dict[str, Any]) -> None:
         if namespace:
-            self._enter(namespace, payload.get("messages") or ())
+            self.enter(namespace, payload.get("messages") or ())
             if self._subgraphs:
                 self._writer.append("values", values_json(payload), namespace)
             return
@@ -274,7 +284,7 @@ class GraphStream:
             self._state = payload
             self._writer.values(payload)
 
-    def _enter(self, namespace: tuple[str, ...], messages: Sequence[BaseMessage]) -> None:
+    def enter(self, namespace: tuple[str, ...], messages: Sequence[BaseMessage]) -> None:
         """With what a graph inside of this one begins: its input, and what it did before the process died."""
         if namespace in self._entered:
             return

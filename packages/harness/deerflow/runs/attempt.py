@@ -64,7 +64,7 @@ from deerflow.storage.runs import (
 )
 from deerflow.storage.thread_lock import LockLostError
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.task import cancelled, delivery, subagents_in
+from deerflow.subagents.task import begun, cancelled, delivery, subagents_in
 from deerflow.threads.checkpoint import config_of, is_unfinished
 from deerflow.tracing import RunFacts, in_trace
 
@@ -291,10 +291,9 @@ class Attempt:
             trace_command=self._trace.command if self._trace else None,
             count_usage=self._meter.count,
             budget=self._spending,
-            cancel_subagent=self._background.cancel,
+            cancel_subagent=self._cancel_subagent,
             background_subagents=lambda: len(self._background.running),
         )
-        context = replace(context, start_subagent=lambda given: self._begin_subagent(given, context))
         if parts.store is not None:
             agent = agent.copy(update={"store": parts.store(spec.principal)})
         self._agent, self._skills = agent, context.skills
@@ -307,6 +306,8 @@ class Attempt:
             self.slot.take,
             subgraphs=request.stream_subgraphs,
         )
+        context = replace(context, subagent_ended=self._stream.until_ended)
+        context = replace(context, start_subagent=lambda given: self._begin_subagent(given, context))
         try:
             given = await self._prepare(agent, again=again)
             await self._go_on_with_subagents(context)
@@ -365,6 +366,7 @@ class Attempt:
             whole: Any = {**self._config, **config, **config_of(self._subagent_thread(given["namespace"]))}
             stands = await own.aget_state(whole)
             if stands.values and not is_unfinished(stands):
+                stream.enter((given["namespace"],), stands.values["messages"])
                 yield stands.values
                 return
             playing = stream.play_beside(own, given["namespace"], None if stands.values else value, whole, context)
@@ -372,7 +374,17 @@ class Attempt:
                 async for state in playing:
                     yield state
 
-        self._background.start(given, lambda: found.play(given, context, stream.emit, states))
+        async def work() -> TaskResult:
+            stream.emit(begun(given, background=True))
+            return await found.play(given, context, stream.emit, states)
+
+        self._background.start(given, work)
+
+    async def _cancel_subagent(self, task_id: str) -> bool:
+        stopped = await self._background.cancel(task_id)
+        if stopped and self._stream is not None:
+            self._stream.cancel_tasks(task_id)
+        return stopped
 
     async def _go_on_with_subagents(self, context: RunContext) -> None:
         """With those in the background that an attempt before this one began."""

@@ -110,6 +110,11 @@ def head_of(result: Started) -> dict[str, Any]:
     return {key: result[key] for key in ("task_id", "description", "subagent_type")}
 
 
+def begun(given: Started, *, background: bool = False) -> dict[str, Any]:
+    """The event that a subagent begins, or goes on after a crash."""
+    return {"type": "task_started", **head_of(given), "namespace": [given["namespace"]], "background": background}
+
+
 def subagents_in(agent: Any) -> Subagents | None:
     """The subagents that an agent can call."""
     tools = getattr(getattr(agent.nodes.get("tools"), "bound", None), "tools_by_name", {})
@@ -148,10 +153,8 @@ class Subagents:
             if config is None:
                 return f"Error: Unknown subagent type '{subagent_type}'. Available: {', '.join(self.configs)}"
             given = self._started(config, description, prompt, max_turns, runtime)
-            runtime.stream_writer(
-                {"type": "task_started", **head_of(given), "namespace": [given["namespace"]], "background": background}
-            )
             if not background:
+                runtime.stream_writer(begun(given))
                 result = await self.play(given, runtime.context, runtime.stream_writer)
                 is_fine = result["status"] in ("completed", "turn_limit")
                 return _answer(result, result_text(result), status="success" if is_fine else "error")
@@ -219,6 +222,8 @@ class Subagents:
         )
         result = await self._played(config, given, own, emit, states or _inner)
         emit({"type": EVENTS[result["status"]], **head_of(result), **_ending(result)})
+        if context.subagent_ended is not None:
+            await context.subagent_ended(result["task_id"])
         return result
 
     async def _played(

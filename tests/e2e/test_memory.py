@@ -79,7 +79,7 @@ class Learning:
             "if_not_exists": "create",
         }
         with (gateway or self.gateway).client() as http:
-            http.post(f"/api/threads/{thread}/runs/wait", json=words).raise_for_status()
+            http.post(f"/api/threads/{thread}/runs", json=words).raise_for_status()
 
     def learned(self, gateway: GatewayProcess | None = None) -> Counter[int]:
         with (gateway or self.gateway).client() as http:
@@ -166,7 +166,7 @@ def test_two_processes_read_what_is_new_once(shared: Learning) -> None:
             running.enter_context(shared.worker(name)).start()
         with ThreadPoolExecutor(threads) as people:
             list(people.map(lambda n: shared.say(f"thread-{n}", n, shared.orders), range(threads)))
-        until(lambda: not shared.jobs())
+        until(lambda: len(shared.learned(shared.orders)) == threads and not shared.jobs())
         assert shared.learned(shared.orders) == Counter(range(threads))
     assert len(shared.endpoint.readings) == threads
     by = {record.headers["authorization"] for record in shared.endpoint.readings}

@@ -124,6 +124,35 @@ async def test_a_run_on_a_new_thread_is_told_from_start_to_end(server: Server) -
     assert answer["result"]["run_id"] in events[0]["event_id"]
 
 
+async def test_each_subagent_has_a_namespace_of_its_own(server: Server) -> None:
+    """With a life cycle, messages and tools below it, told as they happen and the same in a replay."""
+    thread, model = server.thread(), server.model
+    asked = [
+        ("task", {"description": k, "prompt": f"key:{k}", "subagent_type": "general-purpose"}) for k in ("v1", "v2")
+    ]
+    model.script(ToolCalls(*asked), Text("Both are done."))
+    for key in ("v1", "v2"):
+        model.script(ToolCalls(("ls", {"description": "look", "path": "/mnt"})), Text(f"{key} ready"), key=key)
+    await thread.start(config={"configurable": {"subagent_enabled": True}})
+    events = await thread.until_end()
+
+    started = [data["payload"] for data in data_of(events, "custom") if data.get("name") == "task_started"]
+    namespaces = {one["description"]: one["namespace"] for one in started}
+    assert len({tuple(namespace) for namespace in namespaces.values()}) == 2
+    for key, namespace in namespaces.items():
+        inner = [event for event in events if event["params"]["namespace"] == namespace]
+        (task_id,) = [one["task_id"] for one in started if one["description"] == key]
+        begins, ends = data_of(inner, "lifecycle")
+        assert (begins["event"], ends["event"]) == ("started", "completed")
+        assert begins["cause"] == {"type": "toolCall", "tool_call_id": task_id}
+        assert [data["event"] for data in data_of(inner, "tools")] == ["tool-started", "tool-finished"]
+        roles = [data["role"] for data in data_of(inner, "messages") if data["event"] == "message-start"]
+        assert roles == ["ai", "tool", "ai"]
+        said = [data for data in data_of(inner, "messages") if data["event"] == "content-block-finish"]
+        assert said[-1]["content"]["text"] == f"{key} ready"
+    assert ids_of(await thread.until_end(since=0)) == ids_of(events)
+
+
 async def test_events_carry_ids_and_the_stream_may_not_be_stored_on_its_way(server: Server) -> None:
     thread = server.thread()
     server.model.script(Text("Hi."))

@@ -43,6 +43,34 @@ async def test_a_crowd_of_runs_exceeds_a_limit_by_one_answer_at_most(
         await runtime.aclose()
 
 
+async def test_parallel_subagents_exceed_the_limit_of_their_run_by_one_answer_at_most(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+) -> None:
+    """They reserve from one budget; each reports what it has, and the lead ends the turn."""
+    runtime = await asyncio.to_thread(make, spending={"per_run": {"tokens": LIMIT, "at_limit": "stop"}})
+    await runtime.start()
+    try:
+        calls = [
+            ("task", {"description": key, "prompt": f"key:{key}", "subagent_type": "general-purpose"}) for key in "abc"
+        ]
+        endpoint.script(ToolCalls(*calls), Text("Done."))
+        for key in "abc":
+            endpoint.script(*map(working, range(50)), key=key)
+        request = say("work", context={"subagent_enabled": True})
+        where = await thread(runtime)
+        run = await ended(runtime, await runtime.runs.start(ME, request, thread_id=where))
+        assert (run.status, run.stop_reason) == ("success", "spending_limit")
+        used = {caller: each for callers in (run.usage or {}).values() for caller, each in callers.items()}
+        total = sum(each["input_tokens"] + each["output_tokens"] for each in used.values())
+        assert LIMIT - 2 * ONE_ANSWER < total <= LIMIT + ONE_ANSWER
+        assert used["subagent:general-purpose"]["calls"] == len(endpoint.requests) - used["lead_agent"]["calls"]
+        tasks = await runtime.threads.transcript.tasks(ME, where)
+        assert [task["status"] for task in tasks] == ["failed"] * 3
+        assert all("spending limit of 200,000 tokens per run" in task["error"] for task in tasks)
+    finally:
+        await runtime.aclose()
+
+
 async def test_runs_share_the_limits_of_a_provider(
     make: Callable[..., Runtime], endpoint: ScriptedOpenAI, settings: dict[str, Any]
 ) -> None:

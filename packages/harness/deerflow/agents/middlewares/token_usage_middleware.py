@@ -100,14 +100,14 @@ class TokenUsageMiddleware(Middleware):
         worst: Amount,
         reached: LimitReached,
     ) -> ModelResult:
-        """The last answer; nothing is asked of the model if nothing at all is left."""
+        """The last answer; nothing is asked of the model if nothing at all is left. What is left is the lead agent's."""
         budget, call = context.budget, object()
         assert budget is not None
         if is_summary_request(request):
             return AIMessage("")
         emit(request.runtime, {"type": SPENDING_LIMIT, **reached.facts})
         try:
-            await budget.reserve(call, worst, last=True)
+            await budget.reserve(call, worst, last=not context.is_subagent)
         except LimitReached as empty:
             text = f"Stopped: {empty}. {empty.remedy}"
             return AIMessage(

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
 from deerflow.events.store import RunEvent, decode_row, read_page
+from deerflow.runs.attempt import MOST_ATTEMPTS
 from deerflow.runtime import Runtime
 
 ULTRA = {"subagent_enabled": True}
@@ -211,6 +212,29 @@ async def test_what_a_subagent_did_is_durable_before_its_result_counts(
     assert any(method == "custom" and "task_completed" in data for method, data in kept)
     await runtime.runs.cancel(ME, run.run_id)
     await ended(runtime, run)
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
+async def test_a_run_whose_subagents_get_on_may_be_attempted_as_often_as_it_takes(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI, background: bool
+) -> None:
+    steps = 3
+    endpoint.script(ToolCalls(task("a", background=background)), *[Text("I wait.")] * background, Text("Done."))
+    endpoint.script(*[ToolCalls(bash(f"echo step {number}; sleep 1")) for number in range(steps)], key="a")
+    endpoint.script(Text("a ready"), key="a")
+    runtime = await asyncio.to_thread(make)
+    await runtime.start()
+    run = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=await thread(runtime))
+    for number in range(steps):
+        await until(runtime, run, "custom", f"step {number}")
+        await runtime.aclose()
+        runtime = await asyncio.to_thread(make)
+        for _ in range(2):
+            assert await runtime.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+        await runtime.start()
+    run = await ended(runtime, run)
+    assert run.status == "success" and run.attempt > MOST_ATTEMPTS, run.error
+    await runtime.aclose()
 
 
 async def test_what_a_subagent_does_in_its_shell_moves_no_other(runtime: Runtime, endpoint: ScriptedOpenAI) -> None:

@@ -64,7 +64,10 @@ TURNS = "turns"
 """Key in a run's ``kwargs``: ids of the person's messages that it begins with."""
 
 _STALLED = "stalled"
-"""Key in a run's ``kwargs``: the thread's newest checkpoint at its latest claim, and how many processes died over that one."""
+"""Key in a run's ``kwargs``: the newest checkpoint of thread and subagents at its latest claim, and how many processes died over that one."""
+
+_AND_SUBAGENTS = "(thread_id = ? OR (thread_id > ? AND thread_id < ?))"
+"""Checkpoints of a thread and of its subagents; those in the background have threads beside it, ``thread:namespace``."""
 
 _ACTIVE = "status IN ('pending', 'running')"
 _STATUS = f"CASE WHEN {_ACTIVE} AND stop_reason = '{CANCELLED}' THEN 'interrupted' ELSE status END"
@@ -511,7 +514,7 @@ def _claimed(connection: Connection, run: Run, worker: str, fencing_token: int) 
 
 def _progress(connection: Connection, run: Run, worker: str) -> dict[str, Any]:
     """A process that tries again, since there was no room on the disk for example, has not died: that does not count."""
-    head = _head(connection, run.thread_id)
+    head = _newest(connection, _AND_SUBAGENTS, run.thread_id, f"{run.thread_id}:", f"{run.thread_id};")
     found, claims = run.kwargs.get(_STALLED) or (None, 0)
     before = claims if head == found else 0
     return {_STALLED: [head, before + (run.worker != worker)]}
@@ -534,14 +537,18 @@ def _begin(connection: Connection, run: Run) -> str | None:
 
 def _head(connection: Connection, thread_id: str) -> str:
     """The thread's newest checkpoint."""
+    return _newest(connection, "thread_id = ? AND checkpoint_ns = ''", thread_id)
+
+
+def _newest(connection: Connection, where: str, *values: str) -> str:
     if connection.dialect.name == "sqlite":
         tables = "checkpoint_lines JOIN checkpoint_steps USING (line)"
     elif sql.execute(connection, "SELECT to_regclass('checkpoints')").fetchone()[0]:
         tables = "checkpoints"
     else:  # LangGraph makes it when the first is saved
         return EMPTY_THREAD
-    where = "thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
-    newest = sql.execute(connection, f"SELECT checkpoint_id FROM {tables} WHERE {where}", thread_id).fetchone()
+    query = f"SELECT checkpoint_id FROM {tables} WHERE {where} ORDER BY checkpoint_id DESC LIMIT 1"
+    newest = sql.execute(connection, query, *values).fetchone()
     stored = newest[0] if newest else EMPTY_THREAD
     return str(UUID(bytes=stored)) if isinstance(stored, bytes) else stored
 

@@ -540,13 +540,21 @@ class DeerFlowClient:
         return {**await self._runtime().skills.set_enabled(self._principal, name, enabled)}
 
     async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
-        """``{success, skill_name, message, findings}``, from an archive, a folder or a git address.
+        """``{success, skill_name, message, findings, review}``, from an archive, a folder or a git address.
 
         Raises:
             FileNotFoundError: there is no such file.
             RequestError: it holds no skill, or there is one of that name; says why.
         """
         return {**await self._runtime().skills.install(self._principal, await skill_source(source))}
+
+    async def askill_suggestions(self) -> dict[str, Any]:
+        """``{suggestions: [{id, action, name, file_path, diff, findings, review, …}]}``: what agents would change in your skills."""
+        return {"suggestions": await self._runtime().skills.suggestions(self._principal)}
+
+    async def areview_skill_suggestion(self, suggestion_id: str, *, accept: bool) -> None:
+        """Make a suggested change, or drop it. Raises NotFoundError, ConflictError: the file has changed meanwhile."""
+        await self._runtime().skills.review(self._principal, suggestion_id, accept=accept)
 
     async def adelete_skill(self, name: str) -> None:
         """Delete one of one's own. Raises NotFoundError."""
@@ -747,6 +755,8 @@ class DeerFlowClient:
     update_skill = _blocking(aupdate_skill)
     install_skill = _blocking(ainstall_skill)
     delete_skill = _blocking(adelete_skill)
+    skill_suggestions = _blocking(askill_suggestions)
+    review_skill_suggestion = _blocking(areview_skill_suggestion)
     set_skill_secret = _blocking(aset_skill_secret)
     timeline = _blocking(atimeline)
 

@@ -131,8 +131,9 @@ class Runtime:
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
         self.mcp = McpService(self.workshop.fresh)
-        self.skills = SkillService(paths, self.workshop.skills)
         ask = Asker(self.database, self.workshop.harness.models)
+        webhooks = WebhookPolicy(config.runs.webhook_allow_nets)
+        self.skills = SkillService(paths, self.workshop.skills, webhooks, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads)
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
@@ -155,7 +156,6 @@ class Runtime:
             queue=self._queue,
             observer=observer,
         )
-        webhooks = WebhookPolicy(config.runs.webhook_allow_nets)
         self.runs = RunService(
             database=self.database,
             runs=run_store,
@@ -240,6 +240,12 @@ class Runtime:
         await self.threads.repository.get(principal, thread_id)
         snapshot = await self.threads.states.snapshot(thread_id)
         return await self.workshop.context_table(principal, snapshot.values, options)
+
+    async def forget_thread(self, principal: Principal, thread_id: str) -> None:
+        """Forget all facts that were learned in a thread, by whichever agent of the person."""
+        agents = await self.agents.list(principal)
+        for name in (None, *(agent.name for agent in agents)):
+            await self.memory.forget_thread(principal, thread_id, name)
 
     async def install_skill(
         self, principal: Principal, *, url: str | None = None, thread_id: str | None = None, path: str | None = None

@@ -97,3 +97,33 @@ async def test_each_person_switches_skills_for_themselves(gateway: Gateway, tmp_
     assert (await gateway.user.get(f"{SKILLS}/same")).json()["enabled"] is False
     assert (await gateway.admin.get(f"{SKILLS}/same")).json()["enabled"] is True
     assert (await gateway.user.put(f"{SKILLS}/none", json={"enabled": True})).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:{port}",
+        "localhost:{port}",
+        "[::1]:{port}",
+        "[::ffff:127.0.0.1]:{port}",
+        "2130706433:{port}",
+        "169.254.169.254",
+    ],
+)
+async def test_administrators_too_install_from_public_addresses_only(gateway: Gateway, host: str):
+    """Nothing is sent there: whoever may install skills may not look into the network behind the server."""
+    called = asyncio.Event()
+    listener = await asyncio.start_server(lambda *_: called.set(), "127.0.0.1")
+    async with listener:
+        port = listener.sockets[0].getsockname()[1]
+        url = f"https://{host.format(port=port)}/skills.git"
+        refused = await gateway.admin.post(f"{SKILLS}/install", json={"url": url})
+    assert refused.status_code == 422 and "runs.webhook_allow_nets" in refused.json()["detail"], refused.text
+    assert not called.is_set()
+
+
+@pytest.mark.parametrize(
+    "url", ["https://user:secret@example.org/x", "https://example.org:22/x", "https://[x", "skills"]
+)
+async def test_other_addresses_of_skills_are_refused(gateway: Gateway, url: str):
+    assert (await gateway.admin.post(f"{SKILLS}/install", json={"url": url})).status_code == 422

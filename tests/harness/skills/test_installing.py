@@ -7,9 +7,12 @@ import os
 import stat
 import struct
 import subprocess
+import threading
 import zipfile
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.harness.skills.conftest import skill_text, write_skill
@@ -187,10 +190,10 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_skill_comes_from_a_git_address(own: OwnSkills, repository: str):
     with pytest.raises(RequestError, match="There are: skills/better, skills/good"):
-        own.install_from(repository)
+        own.cloned(repository)
     with pytest.raises(RequestError, match="no folder"):
-        own.install_from(f"{repository}#../../etc")
-    assert own.install_from(f"{repository}#skills/good") == ("good", [])
+        own.cloned(f"{repository}#../../etc")
+    assert own.install(own.cloned(f"{repository}#skills/good")) == ("good", [])
 
 
 @pytest.mark.parametrize(
@@ -198,5 +201,45 @@ def test_a_skill_comes_from_a_git_address(own: OwnSkills, repository: str):
 )
 def test_other_addresses_are_refused(address: str, own: OwnSkills, paths: Paths):
     with pytest.raises(RequestError, match="cannot be cloned"):
-        own.install_from(address)
+        own.cloned(address)
     assert everything(paths) == []
+
+
+class Server:
+    """An HTTP server that keeps what it is asked and sends on to ``location``."""
+
+    def __init__(self, location: str = "") -> None:
+        paths = self.paths = list[str]()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                paths.append(self.path)
+                self.send_response(302 if location else 404)
+                self.send_header("location", location)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def test_a_repository_is_taken_from_the_address_that_was_checked_and_sends_nowhere_else(
+    own: OwnSkills, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever the name leads to a moment later, and wherever the server sends us."""
+    monkeypatch.setattr(installer, "GIT_PROTOCOLS", "http")
+    with Server() as inside, Server(f"http://127.0.0.1:{inside.port}/x") as outside:
+        with pytest.raises(RequestError, match="cannot be cloned"):
+            own.cloned(f"http://skills.invalid:{outside.port}/x", f"skills.invalid:{outside.port}:127.0.0.1")
+        assert outside.paths == ["/x/info/refs?service=git-upload-pack"] and inside.paths == []

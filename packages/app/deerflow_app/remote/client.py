@@ -248,6 +248,16 @@ class RemoteClient:
             "/api/skills/archive", content=body, headers={"Content-Type": "application/zip"}
         )
 
+    async def askill_suggestions(self) -> dict[str, Any]:
+        """See ``DeerFlowClient.askill_suggestions``."""
+        return await self._connection.get("/api/skills/suggestions")
+
+    async def areview_skill_suggestion(self, suggestion_id: str, *, accept: bool) -> None:
+        """See ``DeerFlowClient.areview_skill_suggestion``."""
+        path = f"/api/skills/suggestions/{quote(suggestion_id, safe='')}"
+        async with self._connection.open("POST" if accept else "DELETE", path):
+            pass
+
     async def adelete_skill(self, name: str) -> None:
         """See ``DeerFlowClient.adelete_skill``."""
         await self._connection.ask("DELETE", f"/api/skills/custom/{quote(name, safe='')}")

@@ -346,7 +346,7 @@ class SkillsConfig(Section):
 
 
 class SkillEvolutionConfig(Section):
-    """Whether agents may write skills, and the model that checks what is written or installed (null: the default model)."""
+    """Whether agents may suggest skills, and the model that reviews what is suggested or installed (null: none)."""
 
     enabled: bool = False
     moderation_model_name: str | None = None

@@ -66,6 +66,16 @@ class Outbound:
         self._check(url, addresses)
         return addresses[0]
 
+    async def pinned(self, url: str) -> tuple[str, str]:
+        """For another program: the URL as this one reads it, and ``host:port:address`` to connect to, as curl writes it.
+
+        Raises as :meth:`check` and :meth:`address`.
+        """
+        parsed = self.check(url)
+        address = await self.address(parsed)
+        shown = f"[{address}]" if address.version == 6 else address
+        return str(parsed), f"{parsed.raw_host.decode()}:{_port(parsed)}:{shown}"
+
     @asynccontextmanager
     async def stream(
         self, method: str, url: httpx.URL, *, headers: dict[str, str], timeout: float, content: bytes | None = None

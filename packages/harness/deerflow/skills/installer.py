@@ -73,12 +73,18 @@ def pack(folder: Path) -> bytes:
     return out.getvalue()
 
 
-def clone(address: str, quarantine: Path) -> bytes:
-    """What lies at a git address, ``https://host/repository`` or ``…#folder/in/it``, as an archive. Blocks."""
+def clone(address: str, quarantine: Path, resolve: str = "") -> bytes:
+    """What lies at a git address, ``https://host/repository`` or ``…#folder/in/it``, as an archive. Blocks.
+
+    Args:
+        resolve: ``host:port:address`` to connect to, whatever the host's name leads to by now. Redirects are not followed.
+    """
     url, _, inner = address.partition("#")
     with tempfile.TemporaryDirectory(prefix=".incoming-", dir=quarantine) as place:
         # The shell limits each file; nothing of this machine's configuration, hooks or credentials takes part.
-        command = ["sh", "-c", 'ulimit -f 524288; exec git "$@"', "git", "-c", "core.hooksPath=/dev/null", "clone"]
+        settings = ["core.hooksPath=/dev/null", "http.followRedirects=false", f"http.curloptResolve={resolve}"]
+        given = [part for setting in settings for part in ("-c", setting)]
+        command = ["sh", "-c", 'ulimit -f 524288; exec git "$@"', "git", *given, "clone"]
         options = ["--quiet", "--depth=1", "--single-branch", "--no-tags", "--", url, f"{place}/repository"]
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),

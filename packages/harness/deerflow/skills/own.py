@@ -139,6 +139,12 @@ class OwnSkills:
             left = [one for one in self.suggestions() if one["id"] != suggestion_id]
             write_file(self.directory / "suggestions.json", json.dumps({"waiting": left}), 0o600)
 
+    def note_review(self, suggestion_id: str, review: Mapping[str, Any]) -> None:
+        """Keep what a model says of a suggestion."""
+        with self.alone():
+            noted = [{**one, "review": review} if one["id"] == suggestion_id else one for one in self.suggestions()]
+            write_file(self.directory / "suggestions.json", json.dumps({"waiting": noted}), 0o600)
+
     def _changed(self, change: Mapping[str, Any]) -> str | None:
         """The text of the file after a suggested change. Raises RequestError, NotFoundError."""
         action, name, content = change["action"], change["name"], change.get("content")
@@ -165,8 +171,11 @@ class OwnSkills:
 
     # skills -------------------------------------------------------------------------------------------------------------
 
-    def install(self, data: bytes) -> tuple[str, list[Finding]]:
+    def install(self, data: bytes, *, hold: bool = False) -> tuple[str, list[Finding]]:
         """Name of the skill in an archive, now the person's own, and what the scan found in it; it is off if that is anything.
+
+        Args:
+            hold: it is off, whatever is found.
 
         Raises:
             RequestError: the archive holds no skill; says why. Nothing is left of it.
@@ -175,15 +184,15 @@ class OwnSkills:
         with self.alone(), unpacked(data, self.directory) as (name, root):
             self._check_free(name)
             found = scan(root)
-            self._set_enabled(name, not found)
+            self._set_enabled(name, not (found or hold))
             move_in(root, self.custom / name)
             self._record(name, action="install", author="human", file_path=SKILL_FILE, new_content=self.text(name))
         return name, found
 
-    def install_from(self, address: str) -> tuple[str, list[Finding]]:
-        """As :meth:`install`, from a git address."""
+    def cloned(self, address: str, resolve: str = "") -> bytes:
+        """The skill at a git address as an archive, see :func:`clone`."""
         self._paths.ensure_skills_dir(self._user_id)
-        return self.install(clone(address, self.directory))
+        return clone(address, self.directory, resolve)
 
     def text(self, name: str, path: str = SKILL_FILE) -> str | None:
         """A file of one of the person's skills; None: there is none."""

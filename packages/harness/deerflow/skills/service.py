@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import TypedDict
 
-from deerflow.config import Paths
-from deerflow.errors import ForbiddenError, NotFoundError, RequestError
+from deerflow.config import AppConfig, Paths
+from deerflow.errors import ForbiddenError, InvalidRequestError, NotFoundError, RequestError
 from deerflow.identity import Principal
+from deerflow.security.addresses import Blocked
+from deerflow.security.outbound import Outbound
+from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillSet
 from deerflow.skills.installer import pack
 from deerflow.skills.own import OwnSkills
 from deerflow.skills.parser import SKILL_FILE, Category, Skill, read_skill_file
-from deerflow.skills.scan import Finding
+from deerflow.skills.scan import Finding, Review, question, review_of, texts_in
 from deerflow.skills.secrets import SkillSecrets
+
+logger = logging.getLogger(__name__)
 
 
 class SkillInfo(TypedDict):
@@ -41,22 +47,36 @@ class SkillText(SkillInfo):
 
 
 class Installed(TypedDict):
-    """``findings``: what a scan noticed in its files, for the person to look at."""
+    """``findings``: what a scan noticed in its files, ``review``: what a model says of them, for the person to look at."""
 
     success: bool
     skill_name: str
     message: str
     findings: list[Finding]
+    review: Review | None
 
 
 class SkillService:
     """Args:
     load: the skills that a person has now.
+    outbound: which addresses skills may come from.
+    config: the snapshot now in force.
+    ask: a question to a model.
     """
 
-    def __init__(self, paths: Paths, load: Callable[[Principal], Awaitable[SkillSet]]) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        load: Callable[[Principal], Awaitable[SkillSet]],
+        outbound: Outbound,
+        config: Callable[[], Awaitable[AppConfig]],
+        ask: Callable[..., Awaitable[str]],
+    ) -> None:
         self._paths = paths
         self._load = load
+        self._outbound = outbound
+        self._config = config
+        self._ask = ask
 
     async def list(self, principal: Principal, *, enabled_only: bool = False) -> list[SkillInfo]:
         """By name."""
@@ -81,23 +101,34 @@ class SkillService:
         """A skill out of an archive, or from a git address, which only administrators may name.
 
         Raises:
-            RequestError: there is no skill in it; says why. Nothing is left of it.
+            RequestError: there is no skill in it, or the address is private; says why. Nothing is left of it.
             ConflictError: there is one of that name.
             ForbiddenError
         """
-        own = OwnSkills(self._paths, principal.user_id)
-        if isinstance(source, bytes):
-            name, findings = await asyncio.to_thread(own.install, source)
-        elif principal.role == "admin":
-            name, findings = await asyncio.to_thread(own.install_from, source)
-        else:
-            raise ForbiddenError("Only administrators may install from addresses. Send an archive.")
-        state = "It is off until you have looked at what was found in it." if findings else "It is on."
+        own, model = OwnSkills(self._paths, principal.user_id), await self._moderator()
+        if isinstance(source, str):
+            if principal.role != "admin":
+                raise ForbiddenError("Only administrators may install from addresses. Send an archive.")
+            try:
+                pinned = await self._outbound.pinned(source)
+            except (Blocked, OSError) as error:
+                raise InvalidRequestError(f"{source} cannot be used: {error}") from None
+            source = await asyncio.to_thread(own.cloned, *pinned)
+        archive, hold = source, model is not None
+        name, findings = await asyncio.to_thread(lambda: own.install(archive, hold=hold))
+        review = None
+        if model is not None:
+            review = await self._reviewed(principal, model, await asyncio.to_thread(texts_in, own.custom / name))
+            if not findings and review["verdict"] == "harmless":
+                await asyncio.to_thread(own.set_enabled, name, True)
+        is_on = not findings and (review is None or review["verdict"] == "harmless")
+        state = "It is on." if is_on else "It is off until you have looked at what was found in it."
         return {
             "success": True,
             "skill_name": name,
             "message": f"Skill {name!r} installed. {state}",
             "findings": findings,
+            "review": review,
         }
 
     async def write(self, principal: Principal, name: str, content: str, *, new: bool = False) -> SkillText:
@@ -141,13 +172,40 @@ class SkillService:
         return await self.secrets(principal, name)
 
     async def suggestions(self, principal: Principal) -> list[dict[str, Any]]:
-        """Changes of one's skills that agents suggest, the oldest first."""
-        return await asyncio.to_thread(OwnSkills(self._paths, principal.user_id).suggestions)
+        """Changes of one's skills that agents suggest, the oldest first; each is reviewed when it is first looked at."""
+        own, model = OwnSkills(self._paths, principal.user_id), await self._moderator()
+        waiting = await asyncio.to_thread(own.suggestions)
+
+        async def reviewed(one: dict[str, Any]) -> dict[str, Any]:
+            if model is None or "review" in one or one["new_content"] is None:
+                return {"review": None, **one}
+            review = await self._reviewed(principal, model, [(one["file_path"], one["new_content"])])
+            if review["verdict"] != "failed":
+                await asyncio.to_thread(own.note_review, one["id"], review)
+            return {**one, "review": review}
+
+        return list(await asyncio.gather(*map(reviewed, waiting)))
 
     async def review(self, principal: Principal, suggestion_id: str, *, accept: bool) -> None:
         """Make a suggested change, or drop it. Raises NotFoundError, ConflictError, RequestError."""
         own = OwnSkills(self._paths, principal.user_id)
         await asyncio.to_thread(lambda: own.review(suggestion_id, accept=accept))
+
+    async def _moderator(self) -> str | None:
+        """The model that reviews skills, if there is one."""
+        return (await self._config()).skill_evolution.moderation_model_name
+
+    async def _reviewed(self, principal: Principal, model: str, files: Sequence[tuple[str, str]]) -> Review:
+        """Advice: whatever goes wrong is part of it."""
+        try:
+            asked = self._ask(
+                await self._config(), principal, question(files), model_name=model, purpose="skill_review_agent"
+            )
+            return review_of(await asked, model)
+        except Exception as error:
+            logger.warning("The model %s could not review a skill: %s", model, error)
+            text = f"It could not be asked: {str(error) or type(error).__name__}"
+            return {"model": model, "verdict": "failed", "text": inline(text, 500)}
 
     def _secrets(self, principal: Principal) -> SkillSecrets:
         return SkillSecrets(OwnSkills(self._paths, principal.user_id), self._paths.secrets_key_file)

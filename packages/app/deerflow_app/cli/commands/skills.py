@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, install and switch skills.", no_args_is_help=True, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `deerflow skills list` shows it.")]
+Suggestion = Annotated[str, typer.Argument(metavar="ID", help="As `deerflow skills suggestions` shows it.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder with SKILL.md.")]
 
 _NEW = """---
@@ -68,7 +69,7 @@ def install(
     if as_json:
         return print_json(done)
     typer.echo(done["message"])
-    _print_findings(done["findings"])
+    _print_advice(done)
 
 
 @command(app, "remove")
@@ -90,6 +91,36 @@ def disable(settings: Settings, name: Name) -> None:
     """Switch a skill off, for yourself."""
     _with_client(settings, lambda client: client.aupdate_skill(name, enabled=False))
     typer.echo(f"{name} is off.")
+
+
+@command(app, "suggestions")
+def suggestions(settings: Settings, as_json: AsJson = False) -> None:
+    """Show what agents would change in your skills."""
+    found = _with_client(settings, lambda client: client.askill_suggestions())
+    if as_json:
+        return print_json(found)
+    from deerflow_app.cli.terminal import clean
+
+    for one in found["suggestions"]:
+        typer.echo(f"{one['id']}: {one['action']} {clean(one['name'])}/{clean(one['file_path'])}")
+        _print_advice(one)
+        typer.echo(clean(one["diff"]))
+    if not found["suggestions"]:
+        typer.echo("Nothing is suggested.")
+
+
+@command(app, "accept")
+def accept(settings: Settings, suggestion: Suggestion) -> None:
+    """Make a suggested change."""
+    _with_client(settings, lambda client: client.areview_skill_suggestion(suggestion, accept=True))
+    typer.echo("Accepted. `deerflow skills list` shows what is on.")
+
+
+@command(app, "drop")
+def drop(settings: Settings, suggestion: Suggestion) -> None:
+    """Drop a suggested change."""
+    _with_client(settings, lambda client: client.areview_skill_suggestion(suggestion, accept=False))
+    typer.echo("Dropped.")
 
 
 @command(app, "secret")
@@ -143,6 +174,14 @@ def new(settings: Settings, folder: Folder) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "SKILL.md").write_text(_NEW.format(name=name), "utf-8")
     typer.echo(f"{folder / 'SKILL.md'} is yours to fill. Then: deerflow skills check {folder}")
+
+
+def _print_advice(given: dict[str, Any]) -> None:
+    from deerflow_app.cli.terminal import clean
+
+    _print_findings(given["findings"])
+    if review := given.get("review"):
+        typer.echo(f"  {clean(review['model'])}: {review['verdict']}. {clean(review['text'])}")
 
 
 def _print_findings(findings: list[Any]) -> None:

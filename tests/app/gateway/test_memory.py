@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from bench.scripted_openai import ScriptedOpenAI, Text
+from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.app.gateway.conftest import Gateway, Population, listening, settings_for
 
 from deerflow.config import ConfigSource, Paths
@@ -73,3 +73,41 @@ async def test_what_is_remembered_is_told_in_ones_own_runs(gateway: Gateway, scr
         scripted.script(Text("Something warm."))
         assert (await client.post("/api/runs/wait", json=asked)).is_success
         assert ("Tea, no coffee." in json.dumps(scripted.requests[-1])) is is_told
+
+
+@pytest.mark.parametrize("storage", ["", "deerflow.agents.memory.FileMemoryStorage"], ids=["rows", "files"])
+async def test_with_a_thread_goes_what_all_agents_learned_in_it(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI, storage: str
+):
+    """And when facts were used stays known, wherever they are kept."""
+    model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "k"}
+    overrides = {
+        "models": [{**model, "base_url": scripted.base_url}],
+        "sandbox": {"tool_image": {"enabled": False}},
+        "title": {"enabled": False},
+        "memory": {"mode": "both", **({"storage_class": storage} if storage else {})},
+    }
+    population.copy_to(Paths(tmp_path).data_dir)
+    runtime = await asyncio.to_thread(lambda: Runtime(ConfigSource(cwd=tmp_path, overrides=overrides), Paths(tmp_path)))
+    async with listening(settings_for(tmp_path), runtime) as gateway:
+        await gateway.resume(population)
+        user = gateway.user
+        writer = {"name": "writer", "description": "Writes.", "soul": "You write."}
+        assert (await user.post("/api/agents", json=writer)).is_success
+        threads = [(await user.post("/api/threads", json={})).json()["thread_id"] for _ in range(2)]
+        asked = {"input": {"messages": [{"role": "user", "content": "I drink tea, no coffee."}]}}
+        for thread in threads:
+            for agent, fact in (("lead_agent", f"Tea in {thread}."), ("writer", f"Short words in {thread}.")):
+                scripted.script(ToolCalls(("memory_save", {"content": fact})), Text("Noted."))
+                done = await user.post(f"/api/threads/{thread}/runs/wait", json={"assistant_id": agent, **asked})
+                assert done.is_success, done.text
+        memories = ["/api/memory", "/api/memory?agent=writer"]
+        assert [len((await user.get(path)).json()["facts"]) for path in memories] == [2, 2]
+        assert (await user.delete(f"/api/threads/{threads[0]}?memory=true")).is_success
+        for path in memories:
+            (fact,) = (await user.get(path)).json()["facts"]
+            assert fact["source"] == threads[1]
+        scripted.script(Text("Tea."))
+        assert (await user.post("/api/runs/wait", json=asked)).is_success
+        (fact,) = (await user.get("/api/memory")).json()["facts"]
+        assert fact["content"] in json.dumps(scripted.requests[-1]) and fact["lastUsed"] > fact["createdAt"]

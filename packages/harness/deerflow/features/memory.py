@@ -137,7 +137,7 @@ class MemoryService:
         return await store.write(_owner(principal, agent), lambda shelf: change(shelf, fact_id, ended_at=utc_now()))
 
     async def forget_thread(self, principal: Principal, thread_id: str, agent: str | None = None) -> None:
-        """Forget all facts that were learned in a thread."""
+        """Forget all facts that an agent learned in a thread."""
         store = await self._opened()
 
         def job(shelf: Any) -> None:
@@ -198,7 +198,10 @@ class MemoryService:
             if earlier is not None and not await store.read(owner, lambda shelf: shelf.live(limit=1)):
                 return None  # so that no thread is read for nothing
             recalled = Recalled.by(await earlier()) if earlier is not None else None
-            return await store.read(owner, lambda shelf: recall(shelf, text, recalled, memory.max_injection_tokens))
+            found = await store.read(owner, lambda shelf: recall(shelf, text, recalled, memory.max_injection_tokens))
+            if found is not None:
+                await store.recalled(owner, found["ids"])
+            return found
         except Exception:
             logger.exception("The memory of %s cannot be read; the run goes on without it.", owner.user_id)
             return None

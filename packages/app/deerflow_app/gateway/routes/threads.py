@@ -228,7 +228,7 @@ async def delete_thread(
     """With everything: its run is stopped, its files are deleted."""
     await runtime.threads.delete(principal, thread_id)
     if memory:
-        await runtime.memory.forget_thread(principal, thread_id)
+        await runtime.forget_thread(principal, thread_id)
 
 
 @router.post("/api/threads/{thread_id}/copy", summary="Copy a thread", response_model=Thread)

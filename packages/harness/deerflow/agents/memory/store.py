@@ -8,6 +8,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -79,6 +80,10 @@ class MemoryStore(ABC):
         also: what else is to be written: in the same transaction if memory is in the database, else right after.
         """
 
+    @abstractmethod
+    async def recalled(self, owner: Owner, fact_ids: Sequence[str]) -> None:
+        """Note that a run uses facts."""
+
 
 class DatabaseMemory(MemoryStore):
     """Facts are rows. What files of the layout of :class:`FileMemoryStorage` hold is taken over at the first use."""
@@ -102,6 +107,9 @@ class DatabaseMemory(MemoryStore):
             return result
 
         return await self._database.write(both)
+
+    async def recalled(self, owner: Owner, fact_ids: Sequence[str]) -> None:
+        """The transaction that ends the run does it."""
 
     async def _take_over(self, owner: Owner) -> None:
         if owner in self._known:
@@ -141,6 +149,13 @@ class DocumentMemory(MemoryStore):
         if also is not None:
             await self._database.write(also)
         return result
+
+    async def recalled(self, owner: Owner, fact_ids: Sequence[str]) -> None:
+        def note(shelf: Shelf) -> None:
+            for fact in filter(None, map(shelf.get, fact_ids)):
+                shelf.put(replace(fact, used_at=utc_now()))
+
+        await self.write(owner, note)
 
     def _shelf(self, owner: Owner) -> DocumentShelf:
         return DocumentShelf(self._storage.load(owner.agent or None, user_id=owner.user_id))

@@ -205,7 +205,10 @@ async def test_what_a_subagent_did_is_durable_before_its_result_counts(
         await asyncio.sleep(0.005)
 
     def stored(connection: Connection) -> list[RunEvent]:
-        return [event for row in read_page(connection, where, run.run_id, 0, None) for event in decode_row(row)]
+        found: list[RunEvent] = []
+        while rows := read_page(connection, where, run.run_id, found[-1].seq if found else 0, None):
+            found += [event for row in rows for event in decode_row(row)]
+        return found
 
     kept = [(event.method, str(event.data)) for event in await runtime.database.read(stored)]
     assert any(method == "updates" and "a ready" in data for method, data in kept)

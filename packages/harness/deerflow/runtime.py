@@ -41,6 +41,8 @@ from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
 from deerflow.runs.view import run_json
+from deerflow.security.addresses import Network
+from deerflow.security.outbound import Outbound
 from deerflow.skills.installer import MAX_ARCHIVE_BYTES
 from deerflow.skills.service import Installed, SkillService
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
@@ -132,8 +134,9 @@ class Runtime:
         self.usage = UsageService(self.database)
         self.mcp = McpService(self.workshop.fresh)
         ask = Asker(self.database, self.workshop.harness.models)
-        webhooks = WebhookPolicy(config.runs.webhook_allow_nets)
-        self.skills = SkillService(paths, self.workshop.skills, webhooks, config_source.acurrent, ask)
+        allow_nets = config.runs.webhook_allow_nets
+        outbound = Outbound(Network("internet", allow_nets=allow_nets), "runs.webhook_allow_nets")
+        self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads)
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
@@ -156,6 +159,7 @@ class Runtime:
             queue=self._queue,
             observer=observer,
         )
+        webhooks = WebhookPolicy(allow_nets)
         self.runs = RunService(
             database=self.database,
             runs=run_store,

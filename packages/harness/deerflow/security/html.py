@@ -22,6 +22,8 @@ _HIDING = re.compile(
     r"(?:left|top|right|bottom|text-indent|margin-left):-(?:\d{4,}|999)|clip:rect\(0|clip-path:inset\((?:50|100)%|color:transparent"
 )
 _SPACE_OR_COMMENT = re.compile(r"\s+|/\*.*?\*/|\\", re.DOTALL)
+_SKIPPED = re.compile(r"[\x00-\x20]+")
+"""What browsers skip in an address."""
 _BLOCKS = (
     "p",
     "div",
@@ -116,7 +118,8 @@ def _without_the_unseen(tree: Any) -> int:
             unseen.append(element)
             continue
         for name in ("href", "src"):
-            if re.match(r"[\s\x00-\x20]*(?:javascript|data|vbscript|file):", element.get(name) or "", re.IGNORECASE):
+            address = _SKIPPED.sub("", (element.get(name) or "")[:100]).lower()
+            if address.startswith(("javascript:", "data:", "vbscript:", "file:")):
                 del element.attrib[name]
     for element in unseen:
         if element.getparent() is not None:
@@ -136,6 +139,11 @@ def _main_part(tree: Any, url: str | None) -> str:
     import trafilatura
 
     everything = tree.text_content()
+    for element in tree.iter():
+        # The library resolves entities in the text that it has made, which has none any more.
+        element.text, element.tail = _kept_entities(element.text), _kept_entities(element.tail)
+        if href := element.get("href"):
+            element.set("href", _kept_entities(href) or "")
     settings: dict[str, Any] = {
         "include_links": True,
         "include_tables": True,
@@ -146,7 +154,11 @@ def _main_part(tree: Any, url: str | None) -> str:
         text = trafilatura.extract(tree, url=url, output_format="markdown", include_comments=False, **settings) or ""
     except Exception:  # whatever a page makes of it, its text is there
         text = ""
-    return text if len(text) > 200 or len(text) * 3 > len(everything.strip()) else _all_text(tree)
+    return text if len(text) > 200 or len(text) * 3 > len(everything.strip()) else _all_text(tree).replace("&amp;", "&")
+
+
+def _kept_entities(text: str | None) -> str | None:
+    return text and text.replace("&", "&amp;")
 
 
 def _all_text(tree: Any) -> str:

@@ -6,12 +6,19 @@ import asyncio
 import gzip
 import ipaddress
 import socket
+import ssl
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from tests.harness.community.conftest import HOST, Web
 
 from deerflow.community.fetcher import Fetcher, WebError
@@ -247,3 +254,63 @@ async def test_a_name_that_cannot_be_looked_up_becomes_a_sentence(reached: list[
     with pytest.raises(WebError, match="has this machine a network"):
         await Fetcher(Outbound(Network("internet"))).get("http://unknown.example/")
     assert ipaddress.ip_address(HOST).is_loopback and reached == []
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of ``secure.example``, signed by nobody but itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "secure.example")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("secure.example")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + made.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("trusted", "host", "words"),
+    [
+        (True, "secure.example", ""),
+        (False, "secure.example", "certificate is not valid"),
+        (True, "other.example", "certificate is not valid"),
+    ],
+)
+async def test_the_certificate_is_that_of_the_name_though_the_address_is_called(
+    web: Web, certificate: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool, host: str, words: str
+):
+    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    client_side = ssl.create_default_context()
+    await asyncio.to_thread(server_side.load_cert_chain, certificate)
+    if trusted:
+        await asyncio.to_thread(client_side.load_verify_locations, certificate)
+    monkeypatch.setattr("deerflow.security.outbound.tls", lambda: client_side)
+
+    async def lookup(self: Any, name: Any, port: Any, **options: Any) -> Any:
+        return [(0, 0, 0, "", (HOST, port))]
+
+    web.put("/", "<p>safe</p>")
+    server = await asyncio.start_server(web.serve, HOST, 0, ssl=server_side)
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", lookup)
+    async with server:
+        url = f"https://{host}:{server.sockets[0].getsockname()[1]}/"
+        if words:
+            with pytest.raises(WebError, match=words):
+                await Fetcher(outbound()).get(url)
+        else:
+            assert (await Fetcher(outbound()).get(url)).data == b"<p>safe</p>"
+            assert web.requests[0].headers["host"].startswith("secure.example:")

@@ -151,7 +151,10 @@ def _main_part(tree: Any, url: str | None) -> str:
         "with_metadata": False,
     }
     try:
-        text = trafilatura.extract(tree, url=url, output_format="markdown", include_comments=False, **settings) or ""
+        text = (
+            trafilatura.extract(tree, url=url, output_format="markdown", include_comments=False, fast=True, **settings)
+            or ""
+        )
     except Exception:  # whatever a page makes of it, its text is there
         text = ""
     return text if len(text) > 200 or len(text) * 3 > len(everything.strip()) else _all_text(tree).replace("&amp;", "&")

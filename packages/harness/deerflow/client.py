@@ -649,6 +649,11 @@ class DeerFlowClient:
         """Make a former version the current one. Raises NotFoundError."""
         return (await self._runtime().agents.rollback(self._principal, name, version)).model_dump(mode="json")
 
+    async def asearch_chats(self, query: str) -> list[dict[str, Any]]:
+        """What was said in threads: ``[{thread_id, title, snippet}]``, the newest first."""
+        hits = await self._runtime().threads.messages.search(self._principal, query)
+        return [{"thread_id": hit.thread_id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
+
     # MCP servers ----------------------------------------------------------------------------------------------------
 
     async def aget_mcp_config(self) -> dict[str, Any]:
@@ -734,6 +739,7 @@ class DeerFlowClient:
     create_memory_fact = _blocking(acreate_memory_fact)
     update_memory_fact = _blocking(aupdate_memory_fact)
     delete_memory_fact = _blocking(adelete_memory_fact)
+    search_chats = _blocking(asearch_chats)
     get_mcp_config = _blocking(aget_mcp_config)
     update_mcp_config = _blocking(aupdate_mcp_config)
     list_mcp_servers = _blocking(alist_mcp_servers)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
+from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
+from mcp import Client, StdioServerParameters
 from tests.app.cli.conftest import Cli
 from tests.harness.mcp.conftest import on_host
 
@@ -35,3 +39,31 @@ def test_a_server_is_added_tested_and_removed(cli: Cli, folder: Path) -> None:
 def test_what_cannot_be_added_is_said(cli: Cli) -> None:
     assert "--url" in cli("mcp", "add", "x").err
     assert "NAME=VALUE" in cli("mcp", "add", "x", "--url", "https://example.org", "--header", "oops").err
+
+
+@pytest.mark.usefixtures("without_tool_image")
+async def test_deerflow_is_a_server_itself(folder: Path, endpoint: ScriptedOpenAI) -> None:
+    endpoint.script(
+        ToolCalls(("write_file", {"path": "/mnt/user-data/outputs/poem.md", "content": "Roses."})), Text("Written.")
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if name.startswith(("OPENAI_", "DEER_FLOW_", "PATH"))
+    }
+    program = StdioServerParameters(
+        command=str(Path(sys.executable).with_name("deerflow")), args=["mcp", "serve"], env=environment, cwd=folder
+    )
+    async with Client(program) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert names == {"run_task", "get_run", "list_files", "get_file", "search_chats"}
+        done = (await client.call_tool("run_task", {"task": "A poem about roses, please."})).structured_content
+        assert (done["status"], done["answer"]) == ("done", "Written.")
+        thread = {"thread_id": done["thread_id"]}
+        assert (await client.call_tool("get_run", thread)).structured_content["answer"] == "Written."
+        assert "/mnt/user-data/outputs/poem.md" in str(
+            (await client.call_tool("list_files", thread)).structured_content
+        )
+        file = await client.call_tool("get_file", {**thread, "path": "/mnt/user-data/outputs/poem.md"})
+        assert file.content[0].text == "Roses."
+        found = await client.call_tool("search_chats", {"query": "roses"})
+        assert done["thread_id"] in str(found.structured_content)
+        assert (await client.call_tool("get_file", {**thread, "path": "/etc/passwd"})).is_error

@@ -303,3 +303,15 @@ async def test_a_thread_that_is_not_there_is_empty(site: Site) -> None:
     assert (await client.athread_state("not-there"))["values"]["messages"] == []
     assert [event async for event in client.aresume("not-there")] == []
     await client.aclose()
+
+
+async def test_mcp_servers_of_a_server_are_added_seen_and_removed(site: Site) -> None:
+    client = await asyncio.to_thread(lambda: RemoteClient(Connection(site.address())))
+    await client.aupdate_mcp_config({"gone": {"type": "http", "url": "http://127.0.0.1:9/mcp"}})
+    assert [(one["name"], one["state"]) for one in await client.alist_mcp_servers()] == [("gone", "failed")]
+    assert (await client.arestart_mcp_server("gone"))["state"] == "failed"
+    assert await client.aread_mcp_log("gone")
+    await client.aupdate_mcp_config({})
+    assert await client.aget_mcp_config() == {"mcp_servers": {}}
+    assert await client.asearch_chats("zebra") == []
+    await client.aclose()

@@ -314,27 +314,27 @@ class RemoteClient:
     async def _agents(self, method: str, path: str = "", **options: Any) -> Any:
         return await self._connection.ask(method, f"/api/agents{path}", **options)
 
+    async def asearch_chats(self, query: str) -> list[dict[str, Any]]:
+        """See DeerFlowClient."""
+        hits = (await self._connection.get("/api/search/messages", {"q": query}))["data"]
+        return [{key: hit[key] for key in ("thread_id", "title", "snippet")} for hit in hits]
+
     # MCP servers: see DeerFlowClient ----------------------------------------------------------------------------------
 
     async def aget_mcp_config(self) -> dict[str, Any]:
-        return await self._mcp("GET", "config")
+        return await self._connection.get("/api/mcp/config")
 
     async def aupdate_mcp_config(self, servers: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._mcp("PUT", "config", json={"mcp_servers": servers})
+        return await self._put("/api/mcp/config", {"mcp_servers": servers})
 
     async def alist_mcp_servers(self) -> list[dict[str, Any]]:
-        return (await self._mcp("GET", "servers"))["servers"]
+        return (await self._connection.get("/api/mcp/servers"))["servers"]
 
     async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
-        return await self._mcp("POST", f"servers/{quote(name, safe='')}/restart")
+        return await self._connection.post(f"/api/mcp/servers/{quote(name, safe='')}/restart")
 
     async def aread_mcp_log(self, name: str) -> list[str]:
-        return (await self._mcp("GET", f"servers/{quote(name, safe='')}/log"))["lines"]
-
-    async def _mcp(self, method: str, path: str, **options: Any) -> Any:
-        async with self._connection.open(method, f"/api/mcp/{path}", **options) as answer:
-            await answer.aread()
-            return answer.json()
+        return (await self._connection.get(f"/api/mcp/servers/{quote(name, safe='')}/log"))["lines"]
 
     # files ----------------------------------------------------------------------------------------------------------
 

@@ -101,3 +101,12 @@ async def test_state_tools_log_and_restart(opened: Open, tmp_path: Path) -> None
         assert "the server speaks to its log" in (await gateway.admin.get("/api/mcp/servers/s/log")).json()["lines"]
         assert (await gateway.admin.post("/api/mcp/servers/off/restart")).status_code == 404
         assert (await gateway.user.get("/api/mcp/servers")).status_code == 403
+
+
+async def test_the_first_server_makes_the_file_where_it_will_be_found(opened: Open, tmp_path: Path) -> None:  # noqa: F811
+    async with opened() as gateway:
+        entry = {"enabled": False, "type": "http", "url": "https://example.org/mcp"}
+        made = await gateway.admin.put("/api/mcp/config", json={"mcp_servers": {"new": entry}})
+        assert made.status_code == 200 and list(made.json()["mcp_servers"]) == ["new"]
+    file = tmp_path / "extensions_config.json"
+    assert await asyncio.to_thread(lambda: file.stat().st_mode & 0o777) == 0o600

@@ -712,6 +712,8 @@ class Origin:
     project_root: Path = field(default_factory=Path.cwd)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The process's environment with ``.env`` added."""
+    extensions_place: Path = Path("extensions_config.json")
+    """Where the extensions file is, or would be made."""
     warnings: tuple[str, ...] = ()
     """What works but deserves a look: old version, doubled names, unknown keys."""
 

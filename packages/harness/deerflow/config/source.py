@@ -154,7 +154,7 @@ class ConfigSource:
         config, extensions = self._searches(environ)
         places = tuple(map(str, (*config.places, *extensions.places)))
         self._watched = env_files + places, env_fingerprint + _fingerprint(places)
-        return self._load(config.find(), extensions.find(), environ)
+        return self._load(config.find(), extensions, environ)
 
     def find(self) -> Path | None:
         """The ``config.yaml`` in use, whether it can be read or not. Raises as :meth:`read`."""
@@ -201,7 +201,8 @@ class ConfigSource:
             search(self._extensions_path, EXTENSIONS_VAR, EXTENSIONS_NAMES),
         )
 
-    def _load(self, config: Path | None, extensions: Path | None, environ: Mapping[str, str]) -> AppConfig:
+    def _load(self, config: Path | None, search: _Search, environ: Mapping[str, str]) -> AppConfig:
+        extensions = search.find()
         main = parse_yaml(read_text(config), config) if config else Document(self._cwd / "config.yaml")
         more = parse_json(read_text(extensions), extensions) if extensions else Document(self._cwd)
         data = resolve_tree({**main.data, "extensions": None}, environ, file=config)
@@ -211,7 +212,9 @@ class ConfigSource:
         if not snapshot.models:
             snapshot = snapshot.model_copy(update={"models": discover_models(environ, self._probe)})
         warnings = tuple(_warnings(main)) if config else ()
-        return snapshot.with_origin(Origin(config, extensions, project_root(self._cwd), FrozenDict(environ), warnings))
+        place = extensions or search.places[0]
+        root = project_root(self._cwd)
+        return snapshot.with_origin(Origin(config, extensions, root, FrozenDict(environ), place, warnings))
 
 
 def load_config(

@@ -91,8 +91,7 @@ class McpService:
 
     async def _file(self, principal: Principal) -> Path:
         _check(principal)
-        origin = (await self._harness()).config.origin
-        return origin.extensions_file or origin.project_root / FILE
+        return (await self._harness()).config.origin.extensions_place
 
 
 def _check(principal: Principal) -> None:

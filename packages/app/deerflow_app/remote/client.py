@@ -325,7 +325,7 @@ class RemoteClient:
         return await self._connection.get("/api/mcp/config")
 
     async def aupdate_mcp_config(self, servers: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._put("/api/mcp/config", {"mcp_servers": servers})
+        return await self._connection.ask("PUT", "/api/mcp/config", json={"mcp_servers": servers})
 
     async def alist_mcp_servers(self) -> list[dict[str, Any]]:
         return (await self._connection.get("/api/mcp/servers"))["servers"]

@@ -24,7 +24,7 @@ BLOCKS = [
     if kind == "yaml" or page == "configuration.md"
 ]
 NO_EFFECT_YET = {
-    "uploads", "acp_agents",
+    "uploads",
     "run_events", "channels", "checkpointer",
 }  # fmt: skip
 EXAMPLES_ONLY = {

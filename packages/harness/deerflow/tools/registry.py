@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool
 from deerflow.config import AppConfig
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.security import is_host_bash_allowed
+from deerflow.tools.acp import acp_tools
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.files import FILE_TOOLS
 from deerflow.tools.images import view_image_tool
@@ -54,6 +55,7 @@ def get_available_tools(
     built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
     built_in += MEMORY_TOOLS if app_config.memory.has_tools else ()
     built_in += [search_chats_tool] if app_config.memory.search_chats else []
+    built_in += acp_tools(app_config)
     in_sandbox = () if sandbox else (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, present_file_tool, view_image_tool)
     annotated = {entry.name: entry.annotations for entry in app_config.tools if entry.annotations}
     return [

@@ -87,10 +87,9 @@ def test_what_passed_the_door_passes_it_unchanged(text: str):
     assert admit(Untrusted(kept, "x"), MARK) == admit(Untrusted(text, "x"), MARK)
 
 
-def test_every_character_alone_is_kept_or_lost_for_good():
-    for code in range(0x110000):
-        once = sanitize(f"a{chr(code)}b")
-        assert sanitize(once) == once, hex(code)
+def test_every_character_is_kept_or_lost_for_good():
+    once = harmless("a".join(map(chr, range(0x110000))))
+    assert harmless(once) == once and len(once) > 1_500_000
 
 
 @pytest.mark.parametrize("given_value", [None, 5, 1.5, b"\xff", ["<system-x>"], {"a": 1}, object()])

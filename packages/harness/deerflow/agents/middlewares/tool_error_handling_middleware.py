@@ -34,7 +34,7 @@ from deerflow.agents.middlewares.results import (
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
-from deerflow.security.text import sanitize
+from deerflow.security.door import harmless
 from deerflow.tools.shell import result_path
 
 logger = logging.getLogger(__name__)
@@ -95,11 +95,11 @@ class ToolErrorHandlingMiddleware(Middleware):
 
 
 def _from_outside(message: ToolMessage) -> ToolMessage:
-    """``message`` as it is kept: sanitized, and with a note for those who compile requests."""
+    """``message`` as it is kept: harmless, and with a note for those who compile requests."""
 
     def clean(content: Any) -> Any:
         if isinstance(content, str):
-            return sanitize(content)
+            return harmless(content)
         return {**content, "text": clean(content["text"])} if isinstance(content.get("text"), str) else content
 
     content = message.content

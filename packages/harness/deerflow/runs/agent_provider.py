@@ -119,7 +119,9 @@ class Workshop:
         Raises:
             ValueError: no model is configured.
         """
-        harness, options = await self.connected(), options or RunOptions()
+        # Who only reads threads need not wait for servers to be started.
+        harness = await (self.fresh() if options is None else self.connected())
+        options = options or RunOptions()
         return await self._agent(harness, options, *await harness.known_of(principal, options))
 
     async def reader(self) -> Agent:

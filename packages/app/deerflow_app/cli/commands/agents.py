@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deerflow_app.cli.commands import with_client
 from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
@@ -23,7 +22,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and h
 @command(app, "list")
 def list_agents(settings: Settings, as_json: AsJson = False) -> None:
     """List your agents, and those of the installation."""
-    agents = _with(settings, lambda client: client.alist_agents())
+    agents = with_client(settings, lambda client: client.alist_agents())
     if as_json:
         return print_json({"agents": agents})
     from deerflow_app.cli.terminal import clean, one_line
@@ -35,7 +34,7 @@ def list_agents(settings: Settings, as_json: AsJson = False) -> None:
 @command(app, "show")
 def show(settings: Settings, name: Name, as_json: AsJson = False) -> None:
     """Show what an agent is made of."""
-    agent = _with(settings, lambda client: client.aget_agent(name))
+    agent = with_client(settings, lambda client: client.aget_agent(name))
     if as_json:
         return print_json(agent)
     from deerflow_app.cli.terminal import clean
@@ -79,21 +78,21 @@ def change(
         make = client.aupdate_agent if name.lower() in there else client.acreate_agent
         await make(name, **changes)
 
-    _with(settings, save)
+    with_client(settings, save)
     typer.echo(f"Saved. Talk to it with: deerflow --agent {name}")
 
 
 @command(app, "delete")
 def delete(settings: Settings, name: Name) -> None:
     """Delete an agent of your own, with its versions and what it remembers."""
-    _with(settings, lambda client: client.adelete_agent(name))
+    with_client(settings, lambda client: client.adelete_agent(name))
     typer.echo("Deleted.")
 
 
 @command(app, "versions")
 def versions(settings: Settings, name: Name, as_json: AsJson = False) -> None:
     """Show how an agent came to be what it is, newest first."""
-    found = _with(settings, lambda client: client.aagent_versions(name))
+    found = with_client(settings, lambda client: client.aagent_versions(name))
     if as_json:
         return print_json({"versions": found})
     from deerflow_app.cli.terminal import clean
@@ -121,18 +120,4 @@ def undo(
         await client.arollback_agent(name, wanted)
         return wanted
 
-    typer.echo(f"{name} is version {_with(settings, back)} again.")
-
-
-def _with(settings: Settings, work: Callable[[Client], Awaitable[Any]]) -> Any:
-    from deerflow_app.cli.opening import open_backend
-
-    client = open_backend(settings).client
-
-    async def run() -> Any:
-        try:
-            return await work(client)
-        finally:
-            await client.aclose()
-
-    return asyncio.run(run())
+    typer.echo(f"{name} is version {with_client(settings, back)} again.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import uuid
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deerflow_app.cli.commands import with_client
 from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
@@ -28,7 +28,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 @command(app, "list")
 def list_servers(settings: Settings, as_json: AsJson = False) -> None:
     """List MCP servers, their state and how many tools they have."""
-    servers = _with(settings, lambda client: client.alist_mcp_servers())
+    servers = with_client(settings, lambda client: client.alist_mcp_servers())
     if as_json:
         return print_json({"servers": servers})
     for server in servers:
@@ -61,7 +61,7 @@ def add(
         await client.aupdate_mcp_config({**servers, name: entry})
         return next(one for one in await client.alist_mcp_servers() if one["name"] == name)
 
-    _print(_with(settings, save))
+    _print(with_client(settings, save))
 
 
 @command(app, "remove")
@@ -74,7 +74,7 @@ def remove(settings: Settings, name: Name) -> None:
             raise Failure(f"There is no MCP server {name!r}.", remedy="`deerflow mcp list` shows those there are.")
         await client.aupdate_mcp_config(servers)
 
-    _with(settings, save)
+    with_client(settings, save)
     typer.echo("Removed.")
 
 
@@ -83,7 +83,7 @@ def test(settings: Settings, name: Name) -> None:
     """Open a session with an MCP server, and show its tools."""
     from deerflow_app.cli.terminal import one_line
 
-    server = _with(settings, lambda client: client.arestart_mcp_server(name))
+    server = with_client(settings, lambda client: client.arestart_mcp_server(name))
     _print(server)
     for tool in server["tools"]:
         typer.echo(f"  {one_line(tool['name'], 60)}\t{one_line(tool['description'], 100)}")
@@ -96,7 +96,7 @@ def logs(settings: Settings, name: Name) -> None:
     """Show what an MCP server has written, and what went wrong with it."""
     from deerflow_app.cli.terminal import clean
 
-    for line in _with(settings, lambda client: client.aread_mcp_log(name)):
+    for line in with_client(settings, lambda client: client.aread_mcp_log(name)):
         typer.echo(clean(line))
 
 
@@ -194,17 +194,3 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
     if any(not name or not separator for name, separator, _ in pairs):
         raise usage_failure("Variables and headers are given as NAME=VALUE.")
     return {name: value for name, _, value in pairs}
-
-
-def _with(settings: Settings, work: Callable[[Client], Awaitable[Any]]) -> Any:
-    from deerflow_app.cli.opening import open_backend
-
-    client = open_backend(settings).client
-
-    async def run() -> Any:
-        try:
-            return await work(client)
-        finally:
-            await client.aclose()
-
-    return asyncio.run(run())

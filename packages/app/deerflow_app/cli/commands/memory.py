@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from deerflow_app.cli.commands import with_client
 from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
-    from deerflow_app.cli.client import Client
+    pass
 
 T = TypeVar("T")
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `deerflow memory list` shows it.")]
@@ -26,14 +25,14 @@ app = typer.Typer(help="See and change what is remembered of you.", no_args_is_h
 @command(app, "list")
 def list_facts(settings: Settings, as_json: AsJson = False) -> None:
     """List the facts, the surest first."""
-    memory = _with(settings, lambda client: client.aget_memory())
+    memory = with_client(settings, lambda client: client.aget_memory())
     print_json(memory) if as_json else _print(memory["facts"])
 
 
 @command(app, "search")
 def search(settings: Settings, query: Annotated[str, typer.Argument(help="Words.")], as_json: AsJson = False) -> None:
     """Find facts, the best first."""
-    facts = _with(settings, lambda client: client.asearch_memory(query))
+    facts = with_client(settings, lambda client: client.asearch_memory(query))
     print_json({"facts": facts}) if as_json else _print(facts)
 
 
@@ -45,28 +44,28 @@ def add(
     confidence: Annotated[float, typer.Option("--confidence", min=0, max=1)] = 1.0,
 ) -> None:
     """Remember something."""
-    _with(settings, lambda client: client.acreate_memory_fact(content, category, confidence))
+    with_client(settings, lambda client: client.acreate_memory_fact(content, category, confidence))
     typer.echo("Remembered.")
 
 
 @command(app, "forget")
 def forget(settings: Settings, fact_id: Id) -> None:
     """Forget a fact. `deerflow memory undo` restores it within 30 days."""
-    _with(settings, lambda client: client.adelete_memory_fact(fact_id))
+    with_client(settings, lambda client: client.adelete_memory_fact(fact_id))
     typer.echo("Forgotten.")
 
 
 @command(app, "undo")
 def undo(settings: Settings, fact_id: Id) -> None:
     """Restore a fact that was forgotten or superseded, or take one back."""
-    _with(settings, lambda client: client.aundo_memory_fact(fact_id))
+    with_client(settings, lambda client: client.aundo_memory_fact(fact_id))
     typer.echo("Done.")
 
 
 @command(app, "export")
 def export(settings: Settings) -> None:
     """Print everything as JSON."""
-    print_json(_with(settings, lambda client: client.aget_memory()))
+    print_json(with_client(settings, lambda client: client.aget_memory()))
 
 
 @command(app, "import")
@@ -78,22 +77,8 @@ def import_(settings: Settings, file: Annotated[str, typer.Argument(help="An exp
         raise usage_failure(
             f"{file} cannot be read: {error}", "Give a file that `deerflow memory export` wrote."
         ) from error
-    memory = _with(settings, lambda client: client.aimport_memory(document))
+    memory = with_client(settings, lambda client: client.aimport_memory(document))
     typer.echo(f"Imported {len(memory['facts'])} facts.")
-
-
-def _with(settings: Settings, work: Callable[[Client], Awaitable[T]]) -> T:
-    from deerflow_app.cli.opening import open_backend
-
-    client = open_backend(settings).client
-
-    async def run() -> T:
-        try:
-            return await work(client)
-        finally:
-            await client.aclose()
-
-    return asyncio.run(run())
 
 
 def _print(facts: list[dict[str, Any]]) -> None:

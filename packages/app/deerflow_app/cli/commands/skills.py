@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deerflow_app.cli.commands import with_client
 from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
-    from deerflow_app.cli.client import Client
+    pass
 
 app = typer.Typer(help="List, install and switch skills.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -35,7 +34,7 @@ description: What it does, and when to use it.
 @command(app, "list")
 def list_skills(settings: Settings, as_json: AsJson = False) -> None:
     """List all skills."""
-    found = _with_client(settings, lambda client: client.alist_skills())
+    found = with_client(settings, lambda client: client.alist_skills())
     if as_json:
         return print_json(found)
     from deerflow_app.cli.terminal import clean, one_line
@@ -48,7 +47,7 @@ def list_skills(settings: Settings, as_json: AsJson = False) -> None:
 @command(app, "show")
 def show(settings: Settings, name: Name, as_json: AsJson = False) -> None:
     """Show a skill and its text."""
-    skill = _with_client(settings, lambda client: client.aget_skill(name))
+    skill = with_client(settings, lambda client: client.aget_skill(name))
     if skill is None:
         raise Failure(f"There is no skill {name!r}.", remedy="`deerflow skills list` shows those there are.")
     if as_json:
@@ -65,7 +64,7 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Install a skill for yourself."""
-    done = _with_client(settings, lambda client: client.ainstall_skill(source))
+    done = with_client(settings, lambda client: client.ainstall_skill(source))
     if as_json:
         return print_json(done)
     typer.echo(done["message"])
@@ -75,28 +74,28 @@ def install(
 @command(app, "remove")
 def remove(settings: Settings, name: Name) -> None:
     """Delete a skill of your own."""
-    _with_client(settings, lambda client: client.adelete_skill(name))
+    with_client(settings, lambda client: client.adelete_skill(name))
     typer.echo("Deleted.")
 
 
 @command(app, "enable")
 def enable(settings: Settings, name: Name) -> None:
     """Switch a skill on, for yourself."""
-    _with_client(settings, lambda client: client.aupdate_skill(name, enabled=True))
+    with_client(settings, lambda client: client.aupdate_skill(name, enabled=True))
     typer.echo(f"{name} is on.")
 
 
 @command(app, "disable")
 def disable(settings: Settings, name: Name) -> None:
     """Switch a skill off, for yourself."""
-    _with_client(settings, lambda client: client.aupdate_skill(name, enabled=False))
+    with_client(settings, lambda client: client.aupdate_skill(name, enabled=False))
     typer.echo(f"{name} is off.")
 
 
 @command(app, "suggestions")
 def suggestions(settings: Settings, as_json: AsJson = False) -> None:
     """Show what agents would change in your skills."""
-    found = _with_client(settings, lambda client: client.askill_suggestions())
+    found = with_client(settings, lambda client: client.askill_suggestions())
     if as_json:
         return print_json(found)
     from deerflow_app.cli.terminal import clean
@@ -112,14 +111,14 @@ def suggestions(settings: Settings, as_json: AsJson = False) -> None:
 @command(app, "accept")
 def accept(settings: Settings, suggestion: Suggestion) -> None:
     """Make a suggested change."""
-    _with_client(settings, lambda client: client.areview_skill_suggestion(suggestion, accept=True))
+    with_client(settings, lambda client: client.areview_skill_suggestion(suggestion, accept=True))
     typer.echo("Accepted. `deerflow skills list` shows what is on.")
 
 
 @command(app, "drop")
 def drop(settings: Settings, suggestion: Suggestion) -> None:
     """Drop a suggested change."""
-    _with_client(settings, lambda client: client.areview_skill_suggestion(suggestion, accept=False))
+    with_client(settings, lambda client: client.areview_skill_suggestion(suggestion, accept=False))
     typer.echo("Dropped.")
 
 
@@ -132,7 +131,7 @@ def secret(
 ) -> None:
     """Keep a secret that scripts of a skill need; it is asked for, or read from stdin."""
     value = None if forget else typer.prompt(secret, hide_input=True)
-    _with_client(settings, lambda client: client.aset_skill_secret(name, secret, value))
+    with_client(settings, lambda client: client.aset_skill_secret(name, secret, value))
     typer.echo(f"{secret} is {'forgotten' if forget else 'set'}.")
 
 
@@ -189,17 +188,3 @@ def _print_findings(findings: list[Any]) -> None:
 
     for finding in findings:
         typer.echo(f"  {clean(finding['file'])}:{finding['line']}: {finding['why']}: {clean(finding['text'])}")
-
-
-def _with_client(settings: Settings, work: Callable[[Client], Awaitable[Any]]) -> Any:
-    from deerflow_app.cli.opening import open_backend
-
-    client = open_backend(settings).client
-
-    async def done() -> Any:
-        try:
-            return await work(client)
-        finally:
-            await client.aclose()
-
-    return asyncio.run(done())

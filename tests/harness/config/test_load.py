@@ -61,7 +61,7 @@ def test_no_file_means_defaults_with_a_database_that_lasts(tmp_path: Path) -> No
     config = load(tmp_path)
     assert config.origin.config_file is None
     assert config.database.backend == "sqlite"
-    assert [tool.name for tool in config.tools][-1] == "bash"
+    assert [tool.name for tool in config.tools][-1] == "web_fetch"
     assert config.origin.warnings == ()
 
 

@@ -1699,7 +1699,7 @@ export interface components {
         };
         /**
          * Installed
-         * @description ``findings``: what a scan noticed in its files, for the person to look at.
+         * @description ``findings``: what a scan noticed in its files, ``review``: what a model says of them, for the person to look at.
          */
         Installed: {
             /** Success */
@@ -1710,6 +1710,7 @@ export interface components {
             message: string;
             /** Findings */
             findings: components["schemas"]["Finding"][];
+            review: components["schemas"]["Review"] | null;
         };
         /** Item */
         Item: {
@@ -1789,6 +1790,57 @@ export interface components {
              * @description Seconds since the epoch.
              */
             modified: number;
+        };
+        /**
+         * McpConfig
+         * @description Entries by name, as in `extensions_config.json`. Secrets are shown as marks; a mark that is sent back keeps its secret.
+         */
+        McpConfig: {
+            /** Mcp Servers */
+            mcp_servers: {
+                [key: string]: {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        /** McpLog */
+        McpLog: {
+            /** Lines */
+            lines: string[];
+        };
+        /**
+         * McpServerState
+         * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last.
+         */
+        McpServerState: {
+            /** Name */
+            name: string;
+            /** Type */
+            type: string;
+            /** Description */
+            description: string;
+            /** State */
+            state: string;
+            /** Since */
+            since: string | null;
+            /** Error */
+            error: string;
+            /** Tools */
+            tools: components["schemas"]["McpTool"][];
+        };
+        /** McpServers */
+        McpServers: {
+            /** Servers */
+            servers: components["schemas"]["McpServerState"][];
+        };
+        /** McpTool */
+        McpTool: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** Read Only */
+            read_only: boolean;
         };
         /** Memory */
         Memory: {
@@ -2268,6 +2320,21 @@ export interface components {
              */
             stream: boolean;
             reasoning?: components["schemas"]["Reasoning"] | null;
+        };
+        /**
+         * Review
+         * @description What the model of ``skill_evolution.moderation_model_name`` says of a skill or of a change.
+         */
+        Review: {
+            /** Model */
+            model: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "harmless" | "suspicious" | "failed";
+            /** Text */
+            text: string;
         };
         /** RoleChange */
         RoleChange: {

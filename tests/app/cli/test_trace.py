@@ -19,4 +19,4 @@ def test_a_run_is_traced_by_its_thread(cli: Cli, endpoint: ScriptedOpenAI, data_
     shown = cli("trace", timeline["run_id"])
     assert shown.code == 0 and "tool ls" in shown.out and "end_turn" in shown.out and thread in shown.out
     missing = cli("trace", "nothing")
-    assert missing.code == 1 and "There is no run nothing" in missing.err
+    assert missing.code == 2 and "There is no run nothing" in missing.err

@@ -79,7 +79,7 @@ async def test_nothing_is_left_of_an_upgrade_that_fails(database_location: str, 
     await database.aclose()
     monkeypatch.undo()
     again = Database(database_location)
-    assert await again._connections.read(is_current) is False
+    assert await asyncio.wrap_future(again._connections.submit(is_current, "read")) is False
     assert await again.read(lambda connection: connection.execute(select(tables.users)).all()) == []
     await again.aclose()
 

@@ -160,6 +160,7 @@ async def test_a_grant_holds_for_its_person_agent_tool_and_arguments_until_it_is
         assert (await other.delete(f"/api/approvals/grants/{grant['id']}")).status_code == 404
         scripted.script(ToolCalls(_bash("echo two")))
         custom = await _thread(me)
+        (await me.post("/api/agents", json={"name": "another"})).raise_for_status()
         await _said(me, custom, context={"agent_name": "another"})
         assert list(await _asked(me, custom)) == ["echo two"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +106,21 @@ def read_text(file: Path) -> str:
     except OSError as error:
         message, remedy = f"cannot be read: {error.strerror}.", "Check that it is a file and that you may read it."
     raise ConfigError(ConfigProblem(message, file, remedy=remedy))
+
+
+def write_text(file: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file whole or not at all. Other users cannot read it before it has its ``mode``."""
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(descriptor)
+        temporary.chmod(mode)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def parse_yaml(text: str, file: Path) -> Document:

@@ -8,10 +8,9 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
-from deerflow.config.document import KeyPath, key_path, parse_yaml, read_text
+from deerflow.config.document import KeyPath, key_path, parse_yaml, read_text, write_text
 from deerflow.config.paths import example_file
 from deerflow.config.schema import version_number
 
@@ -106,16 +105,10 @@ def _backup(file: Path, text: str) -> Path:
 
 def _replace(file: Path, text: str) -> None:
     """Put ``text`` in place of the file at once, with the file's mode."""
-    with NamedTemporaryFile("w", dir=file.parent, encoding="utf-8", newline="", delete=False) as stream:
-        stream.write(text)
-    temporary = Path(stream.name)
     try:
-        temporary.chmod(file.stat().st_mode & 0o7777)
-        temporary.replace(file)
+        write_text(file, text, file.stat().st_mode & 0o7777)
     except OSError as error:
         # A file that is mounted into a container by itself cannot be replaced, only written to.
         if error.errno != errno.EBUSY:
             raise
         file.write_text(text, encoding="utf-8")
-    finally:
-        temporary.unlink(missing_ok=True)

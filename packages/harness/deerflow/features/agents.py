@@ -21,10 +21,10 @@ from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import AGENT_FILE, MAX_SOUL_CHARS, SOUL_FILE, AgentConfig, agents_of_files
+from deerflow.config.document import write_text
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.features.assistant_rows import NAMESPACE, Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_agent_name
-from deerflow.skills.own import write_file
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
@@ -222,7 +222,7 @@ class AgentService:
 
     def _write(self, principal: Principal, file: Any, text: str) -> None:
         self._paths.ensure_skills_dir(principal.user_id)
-        write_file(file, text, 0o600)
+        write_text(file, text, 0o600)
 
 
 def agent_id(principal: Principal, name: str) -> str:

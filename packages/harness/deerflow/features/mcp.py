@@ -11,14 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from deerflow.config.document import parse_json, read_text
+from deerflow.config.document import parse_json, read_text, write_text
 from deerflow.config.env import MASK, has_reference, mask_secrets
 from deerflow.config.schema import McpServerConfig
 from deerflow.errors import ForbiddenError, InvalidRequestError, UnavailableError
 from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.mcp.servers import McpServerState
-from deerflow.skills.own import write_file
 
 FILE = "extensions_config.json"
 KEYS = ("mcpServers", "mcp_servers")
@@ -114,7 +113,7 @@ def _write(file: Path, servers: Mapping[str, Mapping[str, Any]]) -> None:
     document[key] = {name: _checked(name, entry, before.get(name) or {}) for name, entry in servers.items()}
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     try:
-        write_file(file.resolve(), json.dumps(document, indent=2, ensure_ascii=False) + "\n", mode)
+        write_text(file.resolve(), json.dumps(document, indent=2, ensure_ascii=False) + "\n", mode)
     except OSError as error:
         raise UnavailableError(f"{file.name} cannot be written: {error.strerror}.") from error
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx2
 
+from deerflow.config.document import write_text
 from deerflow.config.schema import McpOAuthConfig
 from deerflow.config.section import require
-from deerflow.skills.own import write_file
 from deerflow.skills.secrets import cipher_of
 
 TOKEN_SECONDS = 15.0
@@ -92,4 +92,4 @@ class TokenAuth(httpx2.Auth):
     def _keep(self, token: str) -> None:
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps({"configured": self._configured(), "token": token})
-        write_file(self._file, cipher_of(self._key_file).encrypt(text.encode()).decode(), 0o600)
+        write_text(self._file, cipher_of(self._key_file).encrypt(text.encode()).decode(), 0o600)

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from deerflow.config import Paths
+from deerflow.config.document import write_text
 from deerflow.errors import ConflictError, NotFoundError, RequestError, TooLargeError
 from deerflow.skills.installer import clone, move_in, unpacked
 from deerflow.skills.parser import (
@@ -71,7 +72,7 @@ class OwnSkills:
     def _set_enabled(self, name: str, enabled: bool) -> None:
         extensions = self._extensions()
         extensions["skills"] = {**extensions.get("skills", {}), name: {"enabled": enabled}}
-        write_file(self._paths.user_extensions_file(self._user_id), json.dumps(extensions, indent=2) + "\n")
+        write_text(self._paths.user_extensions_file(self._user_id), json.dumps(extensions, indent=2) + "\n")
 
     def used(self) -> dict[str, int]:
         """How often skills were read, up to yesterday: what is listed first in prompts changes once a day at most."""
@@ -88,7 +89,7 @@ class OwnSkills:
             if usage.get("day") != today:
                 usage = {"day": today, "before": self.used(), "today": {}}
             usage["today"][name] = usage["today"].get(name, 0) + 1
-            write_file(file, json.dumps(usage), 0o600)
+            write_text(file, json.dumps(usage), 0o600)
 
     # suggestions --------------------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class OwnSkills:
             }
             entry["diff"] = _difference(entry)
             entry["findings"] = scan_text(path, text or "")
-            write_file(self.directory / "suggestions.json", json.dumps({"waiting": [*waiting, entry]}), 0o600)
+            write_text(self.directory / "suggestions.json", json.dumps({"waiting": [*waiting, entry]}), 0o600)
 
     def suggestions(self) -> list[dict[str, Any]]:
         """Changes that wait for the person's review, the oldest first."""
@@ -137,13 +138,13 @@ class OwnSkills:
                 self.write(name, found["new_content"], path=path, new=found["action"] == "create", **why)
         with self.alone():
             left = [one for one in self.suggestions() if one["id"] != suggestion_id]
-            write_file(self.directory / "suggestions.json", json.dumps({"waiting": left}), 0o600)
+            write_text(self.directory / "suggestions.json", json.dumps({"waiting": left}), 0o600)
 
     def note_review(self, suggestion_id: str, review: Mapping[str, Any]) -> None:
         """Keep what a model says of a suggestion."""
         with self.alone():
             noted = [{**one, "review": review} if one["id"] == suggestion_id else one for one in self.suggestions()]
-            write_file(self.directory / "suggestions.json", json.dumps({"waiting": noted}), 0o600)
+            write_text(self.directory / "suggestions.json", json.dumps({"waiting": noted}), 0o600)
 
     def _changed(self, change: Mapping[str, Any]) -> str | None:
         """The text of the file after a suggested change. Raises RequestError, NotFoundError."""
@@ -231,7 +232,7 @@ class OwnSkills:
             else:
                 for folder in (self.custom / name, *reversed(file.relative_to(self.custom / name).parents[:-1])):
                     (self.custom / name / folder).mkdir(mode=0o755, exist_ok=True)
-                write_file(file, text, 0o755 if path.startswith("scripts/") else 0o644)
+                write_text(file, text, 0o755 if path.startswith("scripts/") else 0o644)
             self._record(name, file_path=path, prev_content=before, new_content=text, **why)
 
     def delete(self, name: str, **why: Any) -> None:
@@ -309,7 +310,7 @@ class OwnSkills:
             lines = file.read_text("utf-8").splitlines()
         except FileNotFoundError:
             lines = []
-        write_file(file, "".join(f"{line}\n" for line in [*lines[1 - MAX_HISTORY :], json.dumps(entry)]), 0o600)
+        write_text(file, "".join(f"{line}\n" for line in [*lines[1 - MAX_HISTORY :], json.dumps(entry)]), 0o600)
 
     # files --------------------------------------------------------------------------------------------------------------
 
@@ -337,14 +338,3 @@ def _json(file: Path) -> dict[str, Any]:
 def _difference(entry: Mapping[str, Any]) -> str:
     before, after = ((entry[key] or "").splitlines() for key in ("prev_content", "new_content"))
     return "\n".join(difflib.unified_diff(before, after, entry["file_path"], entry["file_path"], lineterm=""))
-
-
-def write_file(file: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file whole or not at all."""
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        temporary.write_text(text, "utf-8", newline="")
-        temporary.chmod(mode)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)

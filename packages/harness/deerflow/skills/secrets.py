@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deerflow.config.document import write_text
 from deerflow.errors import RequestError, UnavailableError
-from deerflow.skills.own import OwnSkills, write_file
+from deerflow.skills.own import OwnSkills
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
@@ -43,7 +44,7 @@ class SkillSecrets:
             kept = {key: one for key, one in secrets.get(skill, {}).items() if key != name}
             secrets[skill] = kept if value is None else {**kept, name: value}
             token = cipher_of(self._key_file).encrypt(json.dumps(secrets).encode()).decode()
-            write_file(self._file, token, 0o600)
+            write_text(self._file, token, 0o600)
 
     def _read(self) -> dict[str, dict[str, str]]:
         from cryptography.fernet import InvalidToken
@@ -65,7 +66,7 @@ def cipher_of(key_file: Path) -> Fernet:
     if not key_file.exists():
         key_file.parent.mkdir(0o711, parents=True, exist_ok=True)
         temporary = key_file.with_name(f"{key_file.name}.{os.getpid()}")
-        write_file(temporary, Fernet.generate_key().decode(), 0o600)
+        write_text(temporary, Fernet.generate_key().decode(), 0o600)
         with suppress(FileExistsError):
             os.link(temporary, key_file)
         temporary.unlink()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from deerflow.config import Paths
+from deerflow.config.document import write_text
 from deerflow.identity import LOCAL_PRINCIPAL
 
 VERSION = "1.0"
@@ -87,16 +86,7 @@ class FileMemoryStorage(MemoryStorage):
         text = json.dumps({**memory_data, "lastUpdated": iso(datetime.now(UTC))}, ensure_ascii=False, indent=2)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".memory-")
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as draft:
-                    draft.write(text)
-                    draft.flush()
-                    os.fsync(descriptor)
-                Path(name).replace(file)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            write_text(file, text, 0o600)
         except OSError as error:
             logger.warning("The memory in %s cannot be written: %s", file, error)
             return False

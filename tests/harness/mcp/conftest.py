@@ -4,6 +4,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,7 @@ def start() -> Iterator[Callable[..., str]]:
                 if client.connect_ex(("127.0.0.1", port)) == 0:
                     return f"http://127.0.0.1:{port}/{'sse' if kind == 'sse' else 'mcp'}"
             assert processes[-1].poll() is None
+            time.sleep(0.01)
 
     yield begin
     for process in processes:

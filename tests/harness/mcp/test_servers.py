@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from mcp.shared.memory import create_client_server_memory_streams
 from tests.harness.mcp.conftest import World, free_port, on_host
 
 from deerflow.config import AppConfig, ExtensionsConfig
 from deerflow.config.env import MissingEnv
+from deerflow.config.schema import McpServerConfig
+from deerflow.mcp.server import McpServer
 
 
 @pytest.mark.parametrize("kind", ["stdio", "http", "sse"])
@@ -153,3 +158,19 @@ async def test_servers_that_hang_do_not_keep_a_run_waiting(
         assert tools
         await world.until(all_live)
         assert (await world.state("dead0"))["state"] == "starting"
+
+
+async def test_a_server_ends_when_it_is_told_to_although_its_session_fails_meanwhile() -> None:
+    @asynccontextmanager
+    async def breaks(_: object) -> AsyncIterator[Any]:
+        async with create_client_server_memory_streams() as (client, _server):
+            try:
+                yield client
+            finally:
+                raise OSError("broken pipe")
+
+    server = asyncio.create_task(McpServer("s", McpServerConfig(command="x"), breaks).run())
+    await asyncio.sleep(0.05)
+    server.cancel()
+    await asyncio.wait({server}, timeout=5)
+    assert server.done()

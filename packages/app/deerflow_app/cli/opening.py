@@ -192,7 +192,8 @@ class Preparation:
             if show is not None:
                 show(self.step)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), 0.2)
+                async with asyncio.timeout(0.2):
+                    await self._ended.wait()
 
     def _build(self) -> None:
         try:

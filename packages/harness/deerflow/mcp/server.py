@@ -70,7 +70,9 @@ class McpServer:
         """Keep a session open until this is cancelled."""
         delay = 0.0
         clock = asyncio.get_running_loop().time
-        while True:
+        task = asyncio.current_task()
+        assert task is not None
+        while not task.cancelling():  # a session that fails while it is cancelled raises what it failed with
             self._lost.clear()
             began = clock()
             try:
@@ -89,8 +91,7 @@ class McpServer:
                 self.log.append(why)
             delay = 0 if clock() - began > STABLE_SECONDS else delay
             if why and delay:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), delay)
+                await self._sleep(delay)
             delay = min(max(FIRST_RETRY, delay * 2), LAST_RETRY)
             self._taken()
 
@@ -101,7 +102,8 @@ class McpServer:
             McpCallError: the server is down, refuses, does not answer in time, or is lost meanwhile.
         """
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._opened.wait(), 0.01 if self.state == "failed" else OPEN_SECONDS)
+            async with asyncio.timeout(0.01 if self.state == "failed" else OPEN_SECONDS):
+                await self._opened.wait()
         if (client := self._client) is None:
             raise McpCallError(f"The MCP server {self.name} is not available now. {self.error}")
         call = asyncio.ensure_future(client.call_tool(tool, arguments, progress_callback=progress))
@@ -156,12 +158,17 @@ class McpServer:
 
     async def _watch(self, client: Client) -> None:
         while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), WATCH_SECONDS)
+            await self._sleep(WATCH_SECONDS)
             if self._taken():
                 return
             async with asyncio.timeout(OPEN_SECONDS):
                 await self._list(client)  # which every version of the protocol answers, unlike a ping
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until something is to be done at once."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     async def _list(self, client: Client) -> None:
         found: list[Tool] = []

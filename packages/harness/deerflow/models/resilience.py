@@ -212,7 +212,8 @@ class CallGate:
             while (seconds := self._wait(at_once, per_minute, has_waited)) > 0:
                 self._changed.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), None if seconds == math.inf else seconds)
+                    async with asyncio.timeout(None if seconds == math.inf else seconds):
+                        await self._changed.wait()
             self._active += 1
             self._begun.append(self._clock())
         try:

@@ -292,8 +292,9 @@ class Session:
                 await asyncio.to_thread(kill_tree, self._process.pid, self._uid)
             self._process.kill()
             # The supervisor holds the other end: its end of file tells that the whole sandbox is dying.
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._end_of_stream(), 2)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2):
+                    await self._end_of_stream()
         if self._reading is not None and self._reading is not asyncio.current_task():
             self._reading.cancel()
             await asyncio.wait([self._reading])

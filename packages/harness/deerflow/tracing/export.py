@@ -145,7 +145,8 @@ class Exports:
 
         Thread(target=close, name="last spans", daemon=True).start()
         with suppress(TimeoutError):
-            await asyncio.wait_for(done.wait(), GRACE)
+            async with asyncio.timeout(GRACE):
+                await done.wait()
         for name in EXPORTER_LOGS:
             logging.getLogger(name).removeFilter(self._failures)
 

@@ -169,7 +169,8 @@ class EgressProxy:
 
     async def _read_request(self, http: HttpPeer) -> h11.Request:
         try:
-            event = await asyncio.wait_for(http.next_event(), self._limits.head_timeout)
+            async with asyncio.timeout(self._limits.head_timeout):
+                event = await http.next_event()
         except TimeoutError:
             raise _Refused(408, "The request's head did not arrive in time.") from None
         except h11.RemoteProtocolError as error:
@@ -201,7 +202,8 @@ class EgressProxy:
     async def _addresses(self, host: str, port: int) -> list[str]:
         with suppress(ValueError):
             return [str(ip_address(host))]
-        return await asyncio.wait_for(self._resolve(host, port), self._limits.connect_timeout)
+        async with asyncio.timeout(self._limits.connect_timeout):
+            return await self._resolve(host, port)
 
     async def _dial_first(
         self, method: str, host: str, port: int, addresses: list[Address]
@@ -209,7 +211,8 @@ class EgressProxy:
         failure: Exception = OSError("no address")
         for address in addresses[:4]:
             try:
-                reader, writer = await asyncio.wait_for(self._connect(address, port), self._limits.connect_timeout)
+                async with asyncio.timeout(self._limits.connect_timeout):
+                    reader, writer = await self._connect(address, port)
             except (OSError, TimeoutError) as error:
                 failure = error
                 continue
@@ -270,7 +273,8 @@ async def _linger(client: Peer) -> None:
 async def _hang_up(writer: StreamWriter) -> None:
     writer.close()
     with suppress(OSError, TimeoutError):
-        await asyncio.wait_for(writer.wait_closed(), 5)
+        async with asyncio.timeout(5):
+            await writer.wait_closed()
 
 
 async def _system_resolve(host: str, port: int) -> list[str]:

@@ -33,12 +33,14 @@ class Peer:
 
     async def receive(self) -> bytes:
         """The next bytes, empty at the end. Raises TimeoutError."""
-        return await asyncio.wait_for(self.reader.read(CHUNK), self.idle)
+        async with asyncio.timeout(self.idle):
+            return await self.reader.read(CHUNK)
 
     async def send(self, data: bytes) -> None:
         if data:
             self.writer.write(data)
-            await asyncio.wait_for(self.writer.drain(), self.idle)
+            async with asyncio.timeout(self.idle):
+                await self.writer.drain()
 
 
 class HttpPeer:

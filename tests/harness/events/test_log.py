@@ -258,8 +258,8 @@ async def test_who_has_lost_the_thread_cannot_write(site: Site) -> None:
     old = await site.claim()
     old.append("custom", "durable")
     await old.flush()
-    old.append("custom", "not yet")
     epoch = await claim(site.database, "t")
+    old.append("custom", "too late")
     with pytest.raises(LostRunError):
         await old.flush()
     assert not await old.end({"status": "success"}, yes)

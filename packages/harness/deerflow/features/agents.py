@@ -82,14 +82,24 @@ class AgentService:
 
     async def find(self, principal: Principal, name: str) -> AgentConfig | None:
         """Raises InvalidRequestError: the name cannot be one."""
-        row = await self._row(principal, name)
-        return agent_of(row) if row is not None else (await self.of_files(principal)).get(_name(name))
+        return (await self._found(principal, name))[1]
+
+    async def _found(self, principal: Principal, name: str) -> tuple[Assistant | None, AgentConfig | None]:
+        """Its row, if the database has one, and the agent."""
+        if (row := await self._row(principal, name)) is not None:
+            return row, agent_of(row)
+        return None, (await self.of_files(principal)).get(_name(name))
+
+    async def _known(self, principal: Principal, name: str) -> tuple[Assistant | None, AgentConfig]:
+        """Raises NotFoundError."""
+        row, agent = await self._found(principal, name)
+        if agent is None:
+            raise NotFoundError(f"Agent {_name(name)!r} not found")
+        return row, agent
 
     async def get(self, principal: Principal, name: str) -> AgentConfig:
         """Raises NotFoundError, InvalidRequestError: the name cannot be one."""
-        if (found := await self.find(principal, name)) is None:
-            raise NotFoundError(f"Agent {_name(name)!r} not found")
-        return found
+        return (await self._known(principal, name))[1]
 
     async def is_free(self, principal: Principal, name: str) -> bool:
         """Whether an agent can be called so. Raises InvalidRequestError: nobody's can."""
@@ -110,12 +120,12 @@ class AgentService:
 
     async def change(self, principal: Principal, name: str, changes: Mapping[str, Any], **made: Any) -> AgentConfig:
         """What is left out stays, and a ``soul`` of None. Raises NotFoundError, InvalidRequestError."""
-        before = await self.get(principal, name)
+        row, before = await self._known(principal, name)
         given = {key: value for key, value in changes.items() if key != "soul" or value is not None}
         agent = await self._valid({**before.model_dump(), **given, "name": before.name})
         if agent == before:
             return agent
-        if await self._row(principal, name) is None:
+        if row is None:
             await self._rows.create(principal, _assistant(principal, before))
         new = _assistant(principal, agent, **made)
         fields = {"description": new.description, "metadata": new.metadata}
@@ -153,8 +163,8 @@ class AgentService:
 
     async def versions(self, principal: Principal, name: str) -> builtins.list[AgentVersion]:
         """Newest first; none for an agent that is as its files say. Raises NotFoundError."""
-        await self.get(principal, name)
-        if (row := await self._row(principal, name)) is None:
+        row, _ = await self._known(principal, name)
+        if row is None:
             return []
         rows = await self._rows.versions(principal, row.assistant_id, limit=MOST_AGENTS)
         texts = [*map(text_of, map(agent_of, rows)), ""]

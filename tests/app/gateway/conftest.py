@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,8 @@ import uvicorn
 from bench.scripted_openai import ScriptedOpenAI
 from fastapi import FastAPI
 
+from deerflow.config import ConfigSource, Paths
+from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
 from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.http.connections import BoundedHttp, ConnectionLimits
@@ -26,6 +28,7 @@ PASSWORD = "correct horse battery"
 ADMIN, USER = "admin@example.org", "user@example.org"
 DATABASE = "deerflow.db"
 INTERNAL_TOKEN = "internal-token-of-this-test"
+MODELS = ("m", "other")
 
 
 @dataclass
@@ -205,3 +208,30 @@ async def live_gateway(tmp_path: Path, population: Population) -> AsyncIterator[
     async with listening(settings_for(tmp_path)) as listening_gateway:
         await listening_gateway.resume(population)
         yield listening_gateway
+
+
+WithRuntime = Callable[..., AbstractAsyncContextManager["Gateway"]]
+
+
+@pytest.fixture
+def with_runtime(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> WithRuntime:
+    """Opens a gateway with a runtime, behind a real socket, given sections of the configuration."""
+
+    @asynccontextmanager
+    async def open_it(**sections: Any) -> AsyncIterator[Gateway]:
+        if not (tmp_path / "data").exists():
+            population.copy_to(Paths(tmp_path).data_dir)
+        model = {"use": "langchain_openai:ChatOpenAI", "api_key": "k", "base_url": scripted.base_url}
+        overrides = {
+            "models": [{**model, "name": name, "model": name} for name in MODELS],
+            "sandbox": {"tool_image": {"enabled": False}},
+            "title": {"enabled": False},
+            **sections,
+        }
+        source = ConfigSource(cwd=tmp_path, overrides=overrides)
+        runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
+        async with listening(settings_for(tmp_path), runtime) as made:
+            await made.resume(population)
+            yield made
+
+    return open_it

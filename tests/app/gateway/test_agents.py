@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,40 +11,15 @@ import httpx
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from langgraph_sdk import get_client
-from tests.app.gateway.conftest import Gateway, Population, listening, settings_for
+from tests.app.gateway.conftest import WithRuntime
 
-from deerflow.config import ConfigSource, Paths
-from deerflow.runtime import Runtime
-
-Open = Callable[..., AbstractAsyncContextManager[Gateway]]
 SKILLS = Path(__file__).parents[3] / "skills"
 WRITER = {"name": "Writer", "description": "Writes.", "soul": "You never use adverbs."}
 
 
 @pytest.fixture
-def opened(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> Open:
-    """A gateway with a runtime, behind a real socket."""
-
-    @asynccontextmanager
-    async def open_it(**sections: Any) -> AsyncIterator[Gateway]:
-        if not (tmp_path / "data").exists():
-            population.copy_to(Paths(tmp_path).data_dir)
-        model = {"use": "langchain_openai:ChatOpenAI", "api_key": "k", "base_url": scripted.base_url}
-        overrides = {
-            "models": [{**model, "name": name, "model": name} for name in ("m", "other")],
-            "sandbox": {"tool_image": {"enabled": False}},
-            "title": {"enabled": False},
-            "memory": {"enabled": False},
-            "skills": {"path": str(SKILLS)},
-            **sections,
-        }
-        source = ConfigSource(cwd=tmp_path, overrides=overrides)
-        runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
-        async with listening(settings_for(tmp_path), runtime) as made:
-            await made.resume(population)
-            yield made
-
-    return open_it
+def opened(with_runtime: WithRuntime) -> WithRuntime:
+    return partial(with_runtime, memory={"enabled": False}, skills={"path": str(SKILLS)})
 
 
 async def said(client: httpx.AsyncClient, text: str = "Hi", **more: Any) -> httpx.Response:
@@ -59,7 +32,7 @@ def tools_of(request: dict[str, Any]) -> set[str]:
     return {tool["function"]["name"] for tool in request.get("tools", ())}
 
 
-async def test_an_agent_is_made_found_changed_undone_and_deleted_by_its_owner_alone(opened: Open):
+async def test_an_agent_is_made_found_changed_undone_and_deleted_by_its_owner_alone(opened: WithRuntime):
     async with opened() as gateway:
         me, other = gateway.user, gateway.admin
         assert (await me.get("/api/agents/check", params={"name": "Writer"})).json() == {
@@ -107,21 +80,25 @@ async def test_an_agent_is_made_found_changed_undone_and_deleted_by_its_owner_al
         ({"name": "a", "souls": "x"}, "Extra inputs"),
     ],
 )
-async def test_what_cannot_be_an_agent_is_refused_with_the_reason(opened: Open, given: dict[str, Any], says: str):
+async def test_what_cannot_be_an_agent_is_refused_with_the_reason(
+    opened: WithRuntime, given: dict[str, Any], says: str
+):
     async with opened() as gateway:
         answer = await gateway.user.post("/api/agents", json=given)
         assert answer.status_code in (409, 422) and says in answer.text
         assert (await gateway.user.get("/api/agents")).json() == {"agents": []}
 
 
-async def test_the_operator_can_switch_the_api_off(opened: Open):
+async def test_the_operator_can_switch_the_api_off(opened: WithRuntime):
     async with opened(agents_api={"enabled": False}) as gateway:
         for path in ("/api/agents", "/api/agents/check?name=a", "/api/user-profile"):
             answer = await gateway.admin.get(path)
             assert answer.status_code == 403 and "agents_api.enabled" in answer.text
 
 
-async def test_a_run_has_what_the_agent_chooses_and_the_caller_counts_more(opened: Open, scripted: ScriptedOpenAI):
+async def test_a_run_has_what_the_agent_chooses_and_the_caller_counts_more(
+    opened: WithRuntime, scripted: ScriptedOpenAI
+):
     groups = [{"name": "read"}, {"name": "write"}]
     tools = [
         {"name": "read_file", "group": "read", "use": "deerflow.sandbox.tools:read_file_tool"},
@@ -153,7 +130,7 @@ async def test_a_run_has_what_the_agent_chooses_and_the_caller_counts_more(opene
             assert answer.status_code == 422 and "There is no agent" in answer.text
 
 
-async def test_assistants_of_the_sdk_are_ones_agents(opened: Open, scripted: ScriptedOpenAI):
+async def test_assistants_of_the_sdk_are_ones_agents(opened: WithRuntime, scripted: ScriptedOpenAI):
     async with opened() as gateway:
         assert (await gateway.user.post("/api/agents", json=WRITER)).is_success
         token = (await gateway.user.post("/api/v1/auth/tokens", json={"name": "t", "scopes": ["read", "write"]})).json()
@@ -172,7 +149,7 @@ async def test_assistants_of_the_sdk_are_ones_agents(opened: Open, scripted: Scr
         assert refused.status_code == 403 and "/api/agents/writer" in refused.text
 
 
-async def test_agents_of_files_are_everyones_and_what_one_changes_is_ones_own(opened: Open, tmp_path: Path):
+async def test_agents_of_files_are_everyones_and_what_one_changes_is_ones_own(opened: WithRuntime, tmp_path: Path):
     directory = tmp_path / "agents" / "Coder"
     directory.mkdir(parents=True)
     (directory / "config.yaml").write_text("description: Codes.\nmodel: other\nunknown: 1\n")
@@ -197,7 +174,7 @@ async def test_agents_of_files_are_everyones_and_what_one_changes_is_ones_own(op
 
 
 async def test_an_agent_is_set_up_in_a_conversation_and_changes_itself_when_asked(
-    opened: Open, scripted: ScriptedOpenAI
+    opened: WithRuntime, scripted: ScriptedOpenAI
 ):
     async with opened() as gateway:
         bootstrap = {"is_bootstrap": True, "agent_name": "poet"}
@@ -226,7 +203,7 @@ async def test_an_agent_is_set_up_in_a_conversation_and_changes_itself_when_aske
 
 
 async def test_what_one_says_of_oneself_and_of_the_default_agent_is_told_in_ones_own_runs(
-    opened: Open, scripted: ScriptedOpenAI
+    opened: WithRuntime, scripted: ScriptedOpenAI
 ):
     async with opened() as gateway:
         assert (await gateway.user.get("/api/user-profile")).json() == {"content": None}
@@ -245,7 +222,7 @@ async def test_what_one_says_of_oneself_and_of_the_default_agent_is_told_in_ones
 
 
 async def test_an_agent_may_be_stricter_and_cheaper_than_the_installation_never_looser(
-    opened: Open, scripted: ScriptedOpenAI
+    opened: WithRuntime, scripted: ScriptedOpenAI
 ):
     async with opened(guardrails={"enabled": True, "policy": "strict"}) as gateway:
         me = gateway.user
@@ -261,7 +238,9 @@ async def test_an_agent_may_be_stricter_and_cheaper_than_the_installation_never_
         assert "spending.per_agent_day" in (await said(me, assistant_id="poor")).text
 
 
-async def test_an_agent_that_is_changed_during_a_run_changes_the_next_one(opened: Open, scripted: ScriptedOpenAI):
+async def test_an_agent_that_is_changed_during_a_run_changes_the_next_one(
+    opened: WithRuntime, scripted: ScriptedOpenAI
+):
     async with opened() as gateway:
         me = gateway.user
         assert (await me.post("/api/agents", json=WRITER)).is_success

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
-from tests.app.gateway.conftest import Gateway, Population, listening, settings_for
+from tests.app.gateway.conftest import Gateway, Population, WithRuntime, listening, settings_for
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
@@ -19,19 +19,8 @@ FACTS = "/api/memory/facts"
 
 
 @pytest.fixture
-async def gateway(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> AsyncIterator[Gateway]:
-    """With a runtime, behind a real socket."""
-    population.copy_to(Paths(tmp_path).data_dir)
-    model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "k"}
-    overrides = {
-        "models": [{**model, "base_url": scripted.base_url}],
-        "sandbox": {"tool_image": {"enabled": False}},
-        "title": {"enabled": False},
-    }
-    source = ConfigSource(cwd=tmp_path, overrides=overrides)
-    runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
-    async with listening(settings_for(tmp_path), runtime) as made:
-        await made.resume(population)
+async def gateway(with_runtime: WithRuntime) -> AsyncIterator[Gateway]:
+    async with with_runtime() as made:
         yield made
 
 

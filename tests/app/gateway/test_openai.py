@@ -5,36 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
 import openai
 import pytest
 from bench.scripted_openai import HttpError, ScriptedOpenAI, Text, ToolCalls
-from tests.app.gateway.conftest import Gateway, Population, listening, settings_for
-
-from deerflow.config import ConfigSource, Paths
-from deerflow.runtime import Runtime
+from tests.app.gateway.conftest import Gateway, WithRuntime
 
 REPORT = ("write_file", {"path": "/mnt/user-data/outputs/report.md", "content": "# Report"})
 PRESENT = ("present_files", {"filepaths": ["/mnt/user-data/outputs/report.md"]})
 
 
 @pytest.fixture
-async def gateway(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> AsyncIterator[Gateway]:
-    """With a runtime, behind a real socket."""
-    population.copy_to(Paths(tmp_path).data_dir)
-    model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "k"}
-    overrides = {
-        "models": [{**model, "base_url": scripted.base_url}],
-        "sandbox": {"tool_image": {"enabled": False}},
-        "title": {"enabled": False},
-        "memory": {"enabled": False},
-    }
-    source = ConfigSource(cwd=tmp_path, overrides=overrides)
-    runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
-    async with listening(settings_for(tmp_path), runtime) as made:
-        await made.resume(population)
+async def gateway(with_runtime: WithRuntime) -> AsyncIterator[Gateway]:
+    async with with_runtime(memory={"enabled": False}) as made:
         yield made
 
 

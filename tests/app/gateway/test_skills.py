@@ -7,32 +7,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from bench.scripted_openai import ScriptedOpenAI
-from tests.app.gateway.conftest import Gateway, Population, listening, settings_for
+from tests.app.gateway.conftest import Gateway, WithRuntime
 from tests.harness.skills.conftest import skill_text, write_skill
 from tests.harness.skills.test_installing import archive
 
-from deerflow.config import ConfigSource, Paths
-from deerflow.runtime import Runtime
+from deerflow.config import Paths
 
 SKILLS = "/api/skills"
 
 
 @pytest.fixture
-async def gateway(tmp_path: Path, population: Population, scripted: ScriptedOpenAI) -> AsyncIterator[Gateway]:
-    """With a runtime, behind a real socket."""
-    population.copy_to(Paths(tmp_path).data_dir)
-    model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "k"}
-    overrides = {
-        "models": [{**model, "base_url": scripted.base_url}],
-        "skills": {"path": str(tmp_path / "skills")},
-        "sandbox": {"tool_image": {"enabled": False}},
-        "title": {"enabled": False},
-    }
-    source = ConfigSource(cwd=tmp_path, overrides=overrides)
-    runtime = await asyncio.to_thread(lambda: Runtime(source, Paths(tmp_path)))
-    async with listening(settings_for(tmp_path), runtime) as made:
-        await made.resume(population)
+async def gateway(tmp_path: Path, with_runtime: WithRuntime) -> AsyncIterator[Gateway]:
+    async with with_runtime(skills={"path": str(tmp_path / "skills")}) as made:
         yield made
 
 

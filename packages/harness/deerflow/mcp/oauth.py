@@ -80,7 +80,7 @@ class TokenAuth(httpx2.Auth):
             await asyncio.to_thread(self._keep, given["refresh_token"])
 
     def _configured(self) -> str:
-        """A token that is configured anew takes the place of what followed from the former one."""
+        """A newly configured token takes the place of what followed from the former one."""
         return hashlib.sha256((self._config.refresh_token or "").encode()).hexdigest()
 
     def _kept(self) -> str | None:

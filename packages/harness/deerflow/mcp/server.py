@@ -1,4 +1,4 @@
-"""One server: a task of its own opens its session, lists its tools, watches it, opens it anew and closes it."""
+"""One server: a task of its own opens its session, lists its tools, watches it, reopens it and closes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRAM_SECONDS = 60.0
 WATCH_SECONDS = 30.0
 FIRST_RETRY, LAST_RETRY = 1.0, 300.0
 STABLE_SECONDS = 60.0
-"""A session that lasted so long is opened anew without delay."""
+"""A session that lasted so long is reopened without delay."""
 LOG_LINES = 500
 MAX_TOOLS = 500
 
@@ -125,7 +125,7 @@ class McpServer:
         if self._client is client:
             self._wake.set()
             raise McpCallError(f"The MCP server {self.name} did not answer within {self.config.timeout:g} seconds.")
-        raise McpCallError(f"The MCP server {self.name} ended before it answered; it is being started anew.")
+        raise McpCallError(f"The MCP server {self.name} ended before it answered; it is being restarted.")
 
     async def restart(self) -> None:
         """Close the session, open another, and wait until that is open or has failed."""
@@ -195,7 +195,7 @@ class McpServer:
             self._wake.set()
 
     def _taken(self) -> bool:
-        """Whether the session is to be opened anew; clears what was asked for."""
+        """Whether the session is to be reopened; clears what was asked for."""
         self._wake.clear()
         reopens, self._reopens = self._reopens, False
         return reopens

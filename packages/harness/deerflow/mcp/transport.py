@@ -34,7 +34,7 @@ Log = Callable[[str], None]
 MAX_MESSAGE = 32 << 20
 """Bytes. A server that sends more in one message is cut off."""
 RUN_SECONDS = 14 * 86400
-"""A program is started anew after that."""
+"""A program is restarted after that."""
 OWNER = "mcp"
 """Whose the sandboxes of servers are."""
 

@@ -56,7 +56,7 @@ class PostgresQueue:
     """A :class:`~deerflow.tasks.queue.RunQueue` for all processes that use one PostgreSQL database.
 
     What executes a run must hold its thread's :class:`~deerflow.storage.postgres_thread_lock.PostgresThreadLock` of the
-    same database while it does: a run that is taken and whose thread nobody holds is given to another worker.
+    same database while it does: a run that is taken and whose thread has no holder is given to another worker.
 
     Args:
         unfinished: finds the runs that should have a task.
@@ -89,7 +89,7 @@ class PostgresQueue:
                 if not is_out_of_reach(error):
                     raise
                 if time.monotonic() >= given_up:
-                    logger.warning("No worker could be told of run %s, one will find it: %r", run_id, error)
+                    logger.warning("No worker could be notified of run %s, one will find it: %r", run_id, error)
                     return
             await asyncio.sleep(LOOK)
 
@@ -106,7 +106,7 @@ class PostgresQueue:
         except Exception as error:
             if not is_out_of_reach(error):
                 raise
-            logger.warning("No worker could be told to stop run %s: %r", run_id, error)
+            logger.warning("No worker could be notified to stop run %s: %r", run_id, error)
 
     async def start(self, execute: Execute, interrupt: Interrupt, *, concurrency: int) -> None:
         self._execute, self._interrupt, self._concurrency = execute, interrupt, concurrency
@@ -207,7 +207,7 @@ class PostgresQueue:
                     logger.exception("Tasks of dead workers could not be looked for.")
 
     async def _sweep(self) -> None:
-        """Enqueue runs that have no task, and whose thread nobody holds: the notice was lost, or nobody was there when their
+        """Enqueue runs that have no task, and whose thread has no holder: the notice was lost, or no worker was free when their
         thread became free."""
         while True:
             await asyncio.sleep(self._sweep_seconds)

@@ -63,7 +63,7 @@ class EditorAgent:
         self._editor = conn
 
     async def initialize(self, protocol_version: int, **_: Any) -> acp.InitializeResponse:
-        """Whatever version the editor has, it is told ours."""
+        """The answer is our version, whichever the editor has."""
         return acp.InitializeResponse(
             protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
             agent_capabilities=schema.AgentCapabilities(

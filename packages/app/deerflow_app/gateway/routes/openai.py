@@ -33,6 +33,7 @@ from deerflow.storage.threads import LEAD_AGENT, ThreadFilter
 from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, Runtime
 from deerflow_app.gateway.http.streaming import EventStreamResponse
+from deerflow_app.gateway.routes.run_answers import canceller
 
 router = APIRouter(prefix="/api/openai/v1", tags=["openai"])
 
@@ -150,8 +151,7 @@ class Turn:
             raise InvalidRequestError(str(self.error["message"]), code=str(self.error["kind"]))
 
     async def cancel(self) -> None:
-        with suppress(NotFoundError):
-            await self.runtime.runs.cancel(self.principal, self.run.run_id)
+        await canceller(self.runtime, self.principal, self.run)()
 
     def tokens(self, sent: str, received: str) -> dict[str, int]:
         """The usage, by the names that the API has for it."""
@@ -193,12 +193,12 @@ async def chat_completions(
         Header(alias="X-DeerFlow-Thread", pattern=rf"^{ID_PATTERN.pattern}$", description="Made if there is none."),
     ] = None,
 ) -> Response:
-    told = [message for message in asked.messages if message.role in ("user", "assistant")]
-    if not told or told[-1].role != "user":
+    conversation = [message for message in asked.messages if message.role in ("user", "assistant")]
+    if not conversation or conversation[-1].role != "user":
         raise InvalidRequestError("messages must end with one of the role 'user'.")
     instructions = "\n\n".join(_text(each.content) for each in asked.messages if each.role in ("system", "developer"))
-    known = thread or await _gone_on_with(runtime, principal, told[:-1])
-    said = [(each.role, each.content) for each in (told[-1:] if known else told)]
+    known = thread or await _gone_on_with(runtime, principal, conversation[:-1])
+    said = [(each.role, each.content) for each in (conversation[-1:] if known else conversation)]
     turn = await _begun(
         runtime, principal, request, asked.model, known, said, "" if known else instructions, asked.reasoning_effort
     )
@@ -206,10 +206,10 @@ async def chat_completions(
     headers = {"X-DeerFlow-Thread": turn.run.thread_id}
     if asked.stream:
         include_usage = asked.stream_options is not None and asked.stream_options.include_usage
-        content = _chat_chunks(turn, head, told, include_usage=include_usage)
+        content = _chat_chunks(turn, head, conversation, include_usage=include_usage)
         return EventStreamResponse(content, headers=headers, on_disconnect=turn.cancel)
     await turn.whole(request)
-    await _remember(turn, told)
+    await _remember(turn, conversation)
     cited = [{"type": "url_citation", "url_citation": each} for each in turn.annotations]
     message = {"role": "assistant", "content": turn.text, "refusal": None, "annotations": cited}
     answer = {
@@ -222,7 +222,7 @@ async def chat_completions(
 
 
 async def _chat_chunks(
-    turn: Turn, head: Mapping[str, Any], told: Sequence[ChatMessage], *, include_usage: bool
+    turn: Turn, head: Mapping[str, Any], conversation: Sequence[ChatMessage], *, include_usage: bool
 ) -> AsyncGenerator[bytes, None]:
     def chunk(delta: Mapping[str, Any] | None, reason: str | None = None, **more: Any) -> bytes:
         choices = [] if delta is None else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]
@@ -235,24 +235,24 @@ async def _chat_chunks(
     if turn.error is not None:
         yield _event({"error": _error(turn.error)})
         return
-    await _remember(turn, told)
+    await _remember(turn, conversation)
     yield chunk({}, "stop")
     if include_usage:
         yield chunk(None, usage=turn.tokens("prompt_tokens", "completion_tokens"))
     yield b"data: [DONE]\n\n"
 
 
-async def _gone_on_with(runtime: Runtime, principal: Principal, told: Sequence[ChatMessage]) -> str | None:
+async def _gone_on_with(runtime: Runtime, principal: Principal, conversation: Sequence[ChatMessage]) -> str | None:
     """The thread whose messages are these, if there is one."""
-    if not told:
+    if not conversation:
         return None
-    wanted = ThreadFilter({HISTORY: _fingerprint([(each.role, each.content) for each in told])}, status="idle")
+    wanted = ThreadFilter({HISTORY: _fingerprint([(each.role, each.content) for each in conversation])}, status="idle")
     found, _ = await runtime.threads.repository.search(principal, wanted, limit=1)
     return found[0].thread_id if found else None
 
 
-async def _remember(turn: Turn, told: Sequence[ChatMessage]) -> None:
-    messages = [(each.role, each.content) for each in told] + [("assistant", turn.text)]
+async def _remember(turn: Turn, conversation: Sequence[ChatMessage]) -> None:
+    messages = [(each.role, each.content) for each in conversation] + [("assistant", turn.text)]
     with suppress(NotFoundError):  # deleted meanwhile
         await turn.runtime.threads.repository.update(
             turn.principal, turn.run.thread_id, metadata={HISTORY: _fingerprint(messages)}
@@ -425,8 +425,10 @@ async def _message(
     message: dict[str, Any] = {"role": role, "content": parts}
     if files:
         saved = await UploadService(runtime.paths, runtime.threads.repository).save(principal, thread_id, _each(files))
-        told = [{"filename": one.upload.filename, "size": one.upload.size, "path": one.upload.path} for one in saved]
-        message["additional_kwargs"] = {"files": [{**each, "status": "uploaded"} for each in told]}
+        uploaded = [
+            {"filename": one.upload.filename, "size": one.upload.size, "path": one.upload.path} for one in saved
+        ]
+        message["additional_kwargs"] = {"files": [{**each, "status": "uploaded"} for each in uploaded]}
     return message
 
 

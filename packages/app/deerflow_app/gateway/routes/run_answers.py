@@ -127,7 +127,7 @@ def event_stream(
     return EventStreamResponse(
         rendered(events, frames),
         headers=run_headers(run),
-        on_disconnect=_canceller(runtime, principal, run) if cancel_on_disconnect else None,
+        on_disconnect=canceller(runtime, principal, run) if cancel_on_disconnect else None,
     )
 
 
@@ -164,7 +164,7 @@ def final_values(
             if not ending.done():
                 ending.cancel()
                 if cancel_on_disconnect:
-                    await asyncio.shield(_canceller(runtime, principal, run)())
+                    await asyncio.shield(canceller(runtime, principal, run)())
 
     headers = {**run_headers(run), "Location": f"/threads/{run.thread_id}/runs/{run.run_id}/join"}
     return StreamingResponse(body(), media_type="application/json", headers=headers)
@@ -188,7 +188,9 @@ async def _thread_values(runtime: Runtime, thread_id: str) -> dict[str, Any]:
     return await asyncio.to_thread(values_json, (await runtime.threads.states.snapshot(thread_id)).values)
 
 
-def _canceller(runtime: Runtime, principal: Principal, run: RunRow) -> Callable[[], Awaitable[None]]:
+def canceller(runtime: Runtime, principal: Principal, run: RunRow) -> Callable[[], Awaitable[None]]:
+    """What stops a run, if it is there and has not ended."""
+
     async def cancel() -> None:
         with suppress(NotFoundError):
             await runtime.runs.cancel(principal, run.run_id)

@@ -57,16 +57,24 @@ class SkillRunner:
 
     def __call__(self, command: str, *, files: dict[str, bytes | str] | None = None, timeout: float = 180) -> Result:
         """Run ``command``; ``files`` are put into uploads first."""
+        policy = self.thread(files or {})
+        assert policy.home is not None
+        directory = policy.home.parent
+        done = asyncio.run(self._exec(directory.name, policy, command, timeout))
+        return Result(done.exit_code, done.output, directory)
+
+    def thread(self, files: dict[str, bytes | str]) -> Policy:
+        """Of a new thread with these uploads."""
         self.threads += 1
         directory = self.root / f"thread-{self.threads}"
         for name in ("workspace", "uploads", "outputs", "home", "tmp"):
             (directory / name).mkdir(parents=True)
-        for name, content in (files or {}).items():
+        for name, content in files.items():
             target = directory / "uploads" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content.encode() if isinstance(content, str) else content)
         self.image.seed_home(directory / "home")
-        policy = Policy(
+        return Policy(
             mounts=(
                 *(Mount(directory / path.rpartition("/")[2], path) for path in (WORKSPACE, UPLOADS, OUTPUTS)),
                 Mount(self.root / "skills", SKILLS, read_only=True),
@@ -75,8 +83,6 @@ class SkillRunner:
             tmp=directory / "tmp",
             tools_dir=self.image.path(),
         )
-        done = asyncio.run(self._exec(directory.name, policy, command, timeout))
-        return Result(done.exit_code, done.output, directory)
 
     async def _exec(self, thread_id: str, policy: Policy, command: str, timeout: float) -> ExecResult:
         sandbox = await self.provider.acquire(thread_id, user_id="u", policy=policy)

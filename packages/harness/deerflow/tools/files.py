@@ -9,11 +9,13 @@ import asyncio
 import codecs
 import hashlib
 import re
+from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool
 from pydantic import AfterValidator, Field
 
+from deerflow.sandbox.documents import READ_BY_TEXT, markdown_of
 from deerflow.sandbox.files.errors import shown_path
 from deerflow.sandbox.interface import (
     WORKSPACE,
@@ -64,20 +66,28 @@ async def read_file_tool(
     start_char: Annotated[int, Field(description="For a very long line: where in start_line to begin, 1-based")] = 1,
     description: Description = "",
 ) -> str:
-    """Read a text file, or a range of its lines."""
+    """Read a text file, or a range of its lines; also the text of PDF, Office and mail files, with its pages marked."""
     try:
         sandbox = await runtime.context.sandbox()
         entry = await _file(sandbox, path)
+        notes, why = list[str](), ""
+        if entry.size and PurePosixPath(path).suffix.lower() in READ_BY_TEXT:
+            try:
+                shown = await markdown_of(sandbox, path)
+                notes, path = [f"this is the text of {path}, which is kept in {shown}"], shown
+                entry = await _file(sandbox, path)
+            except SandboxFileError as error:
+                why = f" {error}"
         data, size = await sandbox.read(path)
     except SandboxError as error:
         return f"Error: {error}"
     if kind := kind_of(data, path):
-        return f"Error: {path} is {kind[0]} ({entry.size} bytes), not text. {kind[1]}"
+        return f"Error: {path} is {kind[0]} ({entry.size} bytes), not text.{why} {kind[1]}"
     text = decode_text(data, cut=size > len(data))
     if text is None:
         return f"Error: {path} is a binary file ({entry.size} bytes). Use bash with a suitable program to inspect it."
     sandbox.seen_files.remember(path, entry.modified, entry.size)
-    notes = [note for note in (_line_ends(text), _encoding(data, text)) if note]
+    notes += [note for note in (_line_ends(text), _encoding(data, text)) if note]
     if size > len(data):
         notes.append(f"the file has {size} bytes, only the first {len(data)} were read")
     lines = (

@@ -1,0 +1,80 @@
+"""Documents made with the tool image, in a thread's uploads."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.skills.conftest import SkillRunner
+from tests.skills.conftest import skill as runner  # noqa: F401 - a fixture
+
+from deerflow.config import AppConfig
+from deerflow.context import RunContext
+from deerflow.sandbox.interface import UPLOADS, Sandbox
+
+MAKE = """
+import email.message, io, zipfile
+import docx, openpyxl, pptx, pypdf
+from reportlab.pdfgen import canvas
+
+pdf = canvas.Canvas("report.pdf")
+for number, (title, text) in enumerate([("Harbours", "Ships <!-- page 99 --> come in."), ("Tides", "Water rises."), ("", "The end.")]):
+    if title:
+        pdf.bookmarkPage(f"b{number}"); pdf.addOutlineEntry(title, f"b{number}", 0)
+        pdf.drawString(72, 760, title)
+    pdf.drawString(72, 720, text)
+    pdf.showPage()
+pdf.save()
+locked = pypdf.PdfWriter(clone_from="report.pdf"); locked.encrypt("secret"); locked.write("locked.pdf")
+open("broken.pdf", "wb").write(open("report.pdf", "rb").read()[:300])
+pdf = canvas.Canvas("scan.pdf"); pdf.rect(72, 72, 200, 200, fill=1); pdf.showPage(); pdf.save()
+
+word = docx.Document(); word.add_heading("Plan", 1); word.add_paragraph("First, measure."); word.add_table(1, 2).cell(0, 0).text = "cell"; word.save("plan.docx")
+deck = pptx.Presentation()
+for title in ("Start", "Goal"):
+    deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = title
+deck.save("deck.pptx")
+book = openpyxl.Workbook(); book.active.title = "Sales"; book.active.append(["year", "sum"]); book.active.append([2026, 4711]); book.save("book.xlsx")
+open("odd.docx", "wb").write(open("plan.docx", "rb").read()[:500])
+with zipfile.ZipFile("bomb.docx", "w", zipfile.ZIP_DEFLATED) as bomb:
+    for number in range(6):
+        bomb.writestr(f"word/{number}.xml", b"0" * (100 << 20))
+open("secret.docx", "wb").write(bytes.fromhex("d0cf11e0a1b11ae1") + b"0" * 2000)
+open("old.doc", "wb").write(bytes.fromhex("d0cf11e0a1b11ae1") + b"0" * 2000)
+mail = email.message.EmailMessage(); mail["From"] = "a@example.org"; mail["Subject"] = "The figures"
+mail.set_content("<h1>Hello</h1><p>See <b>below</b>.</p>", subtype="html"); mail.add_attachment(b"x", maintype="application", subtype="pdf", filename="sum.pdf")
+open("mail.eml", "wb").write(bytes(mail))
+"""
+
+
+@pytest.fixture(scope="session")
+def documents(runner: SkillRunner, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    made = tmp_path_factory.mktemp("documents")
+    subprocess.run([str(runner.image.path() / "bin/python"), "-c", MAKE], cwd=made, check=True)
+    return made
+
+
+@pytest.fixture
+async def context(runner: SkillRunner, documents: Path) -> RunContext:  # noqa: F811
+    """Of a run in a thread with these uploads."""
+    policy = await asyncio.to_thread(
+        lambda: runner.thread({file.name: file.read_bytes() for file in documents.iterdir()})
+    )
+    assert policy.home is not None
+    name = policy.home.parent.name
+    return RunContext(name, config=AppConfig(), sandbox_provider=runner.provider, sandbox_policy=policy)
+
+
+@pytest.fixture
+async def sandbox(context: RunContext) -> AsyncIterator[Sandbox]:
+    made = await context.sandbox()
+    yield made
+    assert context.sandbox_provider is not None
+    await context.sandbox_provider.release(made.id, destroy=True)
+
+
+def upload(name: str) -> str:
+    return f"{UPLOADS}/{name}"

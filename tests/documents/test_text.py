@@ -1,0 +1,100 @@
+"""The text of documents, taken from them in the real sandbox with the tool image."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.documents.conftest import upload
+from tests.harness.sandbox_tools.test_tools import Tools
+
+from deerflow.context import RunContext
+from deerflow.sandbox.documents import markdown_of
+from deerflow.sandbox.interface import Sandbox, SandboxFileError, SandboxFileNotFoundError
+
+
+async def text_of(sandbox: Sandbox, name: str) -> str:
+    data, _ = await sandbox.read(await markdown_of(sandbox, upload(name)))
+    return data.decode()
+
+
+async def test_a_pdf_keeps_its_pages_and_its_bookmarks_are_headings(sandbox: Sandbox) -> None:
+    text = await text_of(sandbox, "report.pdf")
+    assert text.startswith("<!-- text of report.pdf -->\n\n<!-- page 1 of 3 -->\n\n# Harbours\n")
+    assert "<!-- page 2 of 3 -->\n\n# Tides\nWater rises." in text
+    assert text.rstrip().endswith("<!-- page 3 of 3 -->\n\nThe end.")
+    assert "<!-- page 99" not in text, "a page forged a mark"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("plan.docx", ["# Plan", "First, measure.", "| cell |"]),
+        ("deck.pptx", ["Slide number: 1", "Start", "Slide number: 2", "Goal"]),
+        ("book.xlsx", ["## Sales", "| year | sum |", "| 2026 | 4711 |"]),
+        (
+            "mail.eml",
+            ["**From:** a@example.org", "**Subject:** The figures", "# Hello", "**below**", "Attachments: sum.pdf"],
+        ),
+    ],
+)
+async def test_office_and_mail_become_markdown(sandbox: Sandbox, name: str, says: list[str]) -> None:
+    text = await text_of(sandbox, name)
+    positions = [text.find(each) for each in says]
+    assert -1 not in positions and positions == sorted(positions), text
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("locked.pdf", "locked.pdf is encrypted. Ask for its password, or for a copy without one."),
+        ("broken.pdf", "broken.pdf is damaged"),
+        ("odd.docx", "odd.docx is damaged"),
+        ("bomb.docx", "bomb.docx unpacks to more than 512 MB."),
+        ("secret.docx", "secret.docx is encrypted. Ask for a copy without a password."),
+        ("old.doc", "old.doc"),
+    ],
+)
+async def test_what_cannot_be_read_says_why_and_leaves_nothing(sandbox: Sandbox, name: str, says: str) -> None:
+    with pytest.raises(SandboxFileError, match=says):
+        await markdown_of(sandbox, upload(name))
+    assert await sandbox.stat(upload(f"{name}.md")) is None
+    entries, _ = await sandbox.list(upload(""))
+    assert not [entry.path for entry in entries if "/." in entry.path]
+
+
+async def test_a_document_that_is_not_there_is_said_to_be_missing(sandbox: Sandbox) -> None:
+    with pytest.raises(SandboxFileNotFoundError):
+        await markdown_of(sandbox, upload("none.pdf"))
+
+
+async def test_text_is_made_once_and_again_when_the_document_has_changed(sandbox: Sandbox) -> None:
+    paths = await asyncio.gather(*[markdown_of(sandbox, upload("report.pdf")) for _ in range(3)])
+    assert set(paths) == {upload("report.pdf.md")}
+    first = await sandbox.stat(paths[0])
+    await sandbox.exec(f"cp {upload('scan.pdf')} {upload('report.pdf')}; touch -d '1 minute' {upload('report.pdf')}")
+    await markdown_of(sandbox, upload("report.pdf"))
+    assert first != await sandbox.stat(paths[0])
+    assert "Harbours" not in await text_of(sandbox, "report.pdf")
+
+
+async def test_a_file_of_the_person_with_that_name_is_never_replaced(sandbox: Sandbox) -> None:
+    await sandbox.write(upload("plan.docx.md"), b"my notes")
+    path = await markdown_of(sandbox, upload("plan.docx"))
+    assert path.startswith("/tmp/documents/")
+    assert (await sandbox.read(upload("plan.docx.md")))[0] == b"my notes"
+
+
+async def test_the_agents_shell_is_not_disturbed(sandbox: Sandbox) -> None:
+    await sandbox.exec("cd /tmp; export WORD=kept")
+    await markdown_of(sandbox, upload("plan.docx"))
+    assert (await sandbox.exec("echo $PWD $WORD")).output.strip() == "/tmp kept"
+
+
+async def test_read_file_shows_the_text_and_says_where_it_is(context: RunContext, sandbox: Sandbox) -> None:
+    tools = Tools(context)
+    text = await tools("read_file", path=upload("plan.docx"))
+    assert "First, measure." in text and upload("plan.docx.md") in text
+    assert "<!-- page 2 of 3 -->" in await tools("read_file", path=upload("report.pdf"), start_line=7, end_line=9)
+    refused = await tools("read_file", path=upload("locked.pdf"))
+    assert refused.startswith("Error:") and "is encrypted" in refused and "pypdf" in refused

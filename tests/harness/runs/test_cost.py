@@ -16,8 +16,9 @@ from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
 from deerflow.tasks.job_rows import next_due
 
-MOST_JOBS = 9
-"""Eight, and one that looks for what is remembered of the person."""
+MOST_JOBS = 8
+BY_THE_CLOCK = {"write Flusher.write.<locals>.job", "write Notifier.send.<locals>.<lambda>"}
+"""What is written of a run and sent to other processes now and then: the longer it takes, the more often. Each counts once."""
 
 asks: ContextVar[list[str] | None] = ContextVar("asks", default=None)
 """What the run asked of the database. Tasks of the process that look now and then were started without it."""
@@ -54,4 +55,5 @@ async def test_a_plain_run_gives_the_database_no_more_than_a_few_jobs(runtime: R
         assert methods[-1] == "end"
         while run.run_id in runtime.executor.active:
             await asyncio.sleep(0.01)
-        assert 0 < len(seen) <= MOST_JOBS, seen
+        kinds = [job for job in seen if job not in BY_THE_CLOCK] + sorted(BY_THE_CLOCK.intersection(seen))
+        assert 0 < len(kinds) <= MOST_JOBS, kinds

@@ -36,11 +36,23 @@ test("what one opens stays where it is", async ({ page, chat }) => {
   await chat.ask("markdown");
   await chat.ask("write");
   const line = page.getByRole("button", { name: /Wrote a file, edited a file/ });
-  const before = await line.boundingBox();
+  const before = await restingPlace(line);
   await line.click();
   await chat.sees(/Make it precise/);
-  expect((await line.boundingBox())!.y).toBeCloseTo(before!.y, 0);
+  expect((await line.boundingBox())!.y).toBeCloseTo(before, 0);
 });
+
+/** Where it is, from above, once the end of the answer has stopped moving it. */
+async function restingPlace(line: Locator): Promise<number> {
+  let [y, same] = [NaN, 0];
+  await expect(async () => {
+    const now = (await line.boundingBox())!.y;
+    same = now === y ? same + 1 : 0;
+    y = now;
+    expect(same).toBeGreaterThan(5);
+  }).toPass({ intervals: [150], timeout: 20_000 });
+  return y;
+}
 
 test("a command shows its output while it works", async ({ chat }) => {
   await chat.say("slow 400");

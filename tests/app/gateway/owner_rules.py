@@ -69,6 +69,16 @@ RULES: dict[str, Rule] = {
     "GET /api/mcp/config": Rule(ADMIN),
     "PUT /api/mcp/config": Rule(ADMIN, {"mcp_servers": {}}),
     "GET /api/mcp/servers": Rule(ADMIN),
+    "POST /api/mcp": Rule(
+        SIGNED_IN,
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "search_chats", "arguments": {"query": "x"}},
+        },
+        headers={"accept": "application/json, text/event-stream"},
+    ),
     "POST /api/mcp/servers/{name}/restart": Rule(ADMIN, owner=(404,)),
     "GET /api/mcp/servers/{name}/log": Rule(ADMIN, owner=(404,)),
     # skills

@@ -55,6 +55,7 @@ RUNTIME_ROUTERS = [
     "events",
     "feedback",
     "mcp",
+    "mcp_server",
     "memory",
     "messages",
     "models",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import uuid
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +13,9 @@ from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
-
     from deerflow_app.cli.client import Backend, Client
 
 app = typer.Typer(help="See, add and test MCP servers.", no_args_is_help=True, rich_markup_mode=None)
-
-MAX_FILE_BYTES = 4 << 20
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 
@@ -104,82 +99,54 @@ def logs(settings: Settings, name: Name) -> None:
 def serve(settings: Settings) -> None:
     """Be an MCP server on standard input and output, for other agents and editors."""
     from deerflow_app.cli.opening import open_backend
+    from deerflow_app.mcp_server import server_of
 
     backend = open_backend(settings)
 
     async def run() -> None:
+        work = _Work(backend)
         try:
-            await _server(backend).run_stdio_async()
+            await server_of(lambda _: work).run_stdio_async()
         finally:
             await backend.client.aclose()
 
     asyncio.run(run())
 
 
-def _server(backend: Backend) -> MCPServer:
-    from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp_types import ToolAnnotations
+class _Work:
+    """See ``deerflow_app.mcp_server.Work``."""
 
-    reads = ToolAnnotations(read_only_hint=True)
-    client, server = backend.client, MCPServer("deerflow", instructions="Give DeerFlow tasks, and get what it made.")
-    turns: dict[str, asyncio.Task[str | None]] = {}
+    def __init__(self, backend: Backend) -> None:
+        self._client = backend.client
+        self._turns: dict[str, asyncio.Task[str | None]] = {}
+        self.file_sizes = backend.file_sizes
+        self.read = backend.client.aread_artifact
+        self.search = backend.client.asearch_chats
 
-    async def turn(thread_id: str, task: str) -> str | None:
+    async def run(self, task: str, thread_id: str | None, seconds: float) -> str:
+        thread_id = thread_id or str(uuid.uuid4())
+        self._turns[thread_id] = asyncio.create_task(self._turn(thread_id, task))
+        await asyncio.wait({self._turns[thread_id]}, timeout=seconds)
+        return thread_id
+
+    async def status(self, thread_id: str) -> dict[str, Any]:
+        from deerflow_app.mcp_server import status_of
+
+        known, state = self._turns.get(thread_id), await self._client.athread_state(thread_id)
+        error = known.result() if known is not None and known.done() else None
+        running = not known.done() if known is not None else bool(state.get("running"))
+        status = "running" if running else "failed" if error else "waiting" if state["interrupts"] else "done"
+        return status_of(thread_id, status, state["values"].get("messages") or [], error)
+
+    async def _turn(self, thread_id: str, task: str) -> str | None:
         """Why it failed, if it did."""
         try:
-            async for event in client.astream(task, thread_id=thread_id):
+            async for event in self._client.astream(task, thread_id=thread_id):
                 if event.type == "end" and event.data["error"]:
                     return str(event.data["error"])
         except Exception as error:
             return str(error)
         return None
-
-    @server.tool()
-    async def run_task(task: str, thread_id: str | None = None, wait_seconds: float = 45) -> dict[str, Any]:
-        """Give a task to DeerFlow, in a new thread or as a further message of one. Returns when it has ended, or after
-        wait_seconds with the status "running": then get_run tells how it goes on."""
-        thread_id = thread_id or str(uuid.uuid4())
-        turns[thread_id] = asyncio.create_task(turn(thread_id, task))
-        await asyncio.wait({turns[thread_id]}, timeout=wait_seconds)
-        return await get_run(thread_id)
-
-    @server.tool(annotations=reads)
-    async def get_run(thread_id: str) -> dict[str, Any]:
-        """How the last task of a thread stands: running, waiting (for a person's decision), failed or done; and the answer."""
-        known, state = turns.get(thread_id), await client.athread_state(thread_id)
-        error = known.result() if known is not None and known.done() else None
-        running = not known.done() if known is not None else bool(state.get("running"))
-        status = "running" if running else "failed" if error else "waiting" if state["interrupts"] else "done"
-        said = [
-            one["content"] for one in state["values"].get("messages") or () if one["type"] == "ai" and one["content"]
-        ]
-        return {"thread_id": thread_id, "status": status, "answer": said[-1] if said else "", "error": error}
-
-    @server.tool(annotations=reads)
-    async def list_files(thread_id: str) -> dict[str, int]:
-        """The files of a thread: their size in bytes by path."""
-        return await backend.file_sizes(thread_id)
-
-    @server.tool(annotations=reads)
-    async def get_file(thread_id: str, path: str) -> str:
-        """The text of a file of a thread; what is no text comes as base64."""
-        data = b""
-        async for piece in client.aread_artifact(thread_id, path):
-            data += piece
-            if len(data) > MAX_FILE_BYTES:
-                raise ToolError(f"The file has more than {MAX_FILE_BYTES} bytes.")
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return base64.b64encode(data).decode()
-
-    @server.tool(annotations=reads)
-    async def search_chats(query: str) -> list[dict[str, Any]]:
-        """What was said in threads, the newest first."""
-        return await client.asearch_chats(query)
-
-    return server
 
 
 def _print(server: Any) -> None:

@@ -73,7 +73,7 @@ class InTurn:
 
 _LANGGRAPH = "/api/langgraph"
 _OPENAI = "/v1"
-_BARE = ("/threads", "/runs", "/assistants", "/store", "/ok", "/info")
+_BARE = ("/threads", "/runs", "/assistants", "/store", "/ok", "/info", "/mcp")
 
 
 class Prefixes:

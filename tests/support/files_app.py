@@ -14,7 +14,9 @@ import httpx
 import uvicorn
 from fastapi import FastAPI, Request
 
-from deerflow.config import Paths
+from deerflow.config import AppConfig, Paths
+from deerflow.context import RunContext
+from deerflow.features.documents import DocumentService
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
@@ -60,9 +62,18 @@ class FilesApp:
             await serving
 
 
+async def _config() -> AppConfig:
+    return AppConfig.model_validate({"models": []})
+
+
+async def _no_context(thread_id: str, principal: Principal) -> RunContext:
+    raise AssertionError("No document is read here.")
+
+
 @asynccontextmanager
 async def files_app(base: Path, database: Path) -> AsyncIterator[FilesApp]:
     runtime = SimpleNamespace(paths=Paths(base), database=Database(database))
+    runtime.documents = DocumentService(runtime.database, _config, _no_context, lambda: None)
     app = FastAPI(redirect_slashes=False)
     app.add_middleware(Failures)
     errors.install(app)

@@ -1781,6 +1781,25 @@ export interface components {
             /** Artifact Url */
             artifact_url: string;
             /**
+             * Conversion
+             * @description Of a document to text.
+             */
+            conversion?: ("running" | "done" | "failed") | null;
+            /** Conversion Error */
+            conversion_error?: string | null;
+            /**
+             * Markdown File
+             * @description The document's text.
+             * @example report_1.pdf.md
+             */
+            markdown_file?: string | null;
+            /** Markdown Path */
+            markdown_path?: string | null;
+            /** Markdown Virtual Path */
+            markdown_virtual_path?: string | null;
+            /** Markdown Artifact Url */
+            markdown_artifact_url?: string | null;
+            /**
              * Extension
              * @example .pdf
              */
@@ -3484,6 +3503,25 @@ export interface components {
             virtual_path: string;
             /** Artifact Url */
             artifact_url: string;
+            /**
+             * Conversion
+             * @description Of a document to text.
+             */
+            conversion?: ("running" | "done" | "failed") | null;
+            /** Conversion Error */
+            conversion_error?: string | null;
+            /**
+             * Markdown File
+             * @description The document's text.
+             * @example report_1.pdf.md
+             */
+            markdown_file?: string | null;
+            /** Markdown Path */
+            markdown_path?: string | null;
+            /** Markdown Virtual Path */
+            markdown_virtual_path?: string | null;
+            /** Markdown Artifact Url */
+            markdown_artifact_url?: string | null;
         };
         /**
          * UsageReport

@@ -456,6 +456,7 @@ class DeerFlowClient:
             ValueError: a directory, or an unusable name.
         """
         uploads = await self._files.upload(thread_id, files)
+        await self._runtime().documents.begin(self._principal, thread_id, uploads)
         entries = [
             upload_entry(thread_id, upload, Path(path).name) for upload, path in zip(uploads, files, strict=True)
         ]
@@ -463,7 +464,9 @@ class DeerFlowClient:
 
     async def alist_uploads(self, thread_id: str) -> dict[str, Any]:
         """``{files, count}``; a thread without uploads has none."""
-        files = [upload_entry(thread_id, upload) for upload in await self._files.list(thread_id)]
+        uploads = await self._files.list(thread_id)
+        states = await self._runtime().documents.states(thread_id, uploads)
+        files = [{**upload_entry(thread_id, upload), **states.get(upload.filename, {})} for upload in uploads]
         return {"files": files, "count": len(files)}
 
     async def adelete_upload(self, thread_id: str, filename: str) -> dict[str, Any]:

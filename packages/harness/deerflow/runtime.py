@@ -14,12 +14,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deerflow.config import AppConfig, ConfigSource, Paths
+from deerflow.context import RunContext
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Hub, Notifier
 from deerflow.features.agents import AgentService
 from deerflow.features.ask import Asker
 from deerflow.features.assistants import AssistantService
+from deerflow.features.documents import DOCUMENT, DocumentService
 from deerflow.features.mcp import McpService
 from deerflow.features.memory import EXTRACTION, MemoryService
 from deerflow.features.retention import Retention, RetentionPolicy
@@ -174,9 +176,13 @@ class Runtime:
             webhooks=webhooks,
             observer=observer,
         )
+        self.documents = DocumentService(
+            self.database, config_source.acurrent, self._context_of, lambda: self.jobs.ring()
+        )
         own = {
             TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
             EXTRACTION: self.memory.extract,
+            DOCUMENT: self.documents,
         }
         others = {
             WEBHOOK: WebhookJob(self._described, webhooks),
@@ -260,7 +266,7 @@ class Runtime:
         if thread_id is None or path is None:
             raise InvalidRequestError("Give thread_id and path of an archive, or a url.")
         await self.threads.repository.get(principal, thread_id)
-        context = await self.workshop.harness.run_context(thread_id, RunOptions(), principal=principal)
+        context = await self._context_of(thread_id, principal)
         data = b""
         with file_requests(path):
             async for piece in read_artifact(context, path):
@@ -268,6 +274,9 @@ class Runtime:
                 if len(data) > MAX_ARCHIVE_BYTES:
                     break
         return await self.skills.install(principal, data)
+
+    async def _context_of(self, thread_id: str, principal: Principal) -> RunContext:
+        return await self.workshop.harness.run_context(thread_id, RunOptions(), principal=principal)
 
     async def _stop_run(self, principal: Principal, run_id: str) -> None:
         await self.runs.cancel(principal, run_id, wait=True)

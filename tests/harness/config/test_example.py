@@ -24,7 +24,6 @@ BLOCKS = [
     if kind == "yaml" or page == "configuration.md"
 ]
 NO_EFFECT_YET = {
-    "uploads",
     "run_events", "channels", "checkpointer",
 }  # fmt: skip
 EXAMPLES_ONLY = {

@@ -8,12 +8,13 @@ import pytest
 from sqlalchemy import select, update
 
 import deerflow.tasks.worker as module
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import jobs as table
 from deerflow.storage.tables import utc_now
 from deerflow.tasks import job_rows as jobs
 from deerflow.tasks.job_rows import Job
-from deerflow.tasks.worker import MAX_ATTEMPTS, HopelessError, JobWorker, backoff
+from deerflow.tasks.worker import MAX_ATTEMPTS, HopelessError, JobWorker, KeptError, backoff
 
 Start = Callable[..., JobWorker]
 
@@ -60,6 +61,30 @@ async def test_jobs_that_were_asked_for_before_are_found_without_a_ring(database
     start(done.put)
     async with asyncio.timeout(60):
         await done.get()
+
+
+async def test_a_job_that_is_kept_says_why_and_is_done_again_when_it_is_asked_for_again(
+    database: Database, start: Start
+) -> None:
+    tried: list[int] = []
+
+    async def handler(job: Job) -> None:
+        tried.append(job.payload["n"])
+        if len(tried) == 1:
+            raise KeptError("It is encrypted.")
+
+    worker = start(handler)
+    await ask(database, n=1)
+    worker.ring()
+    kept = lambda connection: jobs.next_due(connection, ["a"]) == jobs.NEVER  # noqa: E731
+    async with asyncio.timeout(60):
+        while not await database.read(kept):
+            await asyncio.sleep(0.01)
+    error = await database.read(lambda c: sql.execute(c, "SELECT error FROM jobs").fetchone())
+    await ask(database, n=2)
+    worker.ring()
+    await gone(database)
+    assert (tuple(error), tried) == (("It is encrypted.",), [1, 2])
 
 
 async def test_two_workers_do_each_job_once(database: Database, start: Start) -> None:

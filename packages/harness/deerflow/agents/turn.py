@@ -16,7 +16,7 @@ from langchain_core.messages import HumanMessage
 
 from deerflow.security.text import inline
 from deerflow.skills.parser import Skill
-from deerflow.uploads import Upload, extract_outline, list_uploads
+from deerflow.uploads import Upload, extract_outline, list_uploads, text_beside
 
 FACTS = "facts"
 DURING_WORK = "during_work"
@@ -49,7 +49,9 @@ def human_message(
     facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A")}
     new = [_described(upload, uploads_dir) for upload in files]
     names = {upload.filename for upload in files}
-    earlier = [upload for upload in (list_uploads(uploads_dir) if uploads_dir else []) if upload.filename not in names]
+    there = list_uploads(uploads_dir) if uploads_dir else []
+    texts = {f"{upload.filename}.md" for upload in there if uploads_dir and text_beside(uploads_dir, upload.filename)}
+    earlier = [upload for upload in there if upload.filename not in names | texts]
     if new:
         facts["files"] = new
     if earlier:
@@ -102,8 +104,13 @@ def render_facts(facts: dict[str, Any]) -> str:
 
 def _described(upload: Upload, uploads_dir: Path | None) -> dict[str, Any]:
     described: dict[str, Any] = {"filename": _utf8(upload.filename), "size": upload.size}
-    if uploads_dir is not None and upload.filename.lower().endswith((".md", ".markdown")):
-        outline = extract_outline(uploads_dir / upload.filename)
+    if uploads_dir is None:
+        return described
+    text = text_beside(uploads_dir, upload.filename)
+    if text is not None:
+        described["text"] = _utf8(text.name)
+    if text is not None or upload.filename.lower().endswith((".md", ".markdown")):
+        outline = extract_outline(text or uploads_dir / upload.filename)
         described["outline"] = [{"title": inline(title), "line": line} for title, line in outline.entries]
         described["outline_truncated"] = outline.truncated
     return described
@@ -128,6 +135,8 @@ def _render_files(facts: dict[str, Any]) -> str:
 def _render_file(file: dict[str, Any]) -> list[str]:
     name = inline(file["filename"])
     lines = [f"- {name} ({_size(file['size'])})", f"  Path: /mnt/user-data/uploads/{name}"]
+    if text := file.get("text"):
+        lines.append(f"  Its text: /mnt/user-data/uploads/{inline(text)}")
     lines += [f"  L{entry['line']}: {entry['title']}" for entry in file.get("outline", ())]
     if file.get("outline_truncated"):
         lines.append("  ... more headings: use grep to find them")

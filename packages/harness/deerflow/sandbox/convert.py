@@ -76,10 +76,11 @@ def pages_of(path: Path, until: float) -> Iterator[str]:
         raise
     titles: dict[int, list[tuple[int, str]]] = {}
     for entry in document.get_toc(max_depth=4):
-        target, title = entry.get_dest(), " ".join(entry.get_title().split())
-        number = target.get_index() if target else None
-        if number is not None and title:
-            titles.setdefault(number, []).append((entry.level + 1, title))
+        target = entry.get_dest() if hasattr(entry, "get_dest") else entry
+        number = target.get_index() if hasattr(target, "get_index") else getattr(target, "page_index", None)
+        title = entry.get_title() if hasattr(entry, "get_title") else entry.title
+        if number is not None and title.strip():
+            titles.setdefault(number, []).append((entry.level + 1, " ".join(title.split())))
     for number in range(min(len(document), MOST_PAGES)):
         page = document[number]
         text = page.get_textpage().get_text_bounded().replace("\r\n", "\n").replace("\0", "")

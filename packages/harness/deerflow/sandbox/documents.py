@@ -15,7 +15,8 @@ READ_BY_TEXT = frozenset({".pdf", ".docx", ".xlsx", ".pptx", ".doc", ".xls", ".p
 CONVERTED = READ_BY_TEXT | {".html", ".htm", ".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 """What is converted when it is uploaded, if the configuration says so."""
 SECONDS = 180.0
-_MARK = b"<!-- text of "
+TEXT_MARK = "<!-- text of "
+"""What the text of a document begins with."""
 
 
 async def markdown_of(sandbox: Sandbox, path: str) -> str:
@@ -33,7 +34,7 @@ async def markdown_of(sandbox: Sandbox, path: str) -> str:
             raise SandboxFileNotFoundError(f"File not found: {path}")
         for target in _places(path):
             made = await sandbox.stat(target)
-            if made is None or (await sandbox.read(target, limit=len(_MARK)))[0] == _MARK:
+            if made is None or (await sandbox.read(target, limit=len(TEXT_MARK)))[0] == TEXT_MARK.encode():
                 break  # not a file of the person's own
         else:
             raise SandboxFileError(f"{path} cannot be converted: files are in the way.")

@@ -232,6 +232,8 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     for table in ("feedback", "run_events", "turns", "runs", "crons"):
         sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
     sql.execute(connection, "DELETE FROM budgets WHERE scope = 'thread' AND key = ?", thread_id)
+    of_files = "DELETE FROM jobs WHERE substr(key, 1, ?) = ?"
+    sql.execute(connection, of_files, len(thread_id) + 1, f"{thread_id}/")
     forget_thread(connection, thread_id)
     gone = {"user_id": _NOBODY, "title": None, "metadata": {"deleted_from": user_id}, "expires_at": None}
     sql.update(connection, threads, gone, "thread_id = ?", thread_id)

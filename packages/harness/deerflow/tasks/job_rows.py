@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
 from deerflow.storage import sql
 from deerflow.storage.tables import jobs, utc_now
+
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""When a job is due again that failed for good and is kept for what its ``error`` says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ class HopelessError(Exception):
     """Raised by a handler: the job cannot succeed, do not try again. ``str`` says why, for the log."""
 
 
+class KeptError(HopelessError):
+    """Likewise, and the job stays with what ``str`` says, until it is replaced or deleted."""
+
+
 class JobWorker:
     """Args:
     handlers: what to do for each kind of job. A handler may be called twice for one job, if a process dies at the
@@ -155,7 +159,7 @@ class JobWorker:
             await self._settle(lambda connection: jobs.release(connection, job))
         elif isinstance(outcome, HopelessError):
             logger.warning("Gave up on %s %s: %s", job.kind, job.key, outcome)
-            await self._settle(lambda connection: jobs.complete(connection, job))
+            await self._settle(self._given_up(job, outcome))
         else:
             await self._failed(job, outcome)
 
@@ -188,6 +192,11 @@ class JobWorker:
         logger.info("%s %s failed, again at %s: %s", job.kind, job.key, retry_at.isoformat(), error)
         text = f"{type(error).__name__}: {error}"[:1000]
         await self._settle(lambda connection: jobs.fail(connection, job, text, retry_at=retry_at))
+
+    def _given_up(self, job: Job, why: HopelessError) -> Callable[[Connection], object]:
+        if isinstance(why, KeptError):
+            return lambda connection: jobs.fail(connection, job, str(why), retry_at=jobs.NEVER)
+        return lambda connection: jobs.complete(connection, job)
 
     async def _settle(self, write: Callable[[Connection], T]) -> T | None:
         """Write how it ended. If that fails, the lease runs out and the job is done again."""

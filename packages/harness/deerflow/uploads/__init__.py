@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import RLock
 from typing import BinaryIO
 
+from deerflow.sandbox.documents import TEXT_MARK
 from deerflow.sandbox.interface import UPLOADS
 
 MAX_NAME_BYTES = 255
@@ -97,7 +98,18 @@ def delete_upload(uploads_dir: Path, name: str) -> None:
     target = uploads_dir / name
     if name != target.name or name == ".." or target.is_symlink():
         raise PathTraversalError(f"Not a file of this thread's uploads: {name!r}")
+    text = text_beside(uploads_dir, name)
     target.unlink()
+    if text is not None:
+        text.unlink(missing_ok=True)
+
+
+def text_beside(uploads_dir: Path, name: str) -> Path | None:
+    """The text that was made of a document, if it is there; a file of that name that a person sent is none."""
+    with suppress(OSError, StopIteration):
+        if next(_lines(text := uploads_dir / f"{name}.md")).startswith(TEXT_MARK):
+            return text
+    return None
 
 
 def free_names(name: str) -> Iterable[str]:

@@ -425,6 +425,7 @@ async def _message(
     message: dict[str, Any] = {"role": role, "content": parts}
     if files:
         saved = await UploadService(runtime.paths, runtime.threads.repository).save(principal, thread_id, _each(files))
+        await runtime.documents.begin(principal, thread_id, [one.upload for one in saved])
         uploaded = [
             {"filename": one.upload.filename, "size": one.upload.size, "path": one.upload.path} for one in saved
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing, suppress
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
@@ -38,6 +38,12 @@ class UploadedFile(BaseModel):
     path: str = Field(description="As the agent sees it.", examples=["/mnt/user-data/uploads/report_1.pdf"])
     virtual_path: str
     artifact_url: str
+    conversion: Literal["running", "done", "failed"] | None = Field(default=None, description="Of a document to text.")
+    conversion_error: str | None = None
+    markdown_file: str | None = Field(default=None, description="The document's text.", examples=["report_1.pdf.md"])
+    markdown_path: str | None = None
+    markdown_virtual_path: str | None = None
+    markdown_artifact_url: str | None = None
 
 
 class ListedFile(UploadedFile):
@@ -85,7 +91,7 @@ _BODY: dict[str, Any] = {
     responses={507: {"model": ErrorBody, "description": "The disk is full."}},
 )
 async def upload(
-    thread_id: str, request: Request, principal: CurrentPrincipal, uploads: CurrentUploads
+    thread_id: str, request: Request, principal: CurrentPrincipal, uploads: CurrentUploads, runtime: CurrentRuntime
 ) -> UploadAnswer:
     """All files or none. The thread is made if there is none of this id; nothing is overwritten."""
     try:
@@ -95,16 +101,30 @@ async def upload(
     except TooLargeError:
         await _linger(request)
         raise
-    entries = [UploadedFile(**upload_entry(thread_id, one.upload, one.original)) for one in saved]
+    await runtime.documents.begin(principal, thread_id, [one.upload for one in saved])
+    states = await runtime.documents.states(thread_id, [one.upload for one in saved])
+    entries = [
+        UploadedFile(**upload_entry(thread_id, one.upload, one.original), **states.get(one.upload.filename, {}))
+        for one in saved
+    ]
     count = f"{len(entries)} file{'s' if len(entries) != 1 else ''}"
     return UploadAnswer(success=True, files=entries, message=f"Successfully uploaded {count}")
 
 
 @router.get("/api/threads/{thread_id}/uploads/list", summary="What was sent", response_model_exclude_none=True)
-async def list_uploads(thread_id: str, principal: CurrentPrincipal, uploads: CurrentUploads) -> UploadList:
+async def list_uploads(
+    thread_id: str, principal: CurrentPrincipal, uploads: CurrentUploads, runtime: CurrentRuntime
+) -> UploadList:
+    listed = await uploads.list(principal, thread_id)
+    states = await runtime.documents.states(thread_id, listed)
     files = [
-        ListedFile(**upload_entry(thread_id, one), extension=PurePosixPath(one.filename).suffix, modified=one.modified)
-        for one in await uploads.list(principal, thread_id)
+        ListedFile(
+            **upload_entry(thread_id, one),
+            **states.get(one.filename, {}),
+            extension=PurePosixPath(one.filename).suffix,
+            modified=one.modified,
+        )
+        for one in listed
     ]
     return UploadList(files=files, count=len(files))
 

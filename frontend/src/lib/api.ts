@@ -15,6 +15,7 @@ export type Receipts = Schemas["Receipts"];
 export type ContextTable = Schemas["ContextTable"];
 export type Artifact = Schemas["Artifact"];
 export type UploadedFile = Schemas["UploadedFile"];
+export type UploadList = Schemas["UploadList"];
 export type Hit = Schemas["Hit"];
 
 /** `/api/threads/<id>` and what follows. */

@@ -1,15 +1,20 @@
 "use client";
+import { useQuery } from "@tanstack/react-query";
 import { FileText, ImageIcon, RotateCw, X } from "lucide-react";
 import { useT } from "@/i18n";
+import { threadApi, type UploadList } from "@/lib/api";
 import { fileUrl, isPicture } from "@/lib/files";
 import { cn } from "@/lib/cn";
 import { formatBytes } from "@/lib/format";
+import { http } from "@/lib/http";
+import { keys } from "@/lib/keys";
 import type { Attachment } from "./attachment";
 import type { Attachments } from "./use-attachments";
 
 /** The files of the message that is being written. */
 export function AttachmentChips({ threadId, attachments }: { threadId: string; attachments: Attachments }) {
   const t = useT("composer");
+  const conversions = useConversions(threadId, attachments.all);
   if (!attachments.all.length) return null;
   return (
     <ul aria-label={t("attached")} className="flex max-h-40 flex-wrap gap-2 overflow-y-auto px-3 pt-3">
@@ -18,6 +23,7 @@ export function AttachmentChips({ threadId, attachments }: { threadId: string; a
           key={one.id}
           threadId={threadId}
           file={one}
+          conversion={one.converting ? conversions?.get(one.name) : undefined}
           onRemove={() => attachments.queue.remove(one.id)}
           onRetry={() => attachments.queue.retry(one.id)}
         />
@@ -26,18 +32,49 @@ export function AttachmentChips({ threadId, attachments }: { threadId: string; a
   );
 }
 
+type Listed = UploadList["files"][number];
+
+const POLL_MS = 1500;
+
+/** The uploads by name, if one of them becomes text; asked for again until none does. */
+function useConversions(threadId: string, all: readonly Attachment[]) {
+  const names = all.flatMap((one) => (one.converting ? [one.name] : []));
+  const { data } = useQuery({
+    queryKey: [...keys.uploads(threadId), "conversions", names],
+    queryFn: async ({ signal }) => {
+      const { files } = await http.get<UploadList>(threadApi(threadId, "/uploads/list"), { signal });
+      return new Map(files.map((file) => [file.filename, file]));
+    },
+    enabled: names.length > 0,
+    refetchInterval: ({ state }) =>
+      !state.data || names.some((name) => state.data?.get(name)?.conversion === "running") ? POLL_MS : false,
+  });
+  return data;
+}
+
 interface ChipProps {
   threadId: string;
   file: Attachment;
+  /** Undefined if the file does not become text, or nothing is known of that yet. */
+  conversion: Listed | undefined;
   onRemove: () => void;
   onRetry: () => void;
 }
 
-function Chip({ threadId, file, onRemove, onRetry }: ChipProps) {
+function Chip({ threadId, file, conversion, onRemove, onRetry }: ChipProps) {
   const t = useT("composer");
   const failed = file.status === "failed";
   const going = file.status === "uploading" || file.status === "waiting";
-  const state = failed ? t("uploadFailed", { reason: file.error ?? "" }) : formatBytes(file.size);
+  const reason = conversion?.conversion_error ?? undefined;
+  const state = failed
+    ? t("uploadFailed", { reason: file.error ?? "" })
+    : [
+        formatBytes(file.size),
+        reason && t("noText"),
+        conversion?.conversion === "running" && t("readingText"),
+      ]
+        .filter(Boolean)
+        .join(" · ");
   return (
     <li
       className={cn(
@@ -55,7 +92,7 @@ function Chip({ threadId, file, onRemove, onRetry }: ChipProps) {
             "truncate text-xs tabular-nums",
             failed ? "text-destructive" : "text-muted-foreground",
           )}
-          title={failed ? state : undefined}
+          title={failed ? state : reason}
         >
           {file.status === "uploading" ? `${Math.round(file.progress * 100)} % · ${state}` : state}
         </p>

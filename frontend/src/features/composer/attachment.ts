@@ -12,6 +12,8 @@ export interface Attachment {
   /** Null after a reload: then it can be sent along, but not uploaded anew. */
   file: File | null;
   uploaded: UploadedRef | null;
+  /** Whether the server is making text of the document, or was when it arrived. */
+  converting: boolean;
 }
 
 export const restored = (ref: UploadedRef): Attachment => ({
@@ -23,6 +25,7 @@ export const restored = (ref: UploadedRef): Attachment => ({
   error: null,
   file: null,
   uploaded: ref,
+  converting: false,
 });
 
 export const waiting = (file: File, id: string): Attachment => ({
@@ -34,6 +37,7 @@ export const waiting = (file: File, id: string): Attachment => ({
   error: null,
   file,
   uploaded: null,
+  converting: false,
 });
 
 /** The ids that may begin to upload, so that no more than `parallel` do at once. */

@@ -101,7 +101,8 @@ export class UploadQueue {
       });
       const saved = answer.files[0]!;
       const uploaded = { filename: saved.filename, size: file.size, path: saved.path };
-      this.change(id, { status: "done", progress: 1, name: saved.filename, uploaded });
+      const converting = saved.conversion === "running";
+      this.change(id, { status: "done", progress: 1, name: saved.filename, uploaded, converting });
     } catch (error) {
       if (!control.signal.aborted) this.change(id, { status: "failed", error: (error as Error).message });
     } finally {

@@ -26,6 +26,8 @@ export const composer = {
   retryFile: "Retry {name}",
   uploading: "Uploading {name}",
   uploadFailed: "Failed: {reason}",
+  readingText: "Reading…",
+  noText: "No readable text",
   refused: {
     count: "{taken} of {all} files added: the limit is {limit} per message.",
     size: "{names}: files can be up to {limit}.",

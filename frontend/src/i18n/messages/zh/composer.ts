@@ -28,6 +28,8 @@ export const composer: typeof en.composer = {
   retryFile: "重新上传 {name}",
   uploading: "正在上传 {name}",
   uploadFailed: "上传失败：{reason}",
+  readingText: "正在读取…",
+  noText: "没有可读的文字",
   refused: {
     count: "已添加 {all} 个文件中的 {taken} 个：一条消息最多 {limit} 个。",
     size: "{names}：单个文件不能超过 {limit}。",

@@ -51,6 +51,28 @@ def test_each_numbered_list_begins_at_one(skill: SkillRunner):
     assert first == second != third == fourth
 
 
+def test_cited_numbers_lead_to_sources_of_their_own_lines(skill: SkillRunner):
+    text = "It works [1]. Both say so [1, 2], not [3] and not `x[1]`.\n\n## Sources\n\n[1] A, 2025. https://example.org/a\n[2] *B*, 2026. https://example.net/b\n"
+    result = skill(
+        f"{DOCX}/make_docx.py /mnt/user-data/uploads/a.md -o /mnt/user-data/outputs/a.docx", files={"a.md": text}
+    )
+    code = """
+import re
+from docx import Document
+document = Document("a.docx")
+answer = {
+    "texts": [p.text for p in document.paragraphs],
+    "marks": [re.findall(r'w:(anchor|name)="(_Source[^"]+)', p._p.xml) for p in document.paragraphs],
+    "links": sorted(r.target_ref for r in document.part.rels.values() if r.is_external),
+}"""
+    found = skill.look(result, code)
+    body, first = found["texts"].index("It works [1]. Both say so [1, 2], not [3] and not x[1]."), -2
+    assert found["texts"][first:] == ["[1] A, 2025. https://example.org/a", "[2] B, 2026. https://example.net/b"]
+    assert found["marks"][body] == [["anchor", f"_Source{n}"] for n in (1, 1, 2)]
+    assert found["marks"][first:] == [[["name", "_Source1"]], [["name", "_Source2"]]]
+    assert found["links"] == ["https://example.net/b", "https://example.org/a"]
+
+
 def test_a_missing_picture_is_named(skill: SkillRunner):
     result = skill(f"{DOCX}/make_docx.py /mnt/user-data/uploads/a.md -o a.docx", files={"a.md": "![x](no.png)\n"})
     assert result.exit_code == 1 and "no.png does not exist" in result.output

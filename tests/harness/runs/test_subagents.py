@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,21 @@ async def test_subagents_work_side_by_side_and_the_lead_gets_all_results(
     ]
     said = await runtime.threads.transcript.task_messages(ME, where, tasks[0]["task_id"])
     assert [message["type"] for message in said] == ["human", "ai", "tool", "ai"]
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_subagent_knows_the_date_and_the_mark_of_its_fences(
+    runtime: Runtime, endpoint: ScriptedOpenAI, background: bool
+) -> None:
+    endpoint.script(ToolCalls(task("a", background=background)), Text("Done."), Text("Done."))
+    endpoint.script(Text("ready"), key="a")
+    await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=await thread(runtime)))
+    lead = endpoint.requests[0]["messages"][-1]["content"]
+    first, *_ = (request["messages"] for request in endpoint.requests if "key:a" in str(request["messages"][1]))
+    date = re.search(r"<current_date>.*</current_date>", lead)
+    told = re.fullmatch(r"<system-([0-9a-f]{8})>\n(.*)\n</system-\1>\n\n key:a", first[1]["content"])
+    assert date is not None and told is not None and told[2] == date[0]
+    assert f"<system-{told[1]}>" not in lead, "each transcript has a mark of its own"
 
 
 async def test_a_call_beyond_the_limit_is_deferred_and_the_others_are_made(

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from deerflow.security.text import inline
 from deerflow.skills.parser import Skill
@@ -75,6 +75,12 @@ def human_message(
             for upload in files
         ]
     return HumanMessage(content=text, id=str(uuid.uuid4()), name="user-input", additional_kwargs=kwargs)
+
+
+def carried(messages: Sequence[BaseMessage]) -> dict[str, Any]:
+    """The ``additional_kwargs`` of a subagent's first message: the date of the turn, rendered in a tag that shows the thread's mark."""
+    said = [message.additional_kwargs[FACTS] for message in messages if FACTS in message.additional_kwargs]
+    return {FACTS: {"date": said[-1]["date"]}} if said else {}
 
 
 _MEMORY_NOTE = (

@@ -61,7 +61,7 @@ class TaskResult(Started):
     """How a subagent ended; while it runs in the background, what it was given.
 
     ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``untrusted`` where text came from that neither the
-    person nor the sandbox wrote.
+    person nor the sandbox wrote, ``carries`` the ``additional_kwargs`` of its first message.
     """
 
     status: Status
@@ -73,6 +73,7 @@ class TaskResult(Started):
     model: str
     calls: list[dict[str, Any]]
     untrusted: list[str]
+    carries: dict[str, Any]
     max_turns: int
 
 
@@ -128,12 +129,14 @@ class Subagents:
     build: makes a subagent's graph, without a checkpointer, so that it has the lead's.
     receipts: of the files that a tool call wrote.
     untrusted: where text in messages came from that neither the person nor the sandbox wrote.
+    carried: ``additional_kwargs`` of the first message of a subagent that an agent with these messages asks.
     """
 
     configs: Mapping[str, SubagentConfig]
     build: Callable[[SubagentConfig], Any]
     receipts: Callable[[ToolMessage], Sequence[Mapping[str, Any]]]
     untrusted: Callable[[Iterable[BaseMessage]], Sequence[str]]
+    carried: Callable[[Sequence[BaseMessage]], dict[str, Any]]
     _graphs: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def tools(self) -> list[BaseTool]:
@@ -190,6 +193,7 @@ class Subagents:
             "model": "",
             "calls": [],
             "untrusted": list(dict.fromkeys(sources)),
+            "carries": self.carried(runtime.state["messages"]),
             "max_turns": turns,
         }
 
@@ -237,7 +241,8 @@ class Subagents:
         began, messages, shown = time.monotonic(), list[BaseMessage](), 0
         status: Status | None = None
         error, limit = "", asyncio.timeout(config.timeout_seconds)
-        prompt = HumanMessage(given["text"], id=f"{context.task_namespace}:prompt")
+        kwargs = given.get("carries", {})  # one that an older version began has none
+        prompt = HumanMessage(given["text"], id=f"{context.task_namespace}:prompt", additional_kwargs=kwargs)
         try:
             graph = await self._graph(config)
             async with limit, aclosing(states(graph, {"messages": [prompt]}, _limits(given), context)) as played:

@@ -24,6 +24,9 @@ from word_parts import bookmark, cell_border, east_asian, field, numbering, shad
 
 PAPERS = {"a4": (210, 297), "letter": (215.9, 279.4)}
 SIZES = {1: 20, 2: 15, 3: 12.5, 4: 11}
+SOURCE = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+CITED = re.compile(r"\[\d+(?:\s*[-–,;]\s*\d+)*\]")
+LINKED = re.compile(rf"({CITED.pattern}|https?://[^\s<>]*[\w/])")
 
 
 class Writer:
@@ -43,6 +46,7 @@ class Writer:
         self.counts = [0] * 6
         self.captions = {"Figure": 0, "Table": 0}
         self.problems: list[str] = []
+        self.sources: set[str] = set()
         self._page()
         self._styles()
 
@@ -99,6 +103,9 @@ class Writer:
     # the parts ------------------------------------------------------------------------------------------------------
 
     def write(self, text: str) -> Document:
+        self.sources = set(SOURCE.findall(text))
+        # Sources in lines of their own are paragraphs of their own.
+        text = re.sub(r"^(\[\d+\] .*)\n(?=\[\d+\] )", r"\1\n\n", text, flags=re.MULTILINE)
         soup = BeautifulSoup(
             markdown.markdown(text, extensions=["tables", "fenced_code", "sane_lists", "footnotes"]), "lxml"
         )
@@ -199,17 +206,24 @@ class Writer:
             if caption:
                 self._caption("Table", caption[1])
             else:
-                self._inline(self.document.add_paragraph(style=style), element)
+                paragraph = self.document.add_paragraph(style=style)
+                if source := SOURCE.match(text):
+                    bookmark(paragraph, f"_Source{source[1]}", 10_000 + int(source[1]))
+                    paragraph.add_run(source[0])
+                    first = next(element.strings)
+                    first.replace_with(SOURCE.sub("", first.lstrip(), count=1))
+                self._inline(paragraph, element)
 
     def _inline(self, paragraph, element: Tag, **form: bool) -> None:
         for child in element.children:
             if isinstance(child, NavigableString):
-                if text := re.sub(r"\s+", " ", str(child)):
-                    run = paragraph.add_run(text)
-                    run.bold, run.italic = form.get("bold"), form.get("italic")
-                    run.font.strike = form.get("strike")
-                    if form.get("code"):
-                        run.font.name, run.font.size = "Consolas", Pt(9.5)
+                text = re.sub(r"\s+", " ", str(child))
+                for piece in [text] if form.get("code") else LINKED.split(text):
+                    if piece.startswith("http") and LINKED.fullmatch(piece):
+                        self._link(paragraph, piece, piece)
+                        continue
+                    for part in re.split(r"(\d+)", piece) if CITED.fullmatch(piece) else [piece] * bool(piece):
+                        self._text(paragraph, part, form, cites=piece != part)
             elif child.name == "br":
                 paragraph.add_run().add_break()
             elif child.name == "a" and str(child.get("href", "")).startswith(("http", "mailto:")):
@@ -219,6 +233,17 @@ class Writer:
             elif child.name not in ("ul", "ol"):
                 kinds = {"strong": "bold", "b": "bold", "em": "italic", "i": "italic", "code": "code", "del": "strike"}
                 self._inline(paragraph, child, **{**form, **({kinds[child.name]: True} if child.name in kinds else {})})
+
+    def _text(self, paragraph, text: str, form: dict[str, bool], cites: bool) -> None:
+        run = paragraph.add_run(text)
+        run.bold, run.italic, run.font.strike = form.get("bold"), form.get("italic"), form.get("strike")
+        if form.get("code"):
+            run.font.name, run.font.size = "Consolas", Pt(9.5)
+        if cites and text in self.sources:
+            link = OxmlElement("w:hyperlink")
+            link.set(qn("w:anchor"), f"_Source{text}")
+            link.append(run._r)
+            paragraph._p.append(link)
 
     def _link(self, paragraph, text: str, address: str) -> None:
         link = OxmlElement("w:hyperlink")

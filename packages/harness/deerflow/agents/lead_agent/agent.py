@@ -47,6 +47,7 @@ from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddlewar
 from deerflow.agents.receipts import file_receipts
 from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
+from deerflow.agents.turn import carried
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.harness import Harness, RunOptions
@@ -157,7 +158,7 @@ def _parts(
 
         allowed = options.agent.subagents if options.agent is not None else None
         allowed_ones = {name: one for name, one in subagents_of(config).items() if allowed is None or name in allowed}
-        tools += Subagents(allowed_ones, build, file_receipts, untrusted).tools()
+        tools += Subagents(allowed_ones, build, file_receipts, untrusted, carried).tools()
     slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
     if isinstance(limiter := slots.get("subagent"), SubagentLimitMiddleware):
         limit = limiter.max_concurrent

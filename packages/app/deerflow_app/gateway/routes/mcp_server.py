@@ -8,9 +8,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -29,10 +29,20 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["mcp"])
 
 PIECE = 1 << 20
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {}, "text/event-stream": {}}},
+    202: {"description": "A notification was taken."},
+    400: {"description": "An error of JSON-RPC.", "content": {"application/json": {"schema": {"type": "object"}}}},
+}
 
 
-@router.post("/api/mcp", summary="DeerFlow as an MCP server", response_class=Response)
-async def serve(request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
+@router.post("/api/mcp", summary="DeerFlow as an MCP server", response_class=Response, responses=_ANSWERS)
+async def serve(
+    message: Annotated[dict[str, Any], Body(description="A message of JSON-RPC 2.0.")],
+    request: Request,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+) -> Response:
     """Streamable HTTP, without sessions; also at `/mcp`. Tools: run_task, get_run, list_files, get_file, search_chats."""
     await asyncio.to_thread(import_module, "deerflow_app.mcp_server")  # costs a second the first time
     return _Exchange(_Work(runtime, principal), await request.body())

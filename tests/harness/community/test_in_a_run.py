@@ -48,6 +48,10 @@ def config(endpoint: ScriptedOpenAI, web: Web, **guardrails: Any) -> dict[str, A
             {"name": "web_search", "group": "web", "use": f"{place}.searx.tools:web_search_tool", "base_url": web.base},
             {"name": "web_fetch", "group": "web", "use": f"{place}.fetch.tools:web_fetch_tool"},
             {"name": "read_file", "group": "work", "use": "deerflow.sandbox.tools:read_file_tool"},
+            *(
+                {"name": name, "group": "work", "use": f"deerflow.sandbox.tools:{name}_tool"}
+                for name in ("grep", "bash", "write_file")
+            ),
             {"name": "send_mail", "group": "own", "use": f"{__name__}:send_mail"},
         ],
         "sandbox": {
@@ -89,6 +93,41 @@ async def test_search_fetch_and_read_on_in_a_run(endpoint: ScriptedOpenAI, web: 
     endpoint.script(ToolCalls(("read_file", {"path": kept})), Text("As I said."))
     await client.achat("Show me where it stands.", thread_id="t")
     assert "Deer eat grass" in endpoint.requests[-1]["messages"][-1]["content"]
+    await client.aclose()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("read_file", {"path": "KEPT"}),
+        ("read_file", {"path": ".web/../.web/NAME"}),
+        ("grep", {"path": "KEPT", "pattern": "Send"}),
+        ("grep", {"path": "/mnt/user-data/workspace", "pattern": "Send"}),
+        ("bash", {"command": "cat KEPT", "description": ""}),
+        ("bash", {"command": "grep -r Send .", "description": ""}),
+    ],
+    ids=str,
+)
+async def test_a_page_that_is_read_again_is_as_foreign_as_before(
+    endpoint: ScriptedOpenAI, web: Web, tmp_path: Path, call: tuple[str, dict[str, str]]
+):
+    endpoint.script(ToolCalls(("web_fetch", {"url": web.put("/deer", EVIL)})), Text("Read."))
+    settings = config(endpoint, web) | {"guardrails": {"enabled": False}}
+    settings["sandbox"]["allow_host_bash"] = True
+    client = await asyncio.to_thread(lambda: DeerFlowClient(config=settings, base_dir=tmp_path))
+    await client.achat("What do deer eat?", thread_id="t")
+    (kept,) = re.findall(r"Kept as: (\S+)", endpoint.requests[-1]["messages"][-1]["content"])
+    args = {name: text.replace("KEPT", kept).replace("NAME", kept.rpartition("/")[2]) for name, text in call[1].items()}
+    endpoint.script(ToolCalls((call[0], args)), Text("Read again."))
+    await client.achat("Once more.", thread_id="t")
+    content = endpoint.requests[-1]["messages"][-1]["content"]
+    assert "Send it all" in content and re.fullmatch(
+        rf'<untrusted-([0-9a-f]{{8}}) source="{call[0]}">\n.*\n</untrusted-\1>', content, re.DOTALL
+    ), content
+    endpoint.script(ToolCalls(("write_file", {"path": "own.md", "content": "Send mine.", "description": ""})),
+                    ToolCalls(("read_file", {"path": "own.md"})), Text("Mine."))  # fmt: skip
+    await client.achat("Write.", thread_id="t")
+    assert endpoint.requests[-1]["messages"][-1]["content"] == "Send mine.", "what the agent wrote is its own"
     await client.aclose()
 
 

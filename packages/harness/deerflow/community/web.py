@@ -22,7 +22,7 @@ from pydantic import Field
 
 from deerflow.community.fetcher import Download, Fetcher, WebError, body, unreachable
 from deerflow.config.schema import ToolConfig
-from deerflow.sandbox.interface import WORKSPACE, SandboxError
+from deerflow.sandbox.interface import PAGES, SandboxError
 from deerflow.security.addresses import Blocked, Network
 from deerflow.security.door import harmless
 from deerflow.security.html import Page, decoded, readable
@@ -31,8 +31,6 @@ from deerflow.security.text import inline, sanitize
 from deerflow.tools.decorator import Runtime, async_tool
 from deerflow.tools.shell import settings
 
-PAGES = f"{WORKSPACE}/.web"
-"""Pages as they were read."""
 READS_OUTSIDE = {"openWorldHint": True, "readOnlyHint": True}
 MAX_ANSWER = 10 << 20
 DEFAULTS: Mapping[str, Any] = {"max_results": 5, "timeout": 20, "contents_max_characters": 16_000}

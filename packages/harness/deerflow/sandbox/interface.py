@@ -21,6 +21,8 @@ from deerflow.security.addresses import NetworkMode
 WORKSPACE = "/mnt/user-data/workspace"
 UPLOADS = "/mnt/user-data/uploads"
 OUTPUTS = "/mnt/user-data/outputs"
+PAGES = f"{WORKSPACE}/.web"
+"""Pages of the web as they were read."""
 SKILLS = "/mnt/skills"
 ACP_WORKSPACE = "/mnt/acp-workspace"
 

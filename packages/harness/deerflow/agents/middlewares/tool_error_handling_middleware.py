@@ -33,7 +33,7 @@ from deerflow.agents.middlewares.results import (
 )
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written
-from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
+from deerflow.sandbox.interface import OUTPUTS, PAGES, UPLOADS, WORKSPACE, SandboxError
 from deerflow.security.door import harmless
 from deerflow.tools.shell import result_path
 
@@ -79,7 +79,7 @@ class ToolErrorHandlingMiddleware(Middleware):
             logger.warning("Tool %s failed", request.tool_call["name"], exc_info=error)
             result = error_result(request.tool_call, _failure_text(request.tool_call["name"], error, context))
         result = with_replaced(result, lambda message: _clearer(message, request))
-        if request.tool is not None and (request.tool.metadata or {}).get("openWorldHint") is not False:
+        if request.tool is not None and _is_foreign(request, result):
             result = await asyncio.to_thread(with_replaced, result, _from_outside)
         return await self._shortened(result, context)
 
@@ -92,6 +92,20 @@ class ToolErrorHandlingMiddleware(Middleware):
 
 
 # what comes from outside ----------------------------------------------------------------------------------------------
+
+
+_PAGES = PAGES.removeprefix(f"{WORKSPACE}/")
+_LINE_OF_PAGE = re.compile(rf"^(?:{WORKSPACE}/|\./)?{re.escape(_PAGES)}/", re.MULTILINE)
+
+
+def _is_foreign(request: ToolCallRequest, result: ToolResult) -> bool:
+    """Whether a result holds text from outside: of a tool that reaches there, or of pages that were read before."""
+    args = request.tool_call["args"]
+    return (
+        (request.tool.metadata or {}).get("openWorldHint") is not False  # type: ignore[union-attr]
+        or _PAGES in f"{args.get('path')} {args.get('command')}"
+        or any(_LINE_OF_PAGE.search(content_text(message.content)) for message in tool_messages(result))
+    )
 
 
 def _from_outside(message: ToolMessage) -> ToolMessage:

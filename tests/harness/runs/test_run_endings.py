@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import Delay, HttpError, ScriptedOpenAI, Text, ToolCalls
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
 from sqlalchemy import update
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
+from deerflow.agents.factory import Agent
 from deerflow.runs import attempt
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
@@ -187,6 +190,38 @@ async def test_a_process_that_ends_does_not_wait_for_ever(
     await entered.wait()
     async with asyncio.timeout(60):
         await runtime.aclose()
+
+
+async def test_a_process_that_died_between_two_steps_of_settling_leaves_no_call_without_a_result(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    entered = asyncio.Event()
+
+    async def half(agent: Agent, config: RunnableConfig, **_: Any) -> None:
+        await agent.aupdate_state(config, None, as_node=END)
+        entered.set()
+        await asyncio.Event().wait()
+
+    before = await asyncio.to_thread(make)
+    await before.start()
+    endpoint.script(ToolCalls(bash("echo begun; sleep 30")))
+    run = await before.runs.start(ME, say("go"), thread_id=await thread(before))
+    await until(before, run, "custom", "begun")
+    with monkeypatch.context() as patched:
+        patched.setattr(attempt, "settle", half)
+        patched.setattr("deerflow.runs.finalize.PATIENCE", 0.1)
+        await before.runs.cancel(ME, run.run_id)
+        await entered.wait()
+        await before.aclose()
+
+    after = await asyncio.to_thread(make)
+    await after.start()
+    async with asyncio.timeout(60):
+        while not (found := await after.runs.get(ME, run.run_id)).ended:
+            await asyncio.sleep(0.05)
+    assert found.status is RunStatus.INTERRUPTED
+    assert "the user stopped the run" in (await messages(after, run))[-1][1]
+    await after.aclose()
 
 
 # where a run was told to stop -------------------------------------------------------------------------------------------

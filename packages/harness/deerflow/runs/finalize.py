@@ -59,9 +59,7 @@ async def settle(
         Those of ``joining`` that were not part of the transcript already.
     """
     snapshot = await agent.aget_state(config)
-    if not is_unfinished(snapshot) and not joining:
-        return []
-    if is_unfinished(snapshot):
+    if is_unfinished(snapshot):  # or an attempt before this one died behind this step, and calls have no result yet
         await agent.aupdate_state(config, None, as_node=END)
         snapshot = await agent.aget_state(config)
     messages: list[AnyMessage] = list((snapshot.values or {}).get("messages") or ())

@@ -1,6 +1,6 @@
 "use client";
 import { useEffect, useState, useSyncExternalStore, type ReactNode } from "react";
-import { IntlProvider, useTranslations } from "use-intl";
+import { IntlProvider, useLocale as useShownLocale, useMessages, useTranslations } from "use-intl";
 import { setWords } from "@/lib/http";
 import { useStored } from "@/lib/storage";
 import { en, type Messages } from "./messages/en";
@@ -16,9 +16,13 @@ declare module "use-intl" {
 
 export const LOCALES: Record<Locale, string> = { en: "English", zh: "中文" };
 
-const loadMessages: Record<Locale, () => Promise<Messages>> = {
+const loadMessages: Record<Locale, () => Promise<typeof en>> = {
   en: async () => en,
   zh: async () => (await import("./messages/zh")).zh,
+};
+const loadSettings: Record<Locale, () => Promise<Pick<Messages, "settings">>> = {
+  en: () => import("./messages/en/settings"),
+  zh: () => import("./messages/zh/settings"),
 };
 
 const never = () => () => undefined;
@@ -42,7 +46,7 @@ export const useT = useTranslations;
 /** Only the language in use is loaded; until another one is there, the page stays in the one before. */
 export function LocaleProvider({ children }: { children: ReactNode }) {
   const [locale] = useLocale();
-  const [shown, setShown] = useState<{ locale: Locale; messages: Messages }>({ locale: "en", messages: en });
+  const [shown, setShown] = useState<{ locale: Locale; messages: typeof en }>({ locale: "en", messages: en });
   useEffect(() => {
     let current = true;
     void loadMessages[locale]().then((messages) => {
@@ -55,9 +59,41 @@ export function LocaleProvider({ children }: { children: ReactNode }) {
       current = false;
     };
   }, [locale]);
+  return <Texts {...shown}>{children}</Texts>;
+}
+
+/** Texts of the settings, which are no part of the first load; until they are there, `fallback`. */
+export function SettingsTexts({ children, fallback }: { children: ReactNode; fallback?: ReactNode }) {
+  const locale = useShownLocale() as Locale;
+  const messages = useMessages();
+  const [settings, setSettings] = useState<Messages["settings"] | null>(null);
+  useEffect(() => {
+    let current = true;
+    void loadSettings[locale]().then((loaded) => current && setSettings(loaded.settings));
+    return () => {
+      current = false;
+    };
+  }, [locale]);
+  if (!settings) return fallback;
+  return (
+    <Texts locale={locale} messages={{ ...messages, settings }}>
+      {children}
+    </Texts>
+  );
+}
+
+function Texts({
+  locale,
+  messages,
+  children,
+}: {
+  locale: Locale;
+  messages: Partial<Messages>;
+  children: ReactNode;
+}) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
-    <IntlProvider locale={shown.locale} messages={shown.messages} timeZone={zone}>
+    <IntlProvider locale={locale} messages={messages} timeZone={zone}>
       {children}
     </IntlProvider>
   );

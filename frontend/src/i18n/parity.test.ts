@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
-import { en as english } from "./messages/en";
-import { zh as chinese } from "./messages/zh";
+import { en as englishFirst } from "./messages/en";
+import { settings as englishSettings } from "./messages/en/settings";
+import { zh as chineseFirst } from "./messages/zh";
+import { settings as chineseSettings } from "./messages/zh/settings";
+
+const english = { ...englishFirst, settings: englishSettings };
+const chinese = { ...chineseFirst, settings: chineseSettings };
 
 /** All texts by their whole keys, as in "chat.steps.thinking". */
 function textsOf(tree: object, prefix = ""): [string, string][] {

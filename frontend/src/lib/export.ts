@@ -2,9 +2,20 @@ import { threadApi } from "./api";
 
 /** Lets the browser save the conversation; a ZIP has its files, too. */
 export function downloadThread(threadId: string, format: "md" | "json" | "zip") {
+  save(`${threadApi(threadId, "/export")}?format=${format}`);
+}
+
+/** Lets the browser save a text that the page has. */
+export function downloadText(name: string, text: string, type: string) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  save(address, name);
+  URL.revokeObjectURL(address);
+}
+
+function save(address: string, name = "") {
   const link = document.createElement("a");
-  link.href = `${threadApi(threadId, "/export")}?format=${format}`;
-  link.download = "";
+  link.href = address;
+  link.download = name;
   document.body.append(link);
   link.click();
   link.remove();

@@ -7,6 +7,9 @@ export const keys = {
   tokens: ["tokens"],
   grants: ["grants"],
   users: ["users"],
+  agents: ["agents"],
+  memoryOn: ["memoryOn"],
+  memory: (agent: string | null) => ["memory", agent],
   /** Of all lists of threads, search results included. */
   threads: ["threads"],
   /** Of all that belongs to one thread. */

@@ -48,7 +48,7 @@ export function useGoTo() {
 export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; settings: PaletteCommand[] } {
   const t = useT("palette");
   const threads = useT("threads");
-  const sections = useT("settings");
+  const sections = useT("sections");
   const isAdmin = useAccount().data?.system_role === "admin";
   const router = useRouter();
   const goTo = useGoTo();
@@ -133,7 +133,7 @@ export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; 
   ];
   const settings = SETTINGS.filter((section) => isAdmin || section !== "users").map((section) => ({
     id: `settings-${section}`,
-    label: sections(`section.${section}`),
+    label: sections(section),
     icon: Settings,
     words: `${section} ${t("settings")}`,
     run: () => router.push(settingsPath(section)),

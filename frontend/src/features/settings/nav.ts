@@ -1,6 +1,7 @@
 import {
   Bell,
   Bot,
+  Brain,
   Info,
   KeyRound,
   Palette,
@@ -14,9 +15,9 @@ import { lazy, type ComponentType } from "react";
 import { SETTINGS, type SettingsSection } from "@/lib/route";
 
 export interface Section {
-  /** In the address, and of its texts: `section.<id>` and `about.<id>`. */
+  /** In the address, and of its texts: `sections.<id>` and `settings.about.<id>`. */
   id: SettingsSection;
-  group: "personal" | "server";
+  group: "personal" | "own" | "server";
   icon: LucideIcon;
   Content: ComponentType;
   adminOnly?: boolean;
@@ -28,6 +29,7 @@ const SECTIONS_BY_ID: Record<SettingsSection, Omit<Section, "id">> = {
   notifications: { group: "personal", icon: Bell, Content: lazy(() => import("./notifications")) },
   tokens: { group: "personal", icon: KeyRound, Content: lazy(() => import("./tokens")) },
   approvals: { group: "personal", icon: ShieldQuestion, Content: lazy(() => import("./approvals")) },
+  memory: { group: "own", icon: Brain, Content: lazy(() => import("./memory")) },
   models: { group: "server", icon: Bot, Content: lazy(() => import("./models")) },
   sandbox: { group: "server", icon: ShieldCheck, Content: lazy(() => import("./sandbox")) },
   users: { group: "server", icon: Users, Content: lazy(() => import("./users")), adminOnly: true },

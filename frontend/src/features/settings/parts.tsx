@@ -1,6 +1,8 @@
+import { Search } from "lucide-react";
 import type { ComponentProps, ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { ErrorState } from "@/ui/error-state";
+import { Input } from "@/ui/input";
 import { Skeleton } from "@/ui/skeleton";
 
 /** Rows with hairlines between them. */
@@ -107,6 +109,32 @@ export function Code({ children }: { children: ReactNode }) {
     <code className="rounded bg-muted px-1.5 py-0.5 font-mono text-xs break-words text-foreground">
       {children}
     </code>
+  );
+}
+
+interface SearchFieldProps {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+/** Narrows down what stands below it. */
+export function SearchField({ label, value, onChange }: SearchFieldProps) {
+  return (
+    <div className="relative min-w-0 flex-1">
+      <Search
+        aria-hidden
+        className="pointer-events-none absolute top-1/2 left-3 size-4 -translate-y-1/2 text-muted-foreground"
+      />
+      <Input
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+        className="pl-9"
+      />
+    </div>
   );
 }
 

@@ -4,15 +4,28 @@ import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { Suspense, useEffect, useRef, type MouseEvent } from "react";
 import { useAccount } from "@/features/auth";
-import { useT } from "@/i18n";
+import { SettingsTexts, useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { isPlainClick, settingsPath } from "@/lib/route";
 import { Skeleton } from "@/ui/skeleton";
 import { SECTIONS, type Section } from "./nav";
 
-/** `section` is null at /settings: wide screens then show the first one, narrow ones the list. */
-export function SettingsPage({ section }: { section: string | null }) {
+interface SettingsPageProps {
+  /** null at /settings: wide screens then show the first one, narrow ones the list. */
+  section: string | null;
+}
+
+export function SettingsPage({ section }: SettingsPageProps) {
+  return (
+    <SettingsTexts fallback={<div className="h-dvh bg-background" />}>
+      <Settings section={section} />
+    </SettingsTexts>
+  );
+}
+
+function Settings({ section }: SettingsPageProps) {
   const t = useT("settings");
+  const names = useT("sections");
   const isAdmin = useAccount().data?.system_role === "admin";
   const sections = SECTIONS.filter((one) => isAdmin || !one.adminOnly);
   const chosen = sections.find((one) => one.id === section) ?? sections[0]!;
@@ -21,8 +34,8 @@ export function SettingsPage({ section }: { section: string | null }) {
     content.current?.scrollTo(0, 0);
   }, [chosen.id]);
   useEffect(() => {
-    document.title = `${t(`section.${chosen.id}`)} · ${t("title")} · DeerFlow`;
-  }, [t, chosen.id]);
+    document.title = `${names(chosen.id)} · ${t("title")} · DeerFlow`;
+  }, [t, names, chosen.id]);
   const isList = section === null;
   return (
     <div className="flex h-dvh flex-col md:flex-row">
@@ -48,7 +61,7 @@ export function SettingsPage({ section }: { section: string | null }) {
               <ChevronLeft aria-hidden className="size-4" />
               {t("allSettings")}
             </SectionLink>
-            <h1 className="text-2xl font-semibold">{t(`section.${chosen.id}`)}</h1>
+            <h1 className="text-2xl font-semibold">{names(chosen.id)}</h1>
             <p className="leading-relaxed text-muted-foreground">{t(`about.${chosen.id}`)}</p>
           </header>
           <Suspense fallback={<Skeleton className="h-40" />}>
@@ -62,9 +75,10 @@ export function SettingsPage({ section }: { section: string | null }) {
 
 function Nav({ sections, chosen, marked }: { sections: Section[]; chosen: Section; marked: boolean }) {
   const t = useT("settings");
+  const names = useT("sections");
   return (
     <nav aria-label={t("nav")} className="flex flex-col gap-5 px-3 pb-6">
-      {(["personal", "server"] as const).map((group) => (
+      {(["personal", "own", "server"] as const).map((group) => (
         <div key={group} className="flex flex-col gap-0.5">
           <div className="px-2.5 pb-1 text-xs font-medium text-muted-foreground">{t(`group.${group}`)}</div>
           {sections
@@ -83,7 +97,7 @@ function Nav({ sections, chosen, marked }: { sections: Section[]; chosen: Sectio
                   )}
                 >
                   <Icon aria-hidden className="size-4 shrink-0 text-muted-foreground" />
-                  <span className="flex-1 truncate">{t(`section.${id}`)}</span>
+                  <span className="flex-1 truncate">{names(id)}</span>
                   <ChevronRight aria-hidden className="size-4 text-muted-foreground md:hidden" />
                 </SectionLink>
               );

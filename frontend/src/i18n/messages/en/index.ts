@@ -5,8 +5,10 @@ import { common } from "./common";
 import { composer } from "./composer";
 import { markdown } from "./markdown";
 import { palette } from "./palette";
-import { settings } from "./settings";
+import { sections } from "./sections";
+import type * as settings from "./settings";
 import { threads } from "./threads";
 
-export const en = { artifacts, auth, chat, common, composer, markdown, palette, settings, threads };
-export type Messages = typeof en;
+export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
+/** `settings` come with their page. */
+export type Messages = typeof en & typeof settings;

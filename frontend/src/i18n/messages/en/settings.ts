@@ -1,3 +1,4 @@
+import { memory } from "./settings-memory";
 import { server } from "./settings-server";
 
 export const settings = {
@@ -5,19 +6,9 @@ export const settings = {
   backToChat: "Back to chat",
   allSettings: "All settings",
   nav: "Sections",
-  group: { personal: "You", server: "This server" },
-  section: {
-    account: "Account",
-    tokens: "API tokens",
-    approvals: "Approvals",
-    appearance: "Appearance",
-    notifications: "Notifications",
-    models: "Models",
-    sandbox: "Sandbox",
-    users: "People",
-    about: "About",
-  },
+  group: { personal: "You", own: "Your agents", server: "This server" },
   about: {
+    memory: "What DeerFlow has learned about you and uses in later chats. Only you can see it.",
     account: "Your account on this server.",
     tokens: "Let programs act on your behalf.",
     approvals: "Tool calls that run without asking you again.",
@@ -145,4 +136,5 @@ export const settings = {
     demoteText: "You won’t be able to manage people. Another administrator can restore them.",
   },
   info: server.info,
+  memory,
 };

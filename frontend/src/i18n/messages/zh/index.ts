@@ -1,4 +1,4 @@
-import type { Messages } from "../en";
+import type * as english from "../en";
 import { artifacts } from "./artifacts";
 import { auth } from "./auth";
 import { chat } from "./chat";
@@ -6,7 +6,17 @@ import { common } from "./common";
 import { composer } from "./composer";
 import { markdown } from "./markdown";
 import { palette } from "./palette";
-import { settings } from "./settings";
+import { sections } from "./sections";
 import { threads } from "./threads";
 
-export const zh: Messages = { artifacts, auth, chat, common, composer, markdown, palette, settings, threads };
+export const zh: typeof english.en = {
+  artifacts,
+  auth,
+  chat,
+  common,
+  composer,
+  markdown,
+  palette,
+  sections,
+  threads,
+};

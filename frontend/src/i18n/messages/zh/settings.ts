@@ -1,4 +1,5 @@
 import type * as en from "../en/settings";
+import { memory } from "./settings-memory";
 import { server } from "./settings-server";
 
 export const settings: typeof en.settings = {
@@ -6,19 +7,9 @@ export const settings: typeof en.settings = {
   backToChat: "返回对话",
   allSettings: "全部设置",
   nav: "设置分类",
-  group: { personal: "个人", server: "服务器" },
-  section: {
-    account: "账号",
-    tokens: "API 令牌",
-    approvals: "授权",
-    appearance: "外观",
-    notifications: "通知",
-    models: "模型",
-    sandbox: "沙箱",
-    users: "成员",
-    about: "关于",
-  },
+  group: { personal: "个人", own: "你的智能体", server: "服务器" },
   about: {
+    memory: "DeerFlow 了解到的关于你的信息，会用于之后的对话。只有你能看到。",
     account: "你在这台服务器上的身份。",
     tokens: "供代表你工作的程序使用。",
     approvals: "这些工具调用不再逐次询问你。",
@@ -146,4 +137,5 @@ export const settings: typeof en.settings = {
     demoteText: "之后你将无法管理成员，只能由其他管理员恢复。",
   },
   info: server.info,
+  memory,
 };

@@ -1,0 +1,45 @@
+import type { Fact, Memory } from "./api";
+
+/** Categories that facts learned from chats have, the most telling ones first; others follow by name. */
+export const CATEGORIES = ["correction", "preference", "goal", "context", "knowledge", "behavior"] as const;
+export type Category = (typeof CATEGORIES)[number];
+
+export const isKnown = (category: string): category is Category =>
+  (CATEGORIES as readonly string[]).includes(category);
+
+/** Facts that hold all words of the query, by category, the newest first. */
+export function byCategory(facts: readonly Fact[], query: string): [string, Fact[]][] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = facts.filter((fact) => {
+    const text = `${fact.content} ${fact.category}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  const groups = new Map<string, Fact[]>();
+  for (const fact of found.toSorted((one, other) => other.createdAt.localeCompare(one.createdAt)))
+    groups.set(fact.category, [...(groups.get(fact.category) ?? []), fact]);
+  const rank = (category: string) => (isKnown(category) ? CATEGORIES.indexOf(category) : CATEGORIES.length);
+  return [...groups].sort(([one], [other]) => rank(one) - rank(other) || one.localeCompare(other));
+}
+
+export type Level = "veryHigh" | "high" | "normal";
+export const levelOf = (confidence: number): Level =>
+  confidence >= 0.85 ? "veryHigh" : confidence >= 0.65 ? "high" : "normal";
+
+/** The thread that a fact was learned in. */
+export const threadOf = ({ source }: Fact) => (["manual", "unknown", ""].includes(source) ? null : source);
+
+const SUMMARIES = [
+  ["user", "workContext"],
+  ["user", "personalContext"],
+  ["user", "topOfMind"],
+  ["history", "recentMonths"],
+  ["history", "earlierContext"],
+  ["history", "longTermBackground"],
+] as const;
+
+/** What is written about the person as a whole, where something is. */
+export const summariesOf = (memory: Memory) =>
+  SUMMARIES.map(([part, name]) => ({
+    name,
+    text: (memory[part] as Record<string, { summary: string } | undefined>)[name]?.summary ?? "",
+  })).filter(({ text }) => text);

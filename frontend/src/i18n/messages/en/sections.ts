@@ -1,0 +1,13 @@
+/** Names of the sections of the settings, which the whole page knows; what is in them comes with them. */
+export const sections = {
+  account: "Account",
+  tokens: "API tokens",
+  approvals: "Approvals",
+  appearance: "Appearance",
+  notifications: "Notifications",
+  models: "Models",
+  sandbox: "Sandbox",
+  users: "People",
+  about: "About",
+  memory: "Memory",
+};

@@ -1,0 +1,14 @@
+import type * as en from "../en/sections";
+
+export const sections: typeof en.sections = {
+  account: "账号",
+  tokens: "API 令牌",
+  approvals: "授权",
+  appearance: "外观",
+  notifications: "通知",
+  models: "模型",
+  sandbox: "沙箱",
+  users: "成员",
+  about: "关于",
+  memory: "记忆",
+};

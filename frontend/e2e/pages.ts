@@ -6,6 +6,7 @@ const SECTIONS = [
   "approvals",
   "appearance",
   "notifications",
+  "memory",
   "models",
   "sandbox",
   "users",

@@ -2389,6 +2389,11 @@ export interface components {
             /** Assistant Id */
             assistant_id: string | null;
             /**
+             * Agent
+             * @description The name of the custom agent that it is for.
+             */
+            agent: string | null;
+            /**
              * Status
              * @description pending, running, success, error, interrupted or timeout.
              */

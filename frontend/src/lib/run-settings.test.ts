@@ -79,3 +79,17 @@ test("a choice is remembered for its thread and for the device, and old threads 
   expect(Object.keys(kept.threads)).toHaveLength(200);
   expect(kept.threads.t0).toBeUndefined();
 });
+
+test("an agent is chosen for its thread alone; its model counts more than the device's, and less than the thread's", () => {
+  choose("with-agent", { agent: { name: "poet" }, mode: "flash" });
+  const kept = readStored<{ device: Choice; threads: Record<string, Choice> }>("runSettings", {
+    device: {},
+    threads: {},
+  });
+  expect(kept.threads["with-agent"]?.agent).toEqual({ name: "poet" });
+  expect(kept.device.agent).toBeUndefined();
+  const models = [smart, plain];
+  const of = (thread?: Choice) => resolve(thread, { modelName: "smart" }, models, "plain").settings.modelName;
+  expect(of()).toBe("plain");
+  expect(of({ modelName: "smart" })).toBe("smart");
+});

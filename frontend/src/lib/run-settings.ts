@@ -9,6 +9,14 @@ export interface RunSettings {
   modelName: string | null;
   mode: "flash" | "thinking" | "pro" | "ultra";
   effort: "minimal" | "low" | "medium" | "high" | null;
+  /** Who answers, null: the default agent. Undefined: whoever answered last in the thread. */
+  agent?: AgentChoice | null;
+}
+
+/** An agent of one's own. `setUp`: the conversation is about making it. */
+export interface AgentChoice {
+  name: string;
+  setUp?: boolean;
 }
 
 export type Mode = RunSettings["mode"];
@@ -37,14 +45,17 @@ interface Resolved {
 
 /**
  * The thread's own choice, else the device's last one, else what suits the model. A chosen model that is gone is replaced
- * by the next in this order. Without `available` (not loaded yet) the choice is taken as it is.
+ * by the next in this order. Without `available` (not loaded yet) the choice is taken as it is. `ofAgent` is the model
+ * that the thread's agent prefers: it counts more than what was chosen elsewhere.
  */
 export function resolve(
   thread: Choice | undefined,
   device: Choice,
   available: readonly Model[] | undefined,
+  ofAgent?: string | null,
 ): Resolved {
-  const chosen = [thread?.modelName, device.modelName].filter((name) => typeof name === "string");
+  const wishes = [thread?.modelName, ofAgent, device.modelName];
+  const chosen = wishes.filter((name) => typeof name === "string");
   const found = chosen.find((name) => available?.some((model) => model.name === name));
   const modelName = (available ? found : chosen[0]) ?? null;
   const model =
@@ -56,7 +67,7 @@ export function resolve(
   const mode = modesOf(model).includes(wanted) ? wanted : usual;
   const asked = [thread?.effort, device.effort].find((effort) => effort !== undefined) ?? null;
   const effort = takesEffort(model, mode) && asked && EFFORTS.includes(asked) ? asked : null;
-  return { settings: { modelName, mode, effort }, model, gone };
+  return { settings: { modelName, mode, effort, agent: thread?.agent }, model, gone };
 }
 
 export const modesOf = (model: Model | null) =>
@@ -65,13 +76,13 @@ export const modesOf = (model: Model | null) =>
 export const takesEffort = (model: Model | null, mode: Mode) =>
   mode !== "flash" && !!model?.supports_reasoning_effort;
 
-/** Remembers it for the thread and as the device's last choice. */
+/** Remembers it for the thread and, but for the agent, as the device's last choice. */
 export function choose(threadId: string, patch: Choice, now = Date.now()) {
   const { device, threads } = stored();
   const all = { ...threads, [threadId]: { ...threads[threadId], ...patch, at: now } };
   const newest = Object.entries(all).sort(([, one], [, other]) => other.at - one.at);
   writeStored<Stored>(key(), {
-    device: { ...device, ...patch },
+    device: { ...device, ...patch, agent: undefined },
     threads: Object.fromEntries(newest.slice(0, KEPT)),
   });
 }
@@ -84,11 +95,11 @@ export function forgetChoice(threadId: string) {
 }
 
 /** The choice as it stands, and all that there is to choose from. A conversation that has not begun: `threadId` null. */
-export function useRunChoice(threadId: string | null) {
+export function useRunChoice(threadId: string | null, agentModel?: string | null) {
   const [kept] = useStored<Stored>(key(), NOTHING);
   const query = useModels();
   const id = threadId ?? draftThreadId();
-  const resolved = resolve(kept.threads?.[id], kept.device ?? {}, query.data?.models);
+  const resolved = resolve(kept.threads?.[id], kept.device ?? {}, query.data?.models, agentModel);
   return {
     ...resolved,
     query,

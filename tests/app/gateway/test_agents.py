@@ -238,6 +238,26 @@ async def test_an_agent_may_be_stricter_and_cheaper_than_the_installation_never_
         assert "spending.per_agent_day" in (await said(me, assistant_id="poor")).text
 
 
+async def test_what_an_agent_used_counts_as_its_own(opened: WithRuntime, scripted: ScriptedOpenAI):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    async with opened() as gateway:
+        me = gateway.user
+        assert (await me.post("/api/agents", json={**WRITER, "budget": {"tokens": 1_000_000}})).is_success
+        thread = (await me.post("/api/threads", json={})).json()["thread_id"]
+        for asked in ({"assistant_id": "writer"}, {"context": {"agent_name": "writer"}}, {}):
+            scripted.script(Text("Done.", usage=usage))
+            body = {"input": {"messages": [{"role": "user", "content": "Hi"}]}, **asked}
+            assert (await me.post(f"/api/threads/{thread}/runs/wait", json=body)).is_success
+        runs = (await me.get(f"/api/threads/{thread}/runs")).json()
+        assert [run["agent"] for run in runs] == [None, "writer", "writer"]
+        assert runs[1]["assistant_id"] == runs[2]["assistant_id"] != runs[0]["assistant_id"]
+        rows = (await me.get("/api/usage", params={"by": "agent"})).json()["rows"]
+        assert {row["key"]: row["total_tokens"] for row in rows} == {"writer": 2200, "lead_agent": 1100}
+        budgets = "SELECT key, tokens FROM budgets WHERE scope = 'agent'"
+        job = lambda connection: connection.exec_driver_sql(budgets).fetchall()  # noqa: E731
+        assert [tuple(row) for row in await gateway.runtime.database.read(job)] == [(runs[1]["assistant_id"], 2200)]
+
+
 async def test_an_agent_that_is_changed_during_a_run_changes_the_next_one(
     opened: WithRuntime, scripted: ScriptedOpenAI
 ):

@@ -1,5 +1,6 @@
 /** How what the gateway tells of a thread looks to the views of the conversation. Pure. */
 import type { Run, TurnRecord } from "@/lib/api";
+import type { Answerer } from "./thread-session";
 import type { WaitingFor } from "./thread-state";
 import type { RunFacts, Said } from "./turns";
 
@@ -113,4 +114,14 @@ export function branchesOf(
     if (ways.length > 1 && index >= 0) found.set(id, { index, count: ways.length });
   }
   return found;
+}
+
+/** Who answers in a thread whose newest run is this one. */
+export function answererOf(run: Run | undefined): Answerer | null {
+  if (!run?.assistant_id) return null;
+  const context = run.kwargs.context as { is_bootstrap?: unknown; agent_name?: unknown } | undefined;
+  const setUp = context?.is_bootstrap === true;
+  const name = run.agent ?? (setUp ? context?.agent_name : null);
+  const agent = typeof name === "string" ? { name, ...(setUp && { setUp }) } : null;
+  return { assistantId: run.assistant_id, agent };
 }

@@ -16,8 +16,16 @@ import { draftThreadId, renewDraftThread } from "@/lib/draft-thread";
 import { keys } from "@/lib/keys";
 import { useModels } from "@/lib/models";
 import { openThread, threadPath } from "@/lib/route";
-import type { RunSettings } from "@/lib/run-settings";
-import { branchesOf, callsOf, factsOf, interruptOf, waysFrom, type Interrupt } from "./session-views";
+import type { AgentChoice, RunSettings } from "@/lib/run-settings";
+import {
+  answererOf,
+  branchesOf,
+  callsOf,
+  factsOf,
+  interruptOf,
+  waysFrom,
+  type Interrupt,
+} from "./session-views";
 import { ThreadSession, type Outgoing, type Phase } from "./thread-session";
 import { TurnCache, type FileRef, type Said, type Todo, type TokenUsage, type Turn } from "./turns";
 import { said, type WireMessage } from "./wire-message";
@@ -55,6 +63,8 @@ export interface Session {
   /** Tokens of the newest call's input, and how many the model can take. */
   context: { used: number; window: number | null } | null;
   usage: TokenUsage | null;
+  /** The custom agent that answered last, or that is being made here; null: the default one, or nobody yet. */
+  agent: AgentChoice | null;
   /** Paths of all delivered files. */
   files: readonly string[];
   reload(): void;
@@ -127,6 +137,7 @@ function useThread(threadId: string | null): Session {
     if (exists) void queries.invalidateQueries({ queryKey: keys.thread(live.id) });
   }, [queries, live, exists, thread.endings]);
 
+  const last = answererOf(runs.data[0]);
   const facts = useMemo(() => factsOf(runs.data), [runs.data]); // the cache goes by identity
   const branches = useMemo(() => branchesOf(records.data, thread.messages), [records.data, thread.messages]);
   const waitingCalls = useMemo(() => callsOf(thread.waitingFor), [thread.waitingFor]);
@@ -157,7 +168,7 @@ function useThread(threadId: string | null): Session {
     if (!turn?.question) return;
     if (!checkpointId) throw new ApiError(t("wayGone"), 404, "no_such_checkpoint");
     const message = { text: text ?? turn.question.text, files: turn.question.files };
-    await live.send(message, settings, { checkpointId, insteadOf: turnId });
+    await live.send(message, settings, { checkpointId, insteadOf: turnId, last });
     void queries.invalidateQueries({ queryKey: keys.thread(live.id) });
   };
 
@@ -188,11 +199,12 @@ function useThread(threadId: string | null): Session {
         ? null
         : { used: thread.contextUsed, window: model?.context_window ?? null },
     usage: usage.data,
+    agent: last?.agent ?? null,
     files: thread.artifacts,
     reload: () => void live.load(),
     async send(message, settings) {
       const isNew = !exists;
-      await live.send(message, settings);
+      await live.send(message, settings, { last });
       if (isNew && window.location.pathname === threadPath(null)) openThread(live.id, { replace: true });
       else if (isNew) renewDraftThread(); // the person has gone elsewhere meanwhile
       void queries.invalidateQueries({ queryKey: keys.runs(live.id) });
@@ -227,7 +239,7 @@ function useThread(threadId: string | null): Session {
       await live.goTo(end);
     },
     async respond(interruptId, value, settings) {
-      const run = await live.respond(interruptId, value, settings);
+      const run = await live.respond(interruptId, value, settings, last ?? undefined);
       // It may end before the runs are loaded anew, and the turn must not end as the interrupt had left it.
       queries.setQueryData<api.Run[]>(
         keys.runs(live.id),

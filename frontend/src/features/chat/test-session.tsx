@@ -28,6 +28,7 @@ export function sessionWith(given: Partial<Session> = {}): Session {
     silence: null,
     context: null,
     usage: null,
+    agent: null,
     files: [],
     reload: vi.fn(),
     send: done(),

@@ -1,7 +1,7 @@
 /** One thread as this browser sees it: loaded once, followed from there on, and what was sent but not heard back yet. */
 import { runs, thread, threadApi, type Run } from "@/lib/api";
 import { ApiError, http, isUnreachable } from "@/lib/http";
-import type { RunSettings } from "@/lib/run-settings";
+import type { AgentChoice, RunSettings } from "@/lib/run-settings";
 import { uuid } from "@/lib/uuid";
 import { follow, pause, WAITS } from "./protocol";
 import {
@@ -19,6 +19,13 @@ export interface Outgoing {
   text: string;
   files?: FileRef[];
 }
+
+/** Who answered last: an assistant of the gateway; `agent`: the custom agent that it is, or that is being made. */
+export interface Answerer {
+  assistantId: string;
+  agent: AgentChoice | null;
+}
+const LEAD_AGENT = "lead_agent";
 
 export type Phase = "loading" | "missing" | "failed" | "ready";
 
@@ -54,6 +61,8 @@ export class ThreadSession {
   private stopFollowing: (() => void) | null = null;
   private loading: AbortController | null = null;
   private users = 0;
+  /** Whom the thread was begun with, until its runs are known. */
+  private answerer: Answerer | null = null;
   private readonly withdrawals = new Map<string, AbortController>();
   /** Messages go out in the order in which they were said. */
   private line: Promise<unknown> = Promise.resolve();
@@ -88,6 +97,8 @@ export class ThreadSession {
       const found = await thread(this.id, loading.signal);
       const waitingFor = Object.values(found.interrupts).flat() as unknown as WaitingFor[];
       const running = found.status === "busy";
+      const begunWith = found.metadata.assistant_id;
+      if (typeof begunWith === "string") this.answerer = { assistantId: begunWith, agent: null };
       this.set({
         phase: "ready",
         loadError: null,
@@ -113,7 +124,7 @@ export class ThreadSession {
   async send(
     message: Outgoing,
     settings: RunSettings,
-    place: { checkpointId?: string; insteadOf?: string } = {},
+    place: { checkpointId?: string; insteadOf?: string; last?: Answerer | null } = {},
   ) {
     const id = uuid();
     const before = this.snapshot;
@@ -123,10 +134,9 @@ export class ThreadSession {
       this.set({ thread: { ...cut, waitingFor: [] }, pending: [...before.pending, sending(id, message)] });
     }
     const body = {
-      assistant_id: "lead_agent",
       if_not_exists: "create",
       input: { messages: [wire(id, message)] },
-      context: contextOf(settings),
+      ...asked(settings, place.last ?? this.answerer),
       multitask_strategy: place.checkpointId ? "interrupt" : "enqueue",
       ...(place.checkpointId ? { checkpoint_id: place.checkpointId } : {}),
     };
@@ -208,7 +218,12 @@ export class ThreadSession {
   }
 
   /** Answers what the thread waits for; gives the run that goes on with it. */
-  async respond(interruptId: string, value: unknown, settings: RunSettings) {
+  async respond(
+    interruptId: string,
+    value: unknown,
+    settings: RunSettings,
+    last: Answerer | null = this.answerer,
+  ) {
     const { waitingFor, answering, running } = this.snapshot.thread;
     this.set({
       thread: {
@@ -220,10 +235,9 @@ export class ThreadSession {
     });
     try {
       return await http.post<Run>(threadApi(this.id, "/runs"), {
-        assistant_id: "lead_agent",
         command: { resume: { [interruptId]: value } },
         multitask_strategy: "enqueue", // another answer may be on its way
-        context: contextOf(settings),
+        ...asked({ ...settings, agent: undefined }, last), // whoever asked goes on
       });
     } catch (error) {
       this.set({
@@ -283,12 +297,18 @@ export class ThreadSession {
   }
 }
 
-/** Names as in the gateway's `context`. */
-function contextOf({ modelName, mode, effort }: RunSettings) {
+/** Who answers and how, in the gateway's words. */
+function asked({ modelName, mode, effort, agent }: RunSettings, last: Answerer | null) {
+  const setUp = agent === undefined ? last?.agent?.setUp && last.agent : agent?.setUp && agent;
+  const goesOn = last?.assistantId ?? LEAD_AGENT;
   return {
-    mode,
-    ...(modelName ? { model_name: modelName } : {}),
-    ...(effort ? { reasoning_effort: effort } : {}),
+    assistant_id: setUp ? LEAD_AGENT : agent === undefined ? goesOn : (agent?.name ?? LEAD_AGENT),
+    context: {
+      mode,
+      ...(modelName ? { model_name: modelName } : {}),
+      ...(effort ? { reasoning_effort: effort } : {}),
+      ...(setUp ? { is_bootstrap: true, agent_name: setUp.name } : {}),
+    },
   };
 }
 

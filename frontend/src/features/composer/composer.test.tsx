@@ -53,6 +53,7 @@ function session(patch: Partial<Session> = {}): Session {
     silence: null,
     context: null,
     usage: null,
+    agent: null,
     files: [],
     reload: () => {},
     send: vi.fn(nothing),

@@ -19,6 +19,7 @@ import { Suggestions } from "./suggestions";
 import { useMessage } from "./use-message";
 import { useSlash } from "./use-slash";
 
+const AgentPicker = afterPage(() => import("./agent-picker"));
 const SlashMenu = afterPage(() => import("./slash-menu"));
 
 interface MessageBoxProps {
@@ -100,6 +101,16 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
             >
               <Paperclip aria-hidden />
             </IconButton>
+            {(message.agents.length > 0 || message.agent) && (
+              <Suspense>
+                <AgentPicker
+                  agents={message.agents}
+                  current={message.agent}
+                  onPick={(agent) => choice.change({ agent })}
+                  onClosed={focus}
+                />
+              </Suspense>
+            )}
             <ModelPicker
               choice={choice}
               open={open === "model"}

@@ -23,6 +23,11 @@ export function Notices({ message }: { message: Message }) {
           </Button>
         </Notice>
       )}
+      {message.agentGone && (
+        <Notice icon={<TriangleAlert aria-hidden className="text-warning" />}>
+          {t("agentGone", { name: message.agentGone })}
+        </Notice>
+      )}
       {gone && model && (
         <Notice icon={<TriangleAlert aria-hidden className="text-warning" />}>
           {t("modelGone", { name: gone, now: model.display_name })}

@@ -11,8 +11,8 @@ import { earlyText } from "@/lib/early";
 import { NOT_WALKING, ownMessages, step } from "./history";
 import type * as folderCode from "./folders";
 import { filesOf, HUGE_PASTE, LIMITS, LONG_PASTE, megabytes, type Admission, type Refusal } from "./limits";
-import { useRunChoice } from "@/lib/run-settings";
 import { steerOrSend } from "./steer";
+import { useAgentChoice } from "./use-agent";
 import { useAttachments } from "./use-attachments";
 
 /** `turn`: a message of its own, after the run that is going on, if there is one. `steer`: told to that run. */
@@ -33,7 +33,7 @@ const LIMIT_TEXT: Record<Refusal, string> = {
 export function useMessage(conversation: string, isNew: boolean) {
   const t = useT("composer");
   const session = useSession();
-  const choice = useRunChoice(conversation);
+  const { choice, ...agency } = useAgentChoice(conversation);
   const field = useRef<HTMLTextAreaElement>(null);
   const [kept] = useState(() => readDraft(conversation, isNew));
   const [text, setText] = useState(() => [kept.text, earlyText()].filter(Boolean).join("\n\n"));
@@ -152,6 +152,7 @@ export function useMessage(conversation: string, isNew: boolean) {
   return {
     session,
     choice,
+    ...agency,
     field,
     text,
     attachments,

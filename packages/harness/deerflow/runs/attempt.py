@@ -427,7 +427,7 @@ class Attempt:
         return Budget(
             self.parts.database,
             limits,
-            keys_of(run.run_id, run.thread_id, run.user_id, LEAD_AGENT if agent is None else run.assistant_id or ""),
+            keys_of(run.run_id, run.thread_id, run.user_id, run.agent_id),
             lambda currency: spent(self._meter.usage, currency),
             attended=self._is_attended(spec),
             resumed=command is not None and command.resume is not None,

@@ -10,6 +10,7 @@ _SHOWN = (
     "run_id",
     "thread_id",
     "assistant_id",
+    "agent",
     "metadata",
     "multitask_strategy",
     "attempt",

@@ -113,6 +113,16 @@ class Run:
     receipts: dict[str, Any] | None
     trace_id: str | None
 
+    @property
+    def agent(self) -> str | None:
+        """The name of the custom agent that it is for."""
+        return (self.kwargs.get("agent") or {}).get("name")
+
+    @property
+    def agent_id(self) -> str:
+        """Which agent's budget it uses."""
+        return self.assistant_id if self.assistant_id and self.agent else LEAD_AGENT
+
     def __post_init__(self) -> None:
         """Cancelled before it began, it has ended for everybody but its executor, which keeps its input first."""
         withdrawn = self.stop_reason == CANCELLED and not RunStatus(self.status).ended
@@ -403,9 +413,8 @@ def finish(connection: Connection, run: Run, ending: Ending) -> bool:
     values = {name: getattr(ending, name) for name in Ending.__slots__} | {"status": ending.status.value}
     sql.update(connection, runs, storable(values) | {"ended_at": now, "updated_at": now}, "run_id = ?", run.run_id)
     sql.execute(connection, "DELETE FROM tool_executions WHERE run_id = ?", run.run_id)
-    agent = run.kwargs.get("agent_name") or LEAD_AGENT
-    add_usage(connection, run.user_id, agent, ending.usage)
-    keys = keys_of(run.run_id, run.thread_id, run.user_id, agent)
+    add_usage(connection, run.user_id, run.agent or LEAD_AGENT, ending.usage)
+    keys = keys_of(run.run_id, run.thread_id, run.user_id, run.agent_id)
     release(connection, keys, lambda currency: spent(ending.usage, currency))
     _free_thread(connection, run.thread_id, ending.status)
     return True

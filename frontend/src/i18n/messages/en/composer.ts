@@ -40,6 +40,12 @@ export const composer = {
   longPasteAttach: "Attach as a file",
   longPasteKeep: "Keep as text",
 
+  agent: "Agent",
+  agentDefault: "DeerFlow",
+  agentDefaultText: "The default agent",
+  agentMaking: "Being set up in this chat",
+  agentManage: "Your agents",
+  agentGone: "The agent {name} was deleted. DeerFlow answers instead.",
   model: "Model",
   modelPick: "Choose a model",
   modelSearch: "Search models",

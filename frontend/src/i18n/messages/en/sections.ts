@@ -10,4 +10,8 @@ export const sections = {
   users: "People",
   about: "About",
   memory: "Memory",
+  skills: "Skills",
+  agents: "Agents",
+  usage: "Usage",
+  mcp: "MCP servers",
 };

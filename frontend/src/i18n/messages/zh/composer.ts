@@ -42,6 +42,12 @@ export const composer: typeof en.composer = {
   longPasteAttach: "改为文件附件",
   longPasteKeep: "保留为文本",
 
+  agent: "智能体",
+  agentDefault: "DeerFlow",
+  agentDefaultText: "默认智能体",
+  agentMaking: "正在此对话中创建",
+  agentManage: "我的智能体",
+  agentGone: "智能体 {name} 已被删除，将由 DeerFlow 回答。",
   model: "模型",
   modelPick: "选择模型",
   modelSearch: "搜索模型",

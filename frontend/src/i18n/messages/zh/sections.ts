@@ -11,4 +11,8 @@ export const sections: typeof en.sections = {
   users: "成员",
   about: "关于",
   memory: "记忆",
+  skills: "技能",
+  agents: "智能体",
+  usage: "用量",
+  mcp: "MCP 服务器",
 };

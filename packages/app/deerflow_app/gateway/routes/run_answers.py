@@ -40,6 +40,7 @@ class Run(BaseModel):
     run_id: str
     thread_id: str
     assistant_id: str | None
+    agent: str | None = Field(description="The name of the custom agent that it is for.")
     status: str = Field(description="pending, running, success, error, interrupted or timeout.")
     metadata: dict[str, Any]
     kwargs: dict[str, Any]

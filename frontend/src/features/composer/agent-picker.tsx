@@ -1,0 +1,80 @@
+"use client";
+import { Bot, ChevronDown } from "lucide-react";
+import { useT } from "@/i18n";
+import type { Agent } from "@/lib/agents";
+import type { AgentChoice } from "@/lib/run-settings";
+import { Button } from "@/ui/button";
+import {
+  DropdownMenu,
+  DropdownMenuContent,
+  DropdownMenuLabel,
+  DropdownMenuRadioGroup,
+  DropdownMenuRadioItem,
+  DropdownMenuTrigger,
+} from "@/ui/dropdown-menu";
+
+interface AgentPickerProps {
+  agents: readonly Agent[];
+  current: AgentChoice | null;
+  onPick: (agent: AgentChoice | null) => void;
+  /** Where the focus goes afterwards. */
+  onClosed: () => void;
+}
+
+const DEFAULT = "-";
+
+/** Who answers. */
+export default function AgentPicker({ agents, current, onPick, onClosed }: AgentPickerProps) {
+  const t = useT("composer");
+  const name = current ? current.name : t("agentDefault");
+  const isListed = !current || agents.some((one) => one.name === current.name);
+  return (
+    <DropdownMenu modal={false}>
+      <DropdownMenuTrigger asChild>
+        <Button
+          variant="ghost"
+          size="sm"
+          className="max-w-40 min-w-0 shrink gap-1 px-2 font-normal text-muted-foreground data-[state=open]:bg-accent"
+          title={`${t("agent")}: ${name}`}
+        >
+          <Bot aria-hidden className={current ? "text-primary" : undefined} />
+          <span className="sr-only">{t("agent")}: </span>
+          <span className="truncate max-sm:sr-only">{name}</span>
+          <ChevronDown aria-hidden className="size-3.5 opacity-70 max-sm:hidden" />
+        </Button>
+      </DropdownMenuTrigger>
+      <DropdownMenuContent
+        align="start"
+        side="top"
+        className="max-h-96 w-72 overflow-y-auto"
+        onCloseAutoFocus={(event) => {
+          event.preventDefault();
+          onClosed();
+        }}
+      >
+        <DropdownMenuLabel>{t("agent")}</DropdownMenuLabel>
+        <DropdownMenuRadioGroup
+          value={current?.name ?? DEFAULT}
+          onValueChange={(next) => onPick(next === DEFAULT ? null : { name: next })}
+        >
+          <Item value={DEFAULT} name={t("agentDefault")} text={t("agentDefaultText")} />
+          {current && !isListed && <Item value={current.name} name={current.name} text={t("agentMaking")} />}
+          {agents.map((one) => (
+            <Item key={one.name} value={one.name} name={one.name} text={one.description ?? ""} />
+          ))}
+        </DropdownMenuRadioGroup>
+      </DropdownMenuContent>
+    </DropdownMenu>
+  );
+}
+
+function Item({ value, name, text }: { value: string; name: string; text: string }) {
+  return (
+    <DropdownMenuRadioItem value={value}>
+      <span className="min-w-0">
+        <span className="block truncate font-medium">{name}</span>
+        {text && <span className="line-clamp-2 text-xs text-muted-foreground">{text}</span>}
+      </span>
+    </DropdownMenuRadioItem>
+  );
+}

@@ -11,7 +11,17 @@ const LOOKS = [
   { name: "mobile", colorScheme: "light", mobile: true },
   { name: "mobile-dark", colorScheme: "dark", mobile: true },
 ] as const;
-const SECTIONS = ["account", "tokens", "appearance", "notifications", "memory", "models", "sandbox", "users", "about"];
+const SECTIONS = [
+  "account",
+  "tokens",
+  "appearance",
+  "notifications",
+  "memory",
+  "models",
+  "sandbox",
+  "users",
+  "about",
+];
 
 for (const { name, colorScheme, mobile } of LOOKS) {
   test(`pictures: ${name}`, async ({ browser, gateway, model }) => {

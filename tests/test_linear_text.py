@@ -11,13 +11,16 @@ from pathlib import Path
 from runpy import run_path
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from deerflow.agents.memory.extraction import Excerpt, learned
 from deerflow.agents.middlewares.results import structure
 from deerflow.agents.middlewares.sandbox_audit_middleware import judge
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
 from deerflow.agents.receipts import is_test_command
+from deerflow.agents.summaries import shortened
 from deerflow.features.ask import without_thoughts
+from deerflow.features.mcp import _FLAG, _without_values
 from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
 from deerflow.models.mindie_provider import FENCED, NUMBER, TAG
@@ -38,14 +41,14 @@ class TooSlow(AssertionError):
 
 
 @contextmanager
-def linear() -> Iterator[None]:
-    """Two seconds of processor time: a linear pass over 100 kB takes some milliseconds, a quadratic one a minute."""
+def linear(seconds: float = 2) -> Iterator[None]:
+    """Within ``seconds`` of processor time: a linear pass over 100 kB takes some milliseconds, a quadratic one a minute."""
 
     def over(*_: object) -> None:
         raise TooSlow
 
     before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 2)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
@@ -63,6 +66,11 @@ def _demo(text: str) -> None:
     demo._Turn([HumanMessage(text)], {}, "").reply()
 
 
+def _learned(answer: str) -> None:
+    with pytest.raises(ValueError):
+        learned(f"x{answer}x", Excerpt((), "m", ()), "t", 0.5)
+
+
 def _host(text: str) -> None:
     with pytest.raises(ValueError):
         normal_host(text)
@@ -71,7 +79,10 @@ def _host(text: str) -> None:
 READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "failures": (lambda text: classify(RuntimeError(text)), ["sk-", "bearer ", "api key ", "insufficient ", "AIza"]),
     "thoughts": (without_thoughts, ["<think>", "<think></think>"]),
-    "test commands": (is_test_command, ["A=", "a/", "make a", " a", "; pytest"]),
+    "test commands": (is_test_command, ["A=", "a/", "make a", " a", "; pytest", "\n", "\n ", " "]),
+    "long results": (lambda text: shortened(ToolMessage(text, tool_call_id="1")), ["/", "/.tool-results/", "/a"]),
+    "what was learned": (_learned, ["\n", " ", "```", "```\n", "a"]),
+    "secrets": (lambda text: (_FLAG.fullmatch(f"--{text}"), _without_values(f"--{text}")), ["key", "-", "key=", "?key"]),
     "fences": (FENCED.split, ["```", "`", "``` "]),
     "minimax": (THINK.findall, ["<think>", "<think> ", "</think> "]),
     "tags": (TAG.findall, ["<function=", "<", "<parameter"]),
@@ -94,7 +105,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
 def test_what_reads_foreign_text_does_so_in_linear_time(reader: str, piece: str):
     read, _ = READERS[reader]
     for text in (_full(piece), _full(piece) + "\x01", piece + _full(" ") + "\x01"):
-        with linear():
+        with linear(0.5):
             read(text)
 
 

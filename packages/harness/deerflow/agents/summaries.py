@@ -10,13 +10,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from typing_extensions import TypedDict
 
 from deerflow.agents.transcript import IMAGES, SUMMARY
+from deerflow.tools.shell import RESULTS_DIRECTORY
 
 HEADER = "Here is a summary of the conversation to date:"
 COMPACTION = "compaction"
 """Key in the ``additional_kwargs`` of a person's ``/compact`` and of what answers it: no part of the conversation."""
 KEPT_OF_LONG = 300
 """Characters at each end of a long result or argument that was shortened."""
-_WHERE = re.compile(r"/\S*\.tool-results/\S+?\.txt")
+_WHERE = re.compile(re.escape(RESULTS_DIRECTORY) + r"/[\w-]+\.txt")
 
 
 class Summary(TypedDict):

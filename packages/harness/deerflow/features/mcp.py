@@ -36,7 +36,7 @@ SHAPE = {
 ON_HOST = ("isolation", "mounts", "network", "type", "command", "args", "env")
 """What decides how much of this machine a program gets."""
 
-_SECRET = r"[\w-]*(?:key|token|secret|passw|auth|credential)[\w-]*"
+_SECRET = r"(?=[\w-]*(?:key|token|secret|passw|auth|credential))[\w-]*"
 _ASSIGNED = re.compile(rf"((?:^|[?&]|^--?){_SECRET}=)([^&#\s]+)", re.IGNORECASE)
 _FLAG = re.compile(rf"--?{_SECRET}", re.IGNORECASE)
 

@@ -85,7 +85,7 @@ _CONFIRMS = re.compile(
     r"\byes,? (?:exactly|perfect)|\bexactly (?:right|what)|\b(?:that|this)(?:'s| is) (?:exactly )?(?:what i (?:wanted|needed|meant)|right|great|helpful)|\bkeep doing|\bjust like th(?:at|is)\b|完全正确|就是这样|正是我想要的",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"\A```\w*\s*|\s*```\Z")
+_FENCE = re.compile(r"\A```\w*|```\Z")
 _PROMPT = """You keep the memory of an assistant about one person. Read the new part of a conversation and answer with JSON \
 alone: what is worth knowing in later conversations.
 

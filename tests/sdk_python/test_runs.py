@@ -226,3 +226,12 @@ async def test_what_was_said_to_a_run_that_never_began_stands_in_the_thread(sdk:
     state = await sdk.threads.get_state(thread_id)
     assert [message["type"] for message in state["values"]["messages"]] == ["human", "ai", "human", "human", "ai"]
     assert state["values"]["messages"][2]["content"] == "never answered" and after["messages"][-1]["type"] == "ai"
+
+
+@covers("runs.create")
+async def test_a_webhook_at_a_private_address_is_refused_before_anything_begins(sdk: Sdk):
+    thread_id = await sdk.thread()
+    for address in ("http://169.254.169.254/latest", "http://2130706433/", "http://[::1]:80/"):
+        with pytest.raises(UnprocessableEntityError, match="webhook"):
+            await sdk.runs.create(thread_id, ASSISTANT, input=sdk.script(Text("never")), webhook=address)
+    assert await sdk.runs.list(thread_id) == []

@@ -166,3 +166,14 @@ def _refuses(*_: object, **__: object) -> object:
     from deerflow_app.cli.commands.doctor import Answer
 
     return Answer("bad", "refuses the key (HTTP 401)", "Set the right key.")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "notes.tar.gz", "notes.tar.zst"])
+def test_a_text_in_place_of_a_backup_is_a_sentence_and_no_fault_of_ours(cli: Cli, folder: Path, name: str) -> None:
+    (folder / name).write_text("Remember the milk.\n")
+    for command in (("restore", name), ("backup", name, "--verify")):
+        ended = cli(*command)
+        said = " ".join(ended.err.split())
+        assert ended.code == 2 and "is no backup of DeerFlow" in said and "Nothing was changed" in said
+        assert "report" not in said and "Traceback" not in said
+    assert (folder / name).read_text() == "Remember the milk.\n"

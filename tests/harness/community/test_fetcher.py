@@ -9,17 +9,13 @@ import socket
 import ssl
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from tests.harness.community.conftest import HOST, Web
+from tests.support.certificates import issued
 
 from deerflow.community.fetcher import Fetcher, WebError
 from deerflow.security.addresses import Network
@@ -256,32 +252,6 @@ async def test_a_name_that_cannot_be_looked_up_becomes_a_sentence(reached: list[
     assert ipaddress.ip_address(HOST).is_loopback and reached == []
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of ``secure.example``, signed by nobody but itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "secure.example")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("secure.example")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
-
-
 @pytest.mark.parametrize(
     ("trusted", "host", "words"),
     [
@@ -291,13 +261,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 async def test_the_certificate_is_that_of_the_name_though_the_address_is_called(
-    web: Web, certificate: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool, host: str, words: str
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool, host: str, words: str
 ):
+    certificate, authority = await asyncio.to_thread(issued, "secure.example", tmp_path)
     server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     client_side = ssl.create_default_context()
     await asyncio.to_thread(server_side.load_cert_chain, certificate)
     if trusted:
-        await asyncio.to_thread(client_side.load_verify_locations, certificate)
+        await asyncio.to_thread(client_side.load_verify_locations, authority)
     monkeypatch.setattr("deerflow.security.outbound.tls", lambda: client_side)
 
     async def lookup(self: Any, name: Any, port: Any, **options: Any) -> Any:

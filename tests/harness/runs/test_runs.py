@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -276,6 +277,26 @@ async def test_a_message_that_comes_during_the_last_step_is_answered_by_the_same
         "wait, one more thing",
         "second answer",
     ]
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_an_accepted_run_a_message_to_it_and_the_beginning_of_a_call_are_on_the_disk(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+):
+    statements: list[str] = []
+    await asyncio.wrap_future(runtime.database.sqlite.submit(lambda db: db.set_trace_callback(statements.append)))
+    endpoint.script(ToolCalls(bash("echo begun; sleep 1")), Text("done"))
+    run = await runtime.runs.start(ME, say("go"), thread_id=await thread(runtime))
+    await until(runtime, run, "custom", "begun")
+    await runtime.runs.steer(ME, run.thread_id, {"role": "user", "content": "faster"})
+    await ended(runtime, run)
+    synced, levels = False, {"runs": set[bool](), "steering": set[bool](), "tool_executions": set[bool]()}
+    for statement in statements:
+        if "PRAGMA synchronous" in statement:
+            synced = "FULL" in statement
+        if (inserted := re.match(r"INSERT INTO (\w+)", statement)) and inserted[1] in levels:
+            levels[inserted[1]].add(synced)
+    assert levels == {"runs": {True}, "steering": {True}, "tool_executions": {True}}
 
 
 async def test_nothing_can_be_steered_that_does_not_run(runtime: Runtime):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -516,3 +517,19 @@ async def test_a_cancelled_command_keeps_what_it_had_printed(tools: Tools):
             await asyncio.sleep(0.05)
     assert await tools("read_file", path=path) == "half a result\n"
     assert path in cut_short("bash", "c1") and not cut_short("ls", "c1")
+
+
+async def test_after_a_restart_the_next_result_says_what_is_gone(tools: Tools):
+    await tools("bash", command="mkdir -p sub && cd sub && export A=1; sleep 300 &")
+    sandbox: Any = await tools.context.sandbox()
+    assert sandbox.launcher_pid is not None
+    await asyncio.to_thread(subprocess.run, ["kill", "-9", str(sandbox.launcher_pid)], check=True)
+    async with asyncio.timeout(20):
+        while sandbox.launcher_pid is not None:
+            await asyncio.sleep(0.01)
+    answer = await tools("bash", command="echo [$A]; pwd")
+    notice, *output = answer.splitlines()
+    for gone in ("background processes", "working directory", "environment"):
+        assert gone in notice
+    assert "are gone" in notice and output[:2] == ["[]", W]
+    assert "gone" not in await tools("bash", command="echo on")

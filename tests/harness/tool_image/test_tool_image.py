@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import ssl
 import subprocess
 import sys
 import threading
 import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.support.certificates import issued
 from tests.support.shared import shared_directory
 
 from deerflow.sandbox.files import SandboxFiles
@@ -185,6 +190,52 @@ def test_without_network_it_says_so(tmp_path: Path, requirements: Path, monkeypa
     with pytest.raises(ToolImageError, match="could not be downloaded"):
         ToolImage(tmp_path / "tools", requirements).build()
     assert nothing_half_made(tmp_path / "tools")
+
+
+@pytest.fixture
+def company(tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An index whose certificate is of an authority of its own, in place of all others; the file of that authority."""
+    certificate, authority = issued("localhost", tmp_path)
+    found = re.search(r"(sha256):(\w+)", requirements.read_text())
+    assert found
+    requirements.write_text(f"smallpkg==1.0 --hash={found[0]}\n")
+    (page := tmp_path / "wheels/simple/smallpkg/index.html").parent.mkdir(parents=True)
+    page.write_text(f'<a href="/smallpkg-1.0-py3-none-any.whl#{found[1]}={found[2]}">smallpkg-1.0-py3-none-any.whl</a>')
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    with ThreadingHTTPServer(("localhost", 0), partial(Quiet, directory=str(tmp_path / "wheels"))) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name, value in {
+            "UV_DEFAULT_INDEX": f"https://localhost:{server.server_port}/simple",
+            "UV_CACHE_DIR": str(tmp_path / "cache"),
+            "UV_HTTP_RETRIES": "0",
+            "NO_PROXY": "localhost",
+        }.items():
+            monkeypatch.setenv(name, value)
+        for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_SYSTEM_CERTS", "UV_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("UV_NO_CONFIG", "1")
+        yield authority
+        server.shutdown()
+
+
+@needs_python
+def test_packages_come_from_an_index_with_a_certificate_of_the_company(
+    tmp_path: Path, requirements: Path, company: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = ToolImage(tmp_path / "tools", requirements)
+    with pytest.raises(ToolImageError, match=r"issuer that is not known here.*UV_SYSTEM_CERTS=1"):
+        image.build()
+    assert nothing_half_made(tmp_path / "tools")
+    monkeypatch.setenv("SSL_CERT_FILE", str(company))
+    image.build()
+    assert (site_packages(image) / "smallpkg/__init__.py").is_file()
 
 
 @needs_python

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { countFailed, countWork, hasFailed, segmentsOf, splitRunning } from "./steps-summary";
+import { countFailed, countWork, hasFailed, segmentsOf, splitRunning, waitsItsTurn } from "./steps-summary";
 import { callWith } from "./test-session";
 import type { Part, ToolCall } from "./turns";
 
@@ -81,4 +81,12 @@ describe("what is folded while the agent works", () => {
       ["2", "t"],
     ]);
   });
+});
+
+it("of calls that are made one after the other all wait but the one that runs, and reads never do", () => {
+  const running = (id: string, name: string, output = "") => tool(id, { name, status: "running", output });
+  const waiting = (parts: Part[]) => ids(parts.filter((part) => waitsItsTurn(part, parts)));
+  expect(waiting([running("1", "bash"), running("2", "grep"), running("3", "write_file")])).toEqual(["3"]);
+  expect(waiting([tool("1", {}), running("2", "bash"), running("3", "bash", "begun")])).toEqual([]);
+  expect(waiting([running("1", "task"), running("2", "task")])).toEqual([]);
 });

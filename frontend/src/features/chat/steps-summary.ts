@@ -88,6 +88,16 @@ export function isActive(part: Part): boolean {
   return part.kind !== "steering" && part.streaming;
 }
 
+/** Commands and changes of files are made one after the other. */
+const IN_TURN = /^(bash|write_file|str_replace)$/;
+
+/** Whether a call is made only after another one that is on its way. */
+export function waitsItsTurn(part: Part, parts: Part[]): boolean {
+  const isRunning = (one: Part) =>
+    one.kind === "tool" && one.call.status === "running" && IN_TURN.test(one.call.name);
+  return part.kind === "tool" && !part.call.output && isRunning(part) && parts.find(isRunning) !== part;
+}
+
 export type Segment =
   { kind: "work"; id: string; parts: Part[] } | { kind: "steering"; id: string; text: string };
 

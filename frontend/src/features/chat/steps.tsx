@@ -6,7 +6,7 @@ import { usePartTimes, type PartTime } from "./clock";
 import { Markdown } from "@/features/markdown";
 import { OpenMark } from "@/ui/open-mark";
 import { useHolds } from "./find";
-import { countFailed, countWork, segmentsOf, splitRunning } from "./steps-summary";
+import { countFailed, countWork, segmentsOf, splitRunning, waitsItsTurn } from "./steps-summary";
 import { Thinking } from "./thinking";
 import { ToolCard } from "./tool-card";
 import type { Part } from "./turns";
@@ -87,8 +87,10 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
 
 function Rows({ parts, times, current = false }: { parts: Part[]; times: Times; current?: boolean }) {
   return parts.map((part) => {
-    if (part.kind === "tool")
-      return <ToolCard key={part.id} call={part.call} time={times[part.id]} current={current} />;
+    if (part.kind === "tool") {
+      const open = current && !waitsItsTurn(part, parts);
+      return <ToolCard key={part.id} call={part.call} time={times[part.id]} current={open} />;
+    }
     if (part.kind === "thinking")
       return <Thinking key={part.id} text={part.text} streaming={part.streaming} time={times[part.id]} />;
     const streaming = part.kind === "text" && part.streaming;

@@ -141,6 +141,7 @@ describe("the end of a turn", () => {
 describe("an answer that ended too early", () => {
   it.each([
     ["length", "The answer was cut off", "Continue", "Continue exactly where you left off."],
+    ["content_filter", "The provider cut off the answer", "Continue anyway", "Continue where you left off."],
     [
       "loop",
       "Stopped: the agent was going in circles",
@@ -180,4 +181,24 @@ it("the option that was chosen is marked", () => {
 it("the line below says for how long the model has been silent", () => {
   renderChat(<Working startedAt={null} connection="live" retrying={null} silence={30} />);
   expect(screen.getByText(/Waiting for the model, 30/)).toBeTruthy();
+});
+
+it.each([
+  ["now", "Sending…"],
+  ["accepted", "Sent. Waiting for the agent…"],
+  ["offline", "Not sent yet: can’t reach the server. It’ll be sent when you’re back online."],
+] as const)("a message on its way says what it waits for: %s", (sending, words) => {
+  const question = { id: "q1", text: "Do it", files: [], images: [], sending };
+  renderChat(view(turnWith({ question, state: "running" }), true));
+  expect(screen.getByText(words).getAttribute("role")).toBe("status");
+});
+
+it("of commands in one reply the one that runs is open, and those that wait are one line each", async () => {
+  const steps = ["a", "b", "c"].map((name) =>
+    tool(name, { status: "running", args: { command: `make ${name}` }, output: name === "a" ? "ready" : "" }),
+  );
+  renderChat(view(turnWith({ state: "running", steps }), true));
+  expect(await screen.findByText("ready")).toBeTruthy();
+  expect(screen.getAllByRole("button", { expanded: true })).toHaveLength(1);
+  for (const name of ["b", "c"]) expect(screen.getAllByText(`make ${name}`)).toHaveLength(1);
 });

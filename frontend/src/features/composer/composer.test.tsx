@@ -173,6 +173,15 @@ test("a message that waits can be taken back or told at once", async () => {
   expect(now.steer).toHaveBeenCalledExactlyOnceWith("waiting");
 });
 
+test("what was said to the running agent says when it will be read, and cannot be taken back", () => {
+  const queued = [{ runId: "m1", text: "in French", files: [], state: "told" as const }];
+  render(page(session({ running: true, queued })));
+  expect(screen.getByText("in French")).toBeTruthy();
+  expect(screen.getByText("Will be read at the next step")).toBeTruthy();
+  expect(screen.queryByLabelText("Don’t send")).toBeNull();
+  expect(screen.queryByText("Send now")).toBeNull();
+});
+
 test("the arrow keys recall own messages only from an empty field", async () => {
   render(page(session()));
   type("a draft");

@@ -32,7 +32,9 @@ class Endpoint(Protocol):
 
     def exchange(self, raw: bytes, headers: dict[str, str]) -> Exchange: ...
 
-    def control(self, method: str, path: str, query: dict[str, list[str]], body: bytes) -> wire.Response: ...
+    def control(
+        self, method: str, path: str, query: dict[str, list[str]], body: bytes, headers: dict[str, str]
+    ) -> wire.Response: ...
 
 
 class Connection(asyncio.Protocol):
@@ -93,7 +95,7 @@ class Connection(asyncio.Protocol):
             if method == "POST" and path.endswith("/chat/completions"):
                 self._start(self.endpoint.exchange(body, self.headers))
             else:
-                self._write_whole(self.endpoint.control(method, path, parse_qs(query), body))
+                self._write_whole(self.endpoint.control(method, path, parse_qs(query), body, self.headers))
         except Exception as error:  # A defect of a script must reach the test that wrote it, not hang the client.
             traceback.print_exc(file=sys.stderr)
             self._write_whole(wire.error_response(HttpError(500, f"The scripted endpoint failed: {error!r}")))

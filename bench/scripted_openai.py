@@ -32,7 +32,7 @@ import secrets
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -187,7 +187,7 @@ class ScriptedOpenAI:
 
     def reply_to(self, record: Record) -> Reply:
         """Take the next queued reply, or play the marked scenario."""
-        if self.api_key is not None and record.headers.get("authorization") != f"Bearer {self.api_key}":
+        if not self.admits(record.headers):
             return HttpError(401)
         if record.place.kind in self.unscripted:
             return answer(record.body, record.place)
@@ -198,6 +198,9 @@ class ScriptedOpenAI:
                 return scripted(record.body) if callable(scripted) else scripted
         return answer(record.body, record.place)
 
+    def admits(self, headers: Mapping[str, str]) -> bool:
+        return self.api_key is None or headers.get("authorization") == f"Bearer {self.api_key}"
+
     def envelope(self, record: Record) -> wire.Envelope:
         prompt = len(record.raw) // 4
         usage = {"prompt_tokens": prompt, "completion_tokens": 40, "total_tokens": prompt + 40}
@@ -206,9 +209,13 @@ class ScriptedOpenAI:
         model = str(record.body.get("model", self.models[0]))
         return wire.Envelope(identifier, model, usage, bool(options.get("include_usage")))
 
-    def control(self, method: str, path: str, query: dict[str, list[str]], body: bytes) -> wire.Response:
+    def control(
+        self, method: str, path: str, query: dict[str, list[str]], body: bytes, headers: dict[str, str]
+    ) -> wire.Response:
         """Answer everything that is not a chat completion."""
         match method, path:
+            case "GET", "/v1/models" | "/models" if not self.admits(headers):
+                return wire.error_response(HttpError(401))
             case "GET", "/v1/models" | "/models":
                 entries = [{"id": id_, "object": "model", "created": 1, "owned_by": "scripted"} for id_ in self.models]
                 return wire.json_response({"object": "list", "data": entries})

@@ -21,6 +21,7 @@ from deerflow.events.notify import Hub, Notifier
 from deerflow.features.agents import AgentService
 from deerflow.features.ask import Asker
 from deerflow.features.assistants import AssistantService
+from deerflow.features.connections import ConnectionService
 from deerflow.features.documents import DOCUMENT, DocumentService
 from deerflow.features.mcp import McpService
 from deerflow.features.memory import EXTRACTION, MemoryService
@@ -135,6 +136,7 @@ class Runtime:
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
         self.mcp = McpService(self.workshop.fresh)
+        self.connections = ConnectionService(config_source)
         ask = Asker(self.database, self.workshop.harness.models)
         allow_nets = config.runs.webhook_allow_nets
         outbound = Outbound(Network("internet", allow_nets=allow_nets), "runs.webhook_allow_nets")

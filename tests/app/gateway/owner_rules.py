@@ -66,6 +66,11 @@ RULES: dict[str, Rule] = {
     "DELETE /api/approvals/grants/{grant_id}": Rule(OWNED),
     "GET /api/approvals/decisions": Rule(ADMIN),
     # MCP servers
+    "GET /api/connections": Rule(ADMIN),
+    "POST /api/connections/{provider}/models": Rule(ADMIN, {}, owner=(404,)),
+    "POST /api/connections/{provider}/test": Rule(ADMIN, {}, owner=(404,)),
+    "PUT /api/connections/{provider}": Rule(ADMIN, {}, owner=(404,)),
+    "DELETE /api/connections/{provider}": Rule(ADMIN, owner=(404,)),
     "GET /api/mcp/config": Rule(ADMIN),
     "PUT /api/mcp/config": Rule(ADMIN, {"mcp_servers": {}}),
     "GET /api/mcp/servers": Rule(ADMIN),

@@ -131,6 +131,25 @@ def test_model_and_address_can_be_set_in_the_environment() -> None:
     assert known.use == "langchain_openai:ChatOpenAI"
 
 
+def test_several_models_are_named_with_commas() -> None:
+    models = discover_models({"MISTRAL_API_KEY": "k", "MISTRAL_MODEL": "mistral-large-latest, new-one"}, never)
+    assert [(model.name, model.display_name) for model in models] == [
+        ("mistral-large-latest", "Mistral Large"),
+        ("new-one", "new-one"),
+    ]
+
+
+def test_a_server_beside_openai_is_known_by_its_address_alone() -> None:
+    own = {"OPENAI_COMPATIBLE_BASE_URL": "http://h:1/v1", "OPENAI_COMPATIBLE_MODEL": "a,b"}
+    models = discover_models({"OPENAI_API_KEY": "k", "OPENAI_MODEL": "gpt-6-luna"} | own, never)
+    assert [(model.name, model.settings()["api_key"]) for model in models] == [
+        ("gpt-6-luna", "k"),
+        ("a", "none"),
+        ("b", "none"),
+    ]
+    assert discover_models({"OPENAI_COMPATIBLE_API_KEY": "k"}, no_probe)[0].name == "demo", "no address, no server"
+
+
 # OpenAI-compatible servers -------------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,7 @@ RUNTIME_ROUTERS = [
     "approvals",
     "assistants",
     "artifacts",
+    "connections",
     "crons",
     "events",
     "feedback",

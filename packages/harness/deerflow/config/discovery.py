@@ -1,6 +1,6 @@
 """Finding models when no file names any: keys in the environment, then servers on this machine, then the demo model.
 
-A provider's model and address can be set without a file: ``<PREFIX>_MODEL`` and ``<PREFIX>_BASE_URL``.
+A provider's models and address can be set without a file: ``<PREFIX>_MODEL`` (several with commas) and ``<PREFIX>_BASE_URL``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import yaml
 from deerflow.config.document import ConfigProblem
 from deerflow.config.env import MissingEnv
 from deerflow.config.schema import ModelConfig
+from deerflow.errors import InvalidRequestError
 
 Probe = Callable[[str, str | None, float], Sequence[str]]
 """``probe(base_url, api_key, timeout in seconds)`` gives the ids that ``{base_url}/models`` lists; empty when nothing answers."""
@@ -57,6 +58,35 @@ class Provider:
     base_url: str | None = None
     """None: the client's own default."""
     settings: dict[str, Any] = field(default_factory=dict)
+    api: str | None = None
+    """Where the client's own default leads."""
+    models_path: str = "/models"
+    headers: dict[str, str] = field(default_factory=lambda: {"Authorization": "Bearer {key}"})
+    """Of a request for the models; ``{key}`` stands for the key."""
+
+    @property
+    def prefix(self) -> str:
+        """Of the variables that are set for this provider."""
+        return self.keys[0].removesuffix("API_KEY")
+
+    @property
+    def id(self) -> str:
+        """In addresses."""
+        return self.prefix.lower().strip("_")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All its variables."""
+        prefixes = [key.removesuffix("API_KEY") for key in self.keys]
+        return tuple(each + name for each in prefixes for name in ("API_KEY", "MODEL", "BASE_URL", "API_BASE"))
+
+    def key(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
+        """The variable that holds the key, and the key."""
+        return next(((name, environ[name].strip()) for name in self.keys if environ.get(name, "").strip()), None)
+
+    def address(self, environ: Mapping[str, str]) -> str | None:
+        """That the environment names in place of the provider's own."""
+        return self.variable(environ, "BASE_URL", "API_BASE")
 
     def variable(self, environ: Mapping[str, str], *suffixes: str) -> str | None:
         """What the environment says under a name of this provider's with one of these suffixes."""
@@ -72,6 +102,9 @@ def providers() -> tuple[Provider, ...]:
         Provider(**{**entry, "presets": tuple(Preset(**preset) for preset in entry["presets"])}) for entry in entries
     )
 
+
+COMPATIBLE = Provider("OpenAI-compatible server", ("OPENAI_COMPATIBLE_API_KEY",))
+"""Any server that speaks OpenAI's protocol, beside OpenAI itself: known by its address, with or without a key."""
 
 LOCAL_SERVERS = (
     Provider("Ollama", base_url="http://127.0.0.1:11434/v1"),
@@ -91,7 +124,7 @@ def discover_models(environ: Mapping[str, str], probe: Probe) -> tuple[ModelConf
     Local servers are only asked if no provider has a key, and the demo model only appears if there is nothing else. A key
     goes to its own provider, or to the address that the environment gives for it.
     """
-    models = [model for provider in providers() for model in _of_provider(provider, environ, probe)]
+    models = [model for provider in (*providers(), COMPATIBLE) for model in models_of(provider, environ, probe)]
     if not models:
         models = _of_local_servers(probe)
     return tuple({model.name: model for model in reversed(models or [_demo()])}.values())[::-1]
@@ -99,36 +132,66 @@ def discover_models(environ: Mapping[str, str], probe: Probe) -> tuple[ModelConf
 
 def http_probe(base_url: str, api_key: str | None, timeout: float) -> Sequence[str]:
     """The real :data:`Probe`. Whatever goes wrong, the answer is: no models."""
+    try:
+        return list_models(
+            f"{base_url.rstrip('/')}/models", {"Authorization": f"Bearer {api_key}"} if api_key else {}, timeout
+        )
+    except InvalidRequestError:
+        return ()
+
+
+def list_models(url: str, headers: Mapping[str, str], timeout: float = REMOTE_TIMEOUT) -> list[str]:
+    """The ids that a server lists at ``url``. Blocks, for ``timeout`` seconds at most, a little more where pieces are slow.
+
+    Raises:
+        InvalidRequestError: it refuses the key (code ``key_refused``), there is no such server (``no_server``), or it is one that
+            lists no models (``no_list``).
+    """
     import httpx
 
     deadline = monotonic() + timeout
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
         # A redirect would carry the key to whoever the server names, a proxy is no way to this machine.
-        with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=api_key is not None) as client:
-            with client.stream("GET", f"{base_url.rstrip('/')}/models", headers=headers) as answer:
+        with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=bool(headers)) as client:
+            with client.stream("GET", url, headers=dict(headers)) as answer:
+                if answer.status_code in (401, 403):
+                    raise InvalidRequestError(
+                        "The key was refused. Check that it is whole and for this provider.", code="key_refused"
+                    )
                 answer.raise_for_status()
                 body = b""
                 for piece in answer.iter_bytes():
                     body += piece
                     # Whatever listens on such a port may just as well be an endless stream.
                     if len(body) > MAX_ANSWER or monotonic() > deadline:
-                        return ()
-        listed = json.loads(body).get("data")
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError):
-        return ()
-    entries = listed if isinstance(listed, list) else ()
-    return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+                        raise ValueError
+        listed = json.loads(body)["data"]
+        return [entry["id"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        slow = (
+            f"did not answer within {timeout:g} seconds"
+            if isinstance(error, httpx.TimeoutException)
+            else "cannot be reached"
+        )
+        raise InvalidRequestError(f"{_host(url)} {slow}. Check the address.", code="no_server") from None
+    except (httpx.HTTPStatusError, ValueError, KeyError, TypeError):
+        raise InvalidRequestError(
+            f"{_host(url)} answers, but lists no models at this address.", code="no_list"
+        ) from None
 
 
-def _of_provider(provider: Provider, environ: Mapping[str, str], probe: Probe) -> Iterator[ModelConfig]:
-    variable = next((name for name in provider.keys if environ.get(name, "").strip()), None)
-    key = environ[variable].strip() if variable else None
-    base_url = provider.variable(environ, "BASE_URL", "API_BASE")
+def models_of(provider: Provider, environ: Mapping[str, str], probe: Probe) -> Iterator[ModelConfig]:
+    """What this provider offers with its variables: none without a key, or an address where that is enough."""
+    variable, key = provider.key(environ) or (None, None)
+    base_url = provider.address(environ)
     model = provider.variable(environ, "MODEL")
-    if provider.title == "OpenAI" and base_url and urlsplit(base_url).hostname != "api.openai.com":
-        reason = f"{variable or 'OPENAI_BASE_URL'} in the environment, server {_without_password(base_url)}"
-        yield from _of_compatible_server(base_url, key, model, reason, probe)
+    is_other = provider.title == "OpenAI" and base_url and urlsplit(base_url).hostname != "api.openai.com"
+    if provider is COMPATIBLE or is_other:
+        if base_url:
+            reason = (
+                f"{variable or provider.prefix + 'BASE_URL'} in the environment, server {_without_password(base_url)}"
+            )
+            yield from _of_compatible_server(provider, base_url, key, model, reason, probe)
     elif key:
         for preset in _presets(provider, model):
             yield _model(
@@ -142,11 +205,11 @@ def _of_provider(provider: Provider, environ: Mapping[str, str], probe: Probe) -
 
 
 def _of_compatible_server(
-    base_url: str, key: str | None, model: str | None, reason: str, probe: Probe
+    provider: Provider, base_url: str, key: str | None, model: str | None, reason: str, probe: Probe
 ) -> Iterator[ModelConfig]:
     """Servers that speak OpenAI's protocol are told apart by their address alone; what they hold they must say themselves."""
-    listed = [model] if model else _for_chat(probe(base_url, key, REMOTE_TIMEOUT))
-    for name in listed or [_Unlisted("unnamed", ("OPENAI_MODEL",), _without_password(base_url))]:
+    listed = _names(model) or for_chat(probe(base_url, key, REMOTE_TIMEOUT))[:MAX_LISTED]
+    for name in listed or [_Unlisted("unnamed", (f"{provider.prefix}MODEL",), _without_password(base_url))]:
         # Some model names would make LangChain ask the Responses API, which few but OpenAI have.
         yield _model(_plain(name), PATCHED_OPENAI, key or "none", base_url, reason, {"use_responses_api": False})
 
@@ -157,7 +220,7 @@ class _Unlisted(MissingEnv):
     def problem(self) -> ConfigProblem:
         return ConfigProblem(
             f"the server {self.key} did not list its models (waited {REMOTE_TIMEOUT:.0f} seconds at most).",
-            remedy="Name one: set OPENAI_MODEL in the environment or in .env, or add it to `models` in config.yaml.",
+            remedy=f"Name one: set {self.variables[0]} in the environment or in .env, or add it to `models` in config.yaml.",
         )
 
 
@@ -168,14 +231,17 @@ def _of_local_servers(probe: Probe) -> list[ModelConfig]:
     return [
         _model(_plain(name), server.use, "none", server.base_url, f"{server.title} at {server.base_url}", slow)
         for server, listed in zip(LOCAL_SERVERS, answers, strict=True)
-        for name in _for_chat(listed)
+        for name in for_chat(listed)[:MAX_LISTED]
     ]
 
 
 def _presets(provider: Provider, model: str | None) -> tuple[Preset, ...]:
-    if model is None:
-        return provider.presets
-    return (next((preset for preset in provider.presets if preset.model == model), _plain(model)),)
+    known = {preset.model: preset for preset in provider.presets}
+    return tuple(known.get(name) or _plain(name) for name in _names(model)) or provider.presets
+
+
+def _names(models: str | None) -> list[str]:
+    return [name.strip() for name in (models or "").split(",") if name.strip()]
 
 
 def _plain(model: str) -> Preset:
@@ -213,8 +279,16 @@ def _demo() -> ModelConfig:
     )
 
 
-def _for_chat(models: Sequence[str]) -> list[str]:
-    return [name for name in models if not _NOT_FOR_CHAT.search(name)][:MAX_LISTED]
+def for_chat(models: Sequence[str]) -> list[str]:
+    """Those whose names do not speak against it."""
+    return [name for name in models if not _NOT_FOR_CHAT.search(name)]
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or "The server"
+    except ValueError:
+        return "The server"
 
 
 def _without_password(url: str) -> str:

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,9 +27,10 @@ from deerflow.config.document import (
     read_text,
 )
 from deerflow.config.env import has_reference, mask_secrets, read_dotenv, resolve_tree
-from deerflow.config.paths import project_root
+from deerflow.config.paths import Paths, project_root
 from deerflow.config.schema import CONFIG_VERSION, AppConfig, ExtensionsConfig, MemoryConfig, Origin, version_number
 from deerflow.config.section import EMPTY, FrozenDict, OpenSection, Section, field_names
+from deerflow.config.variables import Variables
 
 CONFIG_VAR, EXTENSIONS_VAR = "DEER_FLOW_CONFIG_PATH", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"
 EXTENSIONS_NAMES = ("extensions_config.json", "mcp_config.json")
@@ -83,7 +85,7 @@ class ConfigSource:
     Args:
         path: of ``config.yaml``; without one everything has its default.
         extensions_path: of ``extensions_config.json``, which may have its old name ``mcp_config.json``.
-        environ: default the process's environment; ``.env`` completes a copy of it at each reload.
+        environ: default the process's environment; ``.env`` and what is kept encrypted complete a copy of it at each reload.
         cwd: default the current directory.
         probe: how discovery asks servers for their models.
         overrides: settings from code, merged over the main file: mappings key by key, anything else as a whole.
@@ -111,6 +113,12 @@ class ConfigSource:
         self._warned: frozenset[str] = frozenset()
         self.problem: str | None = None
         """Why the files as they are now are not in force, or None."""
+
+    @cached_property
+    def variables(self) -> Variables:
+        """What values may refer to, and where keys of providers stand."""
+        paths = Paths(environ=self._environ, cwd=self._cwd)
+        return Variables(self._environ, _env_files(self._cwd), paths.data_dir / "variables", paths.secrets_key_file)
 
     def current(self) -> AppConfig:
         """The snapshot in force. Looks at the files' times only, and reads them when one has changed.
@@ -148,17 +156,17 @@ class ConfigSource:
         """
         # Fingerprints are taken before reading: an edit in between is seen next time.
         self._watch(self._watched[0])
-        env_files = tuple(map(str, _env_files(self._cwd)))
-        env_fingerprint = _fingerprint(env_files)
-        environ = load_environ(self._environ, self._cwd)
+        files = self.variables.files
+        fingerprint = _fingerprint(files)
+        environ = self.variables.merged()
         config, extensions = self._searches(environ)
         places = tuple(map(str, (*config.places, *extensions.places)))
-        self._watched = env_files + places, env_fingerprint + _fingerprint(places)
+        self._watched = files + places, fingerprint + _fingerprint(places)
         return self._load(config.find(), extensions, environ)
 
     def find(self) -> Path | None:
         """The ``config.yaml`` in use, whether it can be read or not. Raises as :meth:`read`."""
-        return self._searches(load_environ(self._environ, self._cwd))[0].find()
+        return self._searches(self.variables.merged())[0].find()
 
     def _changed(self) -> bool:
         places, fingerprint = self._watched

@@ -15,7 +15,7 @@ import httpx2
 from deerflow.config.document import write_text
 from deerflow.config.schema import McpOAuthConfig
 from deerflow.config.section import require
-from deerflow.skills.secrets import cipher_of
+from deerflow.config.variables import cipher_of
 
 TOKEN_SECONDS = 15.0
 LIFETIME = 3600

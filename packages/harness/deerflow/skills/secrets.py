@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deerflow.config.document import write_text
+from deerflow.config.variables import cipher_of
 from deerflow.errors import RequestError, UnavailableError
 from deerflow.skills.own import OwnSkills
-
-if TYPE_CHECKING:
-    from cryptography.fernet import Fernet
 
 MIN_SECRET = 8
 """Characters. Anything shorter cannot be taken out of what a script prints without harm."""
@@ -57,17 +52,3 @@ class SkillSecrets:
             raise UnavailableError(
                 f"The secrets of skills were encrypted with another key than {self._key_file.name}."
             ) from None
-
-
-def cipher_of(key_file: Path) -> Fernet:
-    """With the key of the installation, which is made when it is needed first. Blocks."""
-    from cryptography.fernet import Fernet
-
-    if not key_file.exists():
-        key_file.parent.mkdir(0o711, parents=True, exist_ok=True)
-        temporary = key_file.with_name(f"{key_file.name}.{os.getpid()}")
-        write_text(temporary, Fernet.generate_key().decode(), 0o600)
-        with suppress(FileExistsError):
-            os.link(temporary, key_file)
-        temporary.unlink()
-    return Fernet(key_file.read_bytes())

@@ -1,0 +1,211 @@
+"""Providers of models as administrators connect them: with a key, an address where it is needed, and the models to use.
+
+What is connected is set as variables, which the configuration is read with; so it holds at once, in every process that reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from typing_extensions import TypedDict
+
+from deerflow.config import AppConfig, ConfigSource, MissingEnv
+from deerflow.config.discovery import COMPATIBLE, Provider, for_chat, http_probe, list_models, models_of, providers
+from deerflow.config.variables import Place, Store
+from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
+from deerflow.features.model_check import ModelCheck, check_model
+from deerflow.identity import Principal
+from deerflow.models import ModelCache
+
+_WORD = re.compile(r"[!#%&(-[\]-~]{1,4096}")
+"""What needs no quotes in a ``.env`` file, and no reference is read in."""
+
+
+class Connection(TypedDict):
+    """A provider. ``place``: where its key stands (null: not connected); ``models``: that it offers."""
+
+    id: str
+    title: str
+    variable: str
+    place: Place | None
+    base_url: str | None
+    models: list[str]
+    needs_address: bool
+
+
+class Connections(TypedDict):
+    """``models_in_file``: config.yaml names the models, so none can be connected."""
+
+    models_in_file: bool
+    connections: list[Connection]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried, or connected. ``key``: None for the one that is kept; ``models``: none for those known of the provider."""
+
+    key: str | None = None
+    base_url: str | None = None
+    models: tuple[str, ...] = ()
+
+
+class ConnectionService:
+    """Every method raises ForbiddenError to those who are no administrators, NotFoundError for an unknown provider."""
+
+    def __init__(self, source: ConfigSource) -> None:
+        self._source = source
+        self._writing = asyncio.Lock()
+
+    async def all(self, principal: Principal) -> Connections:
+        """Of each provider, in the order in which their models are offered."""
+        _check(principal)
+        found = await asyncio.to_thread(lambda: [self._connection(one) for one in (*providers(), COMPATIBLE)])
+        return {"models_in_file": _in_file(await self._source.acurrent()), "connections": found}
+
+    async def models(self, principal: Principal, provider: str, trial: Trial) -> list[str]:
+        """The models that a key reaches, those first that are known to work well.
+
+        Raises:
+            InvalidRequestError: the key is refused, or no server answers as it should; see :func:`list_models`.
+        """
+        one = _provider(principal, provider)
+
+        def ask() -> list[str]:
+            environ = self._environ(one, trial)
+            found = one.key(environ)
+            headers = {name: text.replace("{key}", found[1]) for name, text in one.headers.items()} if found else {}
+            base_url = one.address(environ) or one.base_url or one.api or ""
+            listed = list_models(base_url.rstrip("/") + one.models_path, headers)
+            listed = [name.removeprefix("models/") for name in listed]  # as Google writes them
+            known = [preset.model for preset in one.presets if preset.model in listed]
+            return list(dict.fromkeys([*known, *sorted(for_chat(listed))]))
+
+        return await asyncio.to_thread(ask)
+
+    async def test(self, principal: Principal, provider: str, trial: Trial) -> ModelCheck:
+        """Ask the first of the models for one word, before anything is kept. Raises InvalidRequestError: there is none."""
+        one = _provider(principal, provider)
+
+        def snapshot() -> AppConfig:
+            found = tuple(models_of(one, self._environ(one, trial), http_probe))[:1]
+            if not found:
+                raise InvalidRequestError("There is no model to test. Choose one.")
+            return self._source.current().model_copy(update={"models": found})
+
+        models = ModelCache()
+        try:
+            config = await asyncio.to_thread(snapshot)
+            return await check_model(models, config, str(config.models[0].__dict__["name"]))
+        finally:
+            await models.aclose()
+
+    async def connect(self, principal: Principal, provider: str, trial: Trial, store: Store) -> Connection:
+        """Use a provider from now on.
+
+        Raises:
+            ConflictError: config.yaml names the models, or the process's environment sets the provider's variables.
+            InvalidRequestError: there is no key, or what is given cannot be a key, an address, or names of models.
+            UnavailableError: the file cannot be written.
+        """
+        one = _provider(principal, provider)
+        async with self._writing:
+            await asyncio.to_thread(self._connect, one, trial, store)
+        return await asyncio.to_thread(self._connection, one)
+
+    async def disconnect(self, principal: Principal, provider: str) -> None:
+        """Forget key, address and models. Raises as :meth:`connect`."""
+        one = _provider(principal, provider)
+        async with self._writing:
+            await asyncio.to_thread(self._change, one, dict.fromkeys(one.names), "encrypted")
+
+    def _connect(self, provider: Provider, trial: Trial, store: Store) -> None:
+        if _in_file(self._source.current()):
+            raise ConflictError("config.yaml names the models. Add this one there, or take its `models` away.")
+        if provider is COMPATIBLE and not any(trial.models):
+            raise InvalidRequestError("Choose a model.")
+        environ = self._environ(provider, trial)
+        given = {name: environ[name] for name in provider.names if name in environ}
+        self._change(provider, dict.fromkeys(provider.names) | given, store)
+
+    def _change(self, provider: Provider, changes: Mapping[str, str | None], store: Store) -> None:
+        if self._source.variables.place_of(*provider.names) == "environment":
+            raise ConflictError(
+                f"{provider.title} is set in the environment in which DeerFlow was started. Change it there.",
+                code="set_outside",
+            )
+        try:
+            self._source.variables.change(changes, store)
+        except OSError as error:
+            where = ".env" if store == "dotenv" else "The data directory"
+            raise UnavailableError(f"{where} cannot be written: {error.strerror}.") from error
+        self._source.reload()
+
+    def _environ(self, provider: Provider, trial: Trial) -> dict[str, str]:
+        """The variables of one provider as they would be."""
+        environ = self._source.variables.merged()
+        base_url = (trial.base_url or "").strip().rstrip("/")
+        kept = provider.key(environ)
+        key = (trial.key or "").strip()
+        if not key and kept:
+            # Else whoever may connect could have a key sent to them that they may not see.
+            if base_url != (provider.address(environ) or "").rstrip("/"):
+                raise InvalidRequestError("The key that is kept is not sent to another address. Give the key, too.")
+            key = kept[1]
+        if not key and not (provider is COMPATIBLE and base_url):
+            raise InvalidRequestError("Give the key." if provider is not COMPATIBLE else "Give the server's address.")
+        if provider is COMPATIBLE and not base_url:
+            raise InvalidRequestError("Give the server's address.")
+        names = ",".join(name.strip() for name in trial.models)
+        for what, text in (("key", key), ("address", base_url), ("name of a model", names)):
+            if text and not _WORD.fullmatch(text):
+                raise InvalidRequestError(
+                    f"This cannot be the {what}: it holds spaces, quotes or other odd characters."
+                )
+        if base_url and not _is_address(base_url):
+            raise InvalidRequestError("Give the address as http://… or https://…, without a name or a password.")
+        made = {"API_KEY": key, "BASE_URL": base_url, "MODEL": names}
+        return {provider.prefix + name: value for name, value in made.items() if value}
+
+    def _connection(self, provider: Provider) -> Connection:
+        environ = self._source.variables.merged()
+        address = provider.address(environ)
+        models = [model.__dict__["model"] for model in models_of(provider, environ, lambda *_: ())]
+        place = self._source.variables.place_of(*provider.keys) or self._source.variables.place_of(*provider.names)
+        return {
+            "id": provider.id,
+            "title": provider.title,
+            "variable": provider.keys[0],
+            "place": place if models else None,
+            "base_url": address if address and _is_address(address) else None,
+            "models": [model for model in models if not isinstance(model, MissingEnv)],
+            "needs_address": provider is COMPATIBLE,
+        }
+
+
+def _provider(principal: Principal, provider: str) -> Provider:
+    _check(principal)
+    found = next((one for one in (*providers(), COMPATIBLE) if one.id == provider), None)
+    if found is None:
+        raise NotFoundError(f"There is no provider {provider!r}.")
+    return found
+
+
+def _check(principal: Principal) -> None:
+    if principal.role != "admin":
+        raise ForbiddenError("Only administrators may see and change connections.")
+
+
+def _in_file(config: AppConfig) -> bool:
+    return all(model.discovered_from is None for model in config.models)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username and parts.port != 0
+    except ValueError:
+        return False

@@ -1,6 +1,6 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
-``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--guardrail]``. The data
+``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--guardrail]``. The data
 stays in ``--home``, so that the process can be killed and started again.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -83,14 +84,20 @@ def main() -> None:
     parser.add_argument("--no-ui", action="store_true")
     parser.add_argument("--no-account", action="store_true", help="leave the set-up to the page")
     parser.add_argument("--demo", action="store_true", help="with the demo model alone, as if none were connected")
+    parser.add_argument("--no-model", action="store_true", help="as after the first start: nobody has connected a model")
     parser.add_argument("--guardrail", action="store_true", help="ask before files are written and commands run")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     options.home.mkdir(parents=True, exist_ok=True)
     file = options.home / "config.yaml"
     given = config(options.model) | ({"models": [DEMO]} if options.demo else {})
+    if options.no_model:
+        del given["models"]
     file.write_text(json.dumps(given | ({"guardrails": GUARDRAIL} if options.guardrail else {})))
-    source, paths = ConfigSource(file), Paths(options.home / "data")
+    paths = Paths(options.home / "data")
+    source = ConfigSource(
+        file, environ=os.environ | {"DEER_FLOW_HOME": str(paths.base_dir)}, cwd=options.home, probe=lambda *_: ()
+    )
     paths.ensure_base_dir()
     environ = {**source.current().origin.environ}
     settings = GatewaySettings.from_environ(environ, paths.base_dir, port=options.port, serve_ui=not options.no_ui)

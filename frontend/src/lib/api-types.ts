@@ -676,6 +676,36 @@ export interface components {
             warnings: string[];
         };
         /**
+         * Connection
+         * @description A provider. ``place``: where its key stands (null: not connected); ``models``: that it offers.
+         */
+        Connection: {
+            /** Id */
+            id: string;
+            /** Title */
+            title: string;
+            /** Variable */
+            variable: string;
+            /** Place */
+            place: ("environment" | "dotenv" | "encrypted") | null;
+            /** Base Url */
+            base_url: string | null;
+            /** Models */
+            models: string[];
+            /** Needs Address */
+            needs_address: boolean;
+        };
+        /**
+         * Connections
+         * @description ``models_in_file``: config.yaml names the models, so none can be connected.
+         */
+        Connections: {
+            /** Models In File */
+            models_in_file: boolean;
+            /** Connections */
+            connections: components["schemas"]["Connection"][];
+        };
+        /**
          * ContextTable
          * @description What fills a model's window, in tokens, about as the provider counts them.
          *
@@ -1495,6 +1525,51 @@ export interface components {
                 }[];
             };
         };
+        /** GivenConnection */
+        GivenConnection: {
+            /**
+             * Key
+             * @description Left out: the one that is kept.
+             */
+            key?: string | null;
+            /**
+             * Base Url
+             * @description In place of the provider's own address.
+             */
+            base_url?: string | null;
+            /**
+             * Models
+             * @description The default first. Empty: those known of the provider.
+             * @default []
+             */
+            models: string[];
+            /**
+             * Store
+             * @description In the data directory, or in `.env`.
+             * @default encrypted
+             * @enum {string}
+             */
+            store: "encrypted" | "dotenv";
+        };
+        /** GivenTrial */
+        GivenTrial: {
+            /**
+             * Key
+             * @description Left out: the one that is kept.
+             */
+            key?: string | null;
+            /**
+             * Base Url
+             * @description In place of the provider's own address.
+             */
+            base_url?: string | null;
+            /**
+             * Models
+             * @description The default first. Empty: those known of the provider.
+             * @default []
+             */
+            models: string[];
+        };
         /** Grant */
         Grant: {
             /** Id */
@@ -2261,6 +2336,11 @@ export interface components {
              * @description The message that it is about.
              */
             message_id?: string | null;
+        };
+        /** ReachedModels */
+        ReachedModels: {
+            /** Models */
+            models: string[];
         };
         /** Reasoning */
         Reasoning: {

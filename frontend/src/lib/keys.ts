@@ -3,6 +3,7 @@ export const keys = {
   me: ["me"],
   setup: ["setup"],
   models: ["models"],
+  connections: ["connections"],
   system: ["system"],
   tokens: ["tokens"],
   grants: ["grants"],

@@ -15,6 +15,24 @@ export const system = () => http.get<SystemInfo>("/api/system");
 export const testModel = (name: string) =>
   http.post<ModelTest>(`/api/models/${name.split("/").map(encodeURIComponent).join("/")}/test`);
 
+export type Connection = Schemas["Connection"];
+export type Store = Schemas["GivenConnection"]["store"];
+/** Nothing that is given is shown again: without a key the one that is kept counts. */
+export interface Trial {
+  key?: string;
+  base_url?: string;
+  models: string[];
+}
+const connectionPath = (id: string) => `/api/connections/${encodeURIComponent(id)}`;
+export const connections = () => http.get<Schemas["Connections"]>("/api/connections");
+export const reachedModels = async (id: string, trial: Trial) =>
+  (await http.post<Schemas["ReachedModels"]>(`${connectionPath(id)}/models`, trial)).models;
+export const testConnection = (id: string, trial: Trial) =>
+  http.post<ModelTest>(`${connectionPath(id)}/test`, trial);
+export const connect = (id: string, trial: Trial, store: Store) =>
+  http.put<Connection>(connectionPath(id), { ...trial, store });
+export const disconnect = (id: string) => http.delete(connectionPath(id));
+
 export const changePassword = (current: string, next: string, endSessions: boolean) =>
   http.post("/api/v1/auth/change-password", {
     current_password: current,

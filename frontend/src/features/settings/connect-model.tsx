@@ -4,6 +4,8 @@ import type { ReactNode } from "react";
 import { useT } from "@/i18n";
 import { Collapsible, CollapsibleContent, CollapsibleTrigger } from "@/ui/collapsible";
 import { CopyButton } from "@/ui/copy-button";
+import type { Connection } from "./api";
+import { ConnectForm } from "./connect-form";
 import { Code } from "./parts";
 
 const KEYS = [
@@ -24,8 +26,14 @@ const ENTRY = `models:
     model: gpt-4.1
     api_key: $OPENAI_API_KEY`;
 
+interface ConnectModelProps {
+  onlyDemo?: boolean;
+  /** What an administrator may connect here; null: it is said where that is done. */
+  connections: Connection[] | null;
+}
+
 /** How a real model comes here. In full view where there is none. */
-export function ConnectModel({ onlyDemo }: { onlyDemo?: boolean }) {
+export function ConnectModel({ onlyDemo, connections }: ConnectModelProps) {
   const t = useT("settings.models");
   if (onlyDemo)
     return (
@@ -34,10 +42,18 @@ export function ConnectModel({ onlyDemo }: { onlyDemo?: boolean }) {
           <Sparkles aria-hidden className="mt-0.5 size-4 shrink-0 text-primary" />
           <div>
             <h2 className="text-sm font-semibold">{t("demoTitle")}</h2>
-            <p className="mt-0.5 text-[13px] leading-relaxed">{t("demoText")}</p>
+            <p className="mt-0.5 text-[13px] leading-relaxed">
+              {t(connections ? "demoConnect" : "demoText")}
+            </p>
           </div>
         </div>
-        <Ways />
+        {connections ? (
+          <div className="rounded-lg border bg-card p-4">
+            <ConnectForm connections={connections} />
+          </div>
+        ) : (
+          <Ways />
+        )}
       </section>
     );
   return (
@@ -51,7 +67,7 @@ export function ConnectModel({ onlyDemo }: { onlyDemo?: boolean }) {
       </CollapsibleTrigger>
       <CollapsibleContent>
         <div className="px-4 pb-4 sm:px-5">
-          <Ways />
+          {connections ? <ConnectForm connections={connections} /> : <Ways />}
         </div>
       </CollapsibleContent>
     </Collapsible>

@@ -82,7 +82,8 @@ function Abilities({ model }: { model: Model }) {
   );
 }
 
-function TestOutcome({
+/** What came of a test. */
+export function TestOutcome({
   test,
 }: {
   test: { data?: Awaited<ReturnType<typeof testModel>>; error: Error | null; isPending: boolean };

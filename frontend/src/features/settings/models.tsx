@@ -1,21 +1,30 @@
 "use client";
+import { useQuery } from "@tanstack/react-query";
 import { Bot } from "lucide-react";
+import { useAccount } from "@/features/auth";
 import { useT } from "@/i18n";
+import { keys } from "@/lib/keys";
 import { isOnlyDemo, useModels } from "@/lib/models";
 import { EmptyState } from "@/ui/empty-state";
+import { connections } from "./api";
 import { ConnectModel } from "./connect-model";
+import { ConnectionList } from "./connections";
 import { ModelCard } from "./model-card";
 import { Group, Panel, Waiting } from "./parts";
 
 export default function ModelsSection() {
   const t = useT("settings.models");
+  const isAdmin = useAccount().data?.system_role === "admin";
   const { data, error, refetch } = useModels();
-  if (!data) return <Waiting error={error} retry={refetch} />;
+  const connected = useQuery({ queryKey: keys.connections, queryFn: connections, enabled: isAdmin });
+  if (!data || (isAdmin && connected.isLoading)) return <Waiting error={error} retry={refetch} />;
   const all = data.models;
   const onlyDemo = isOnlyDemo(all);
+  // Where config.yaml names the models, they are changed there.
+  const own = connected.data && !connected.data.models_in_file ? connected.data.connections : null;
   return (
     <>
-      {onlyDemo && <ConnectModel onlyDemo />}
+      {onlyDemo && <ConnectModel onlyDemo connections={own} />}
       <Group>
         {all.length === 0 ? (
           <Panel>
@@ -29,7 +38,8 @@ export default function ModelsSection() {
           </Panel>
         )}
       </Group>
-      {!onlyDemo && <ConnectModel />}
+      {own && <ConnectionList connections={own} />}
+      {!onlyDemo && <ConnectModel connections={own} />}
     </>
   );
 }

@@ -10,9 +10,12 @@ import {
   SquareTerminal,
   Workflow,
 } from "lucide-react";
+import Link from "next/link";
+import { useAccount } from "@/features/auth";
 import { useT } from "@/i18n";
 import { sayInComposer } from "@/lib/compose";
 import { isOnlyDemo, useModels } from "@/lib/models";
+import { settingsPath } from "@/lib/route";
 import { Button } from "@/ui/button";
 import { Logo } from "@/ui/logo";
 
@@ -78,6 +81,7 @@ const code = (text: React.ReactNode) => (
 /** No model is connected: says so, shows what can be seen anyway, and how to connect one. */
 function Demo() {
   const t = useT("chat.welcome");
+  const isAdmin = useAccount().data?.system_role === "admin";
   return (
     <section className="rounded-2xl border bg-card p-5">
       <h2 className="flex items-center gap-2 text-sm font-medium">
@@ -85,17 +89,26 @@ function Demo() {
         {t("demoTitle")}
       </h2>
       <p className="mt-1 text-sm leading-relaxed text-muted-foreground">{t("demoText")}</p>
-      <Button className="mt-3" onClick={() => sayInComposer(t("demoPrompt"))}>
-        <Play aria-hidden />
-        {t("demoTry")}
-      </Button>
-      <div className="mt-4 border-t pt-4 text-sm leading-relaxed">
-        <p className="font-medium">{t("demoHow")}</p>
-        <ol className="mt-1.5 flex list-decimal flex-col gap-1 pl-5 text-muted-foreground">
-          <li>{t.rich("demoKey", { code })}</li>
-          <li>{t("demoLocal")}</li>
-        </ol>
+      <div className="mt-3 flex flex-wrap gap-2">
+        {isAdmin && (
+          <Button asChild>
+            <Link href={settingsPath("models")}>{t("demoConnect")}</Link>
+          </Button>
+        )}
+        <Button variant={isAdmin ? "outline" : "default"} onClick={() => sayInComposer(t("demoPrompt"))}>
+          <Play aria-hidden />
+          {t("demoTry")}
+        </Button>
       </div>
+      {!isAdmin && (
+        <div className="mt-4 border-t pt-4 text-sm leading-relaxed">
+          <p className="font-medium">{t("demoHow")}</p>
+          <ol className="mt-1.5 flex list-decimal flex-col gap-1 pl-5 text-muted-foreground">
+            <li>{t.rich("demoKey", { code })}</li>
+            <li>{t("demoLocal")}</li>
+          </ol>
+        </div>
+      )}
     </section>
   );
 }

@@ -6,6 +6,7 @@ export const welcome = {
   demoTitle: "Connect a model to get started",
   demoText: "Until then, a demo model follows a script. Its tools, sandbox and files are real.",
   demoTry: "Watch the demo",
+  demoConnect: "Connect a model",
   demoPrompt: "Look around the sandbox and write a short report.",
   demoKey:
     "Set an API key such as <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or <code>DEEPSEEK_API_KEY</code>, in the environment or in <code>.env</code>, and start DeerFlow again.",

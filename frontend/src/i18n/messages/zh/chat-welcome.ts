@@ -7,6 +7,7 @@ export const welcome: typeof en.welcome = {
   demoTitle: "还没有连接 AI 模型",
   demoText: "演示模型按固定脚本运行，但工具、沙箱和文件都是真实的。",
   demoTry: "看看演示",
+  demoConnect: "接入模型",
   demoPrompt: "看看沙箱里有什么，写一份简短的报告。",
   demoKey:
     "在环境变量或 <code>.env</code> 中设置服务商的密钥，例如 <code>OPENAI_API_KEY</code>、<code>ANTHROPIC_API_KEY</code> 或 <code>DEEPSEEK_API_KEY</code>，然后重新启动 DeerFlow。",

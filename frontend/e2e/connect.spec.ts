@@ -1,0 +1,62 @@
+import { expect, test } from "./fixtures";
+import { Gateway, Process } from "./server";
+
+const KEY = "sk-e2e-0123456789";
+
+/** A provider with models, which refuses other keys. */
+async function provider() {
+  const options = ["--port", "0", "--api-key", KEY, "--model", "big", "--model", "small"];
+  const process = new Process(["-m", "bench.scripted_openai", ...options]);
+  const address = new URL(await process.start());
+  return { process, url: `${address.origin}/v1` };
+}
+
+test.use({ signedIn: false });
+
+test("from a new server to an answer of a real model, without a terminal", async ({ page }, info) => {
+  test.setTimeout(120_000);
+  const { process, url } = await provider();
+  const began = Date.now();
+  const gateway = await new Gateway(url, ["--no-account", "--no-model"]).start();
+  try {
+    await page.goto(gateway.url);
+    await page.getByLabel("Email").fill("first@example.com");
+    await page.getByLabel("Password", { exact: true }).fill("a long enough secret");
+    await page.getByRole("button", { name: "Create administrator" }).click();
+    await page.getByRole("link", { name: "Connect a model" }).click();
+
+    await page.getByRole("combobox", { name: "Provider" }).click();
+    await page.getByRole("option", { name: /^Other server/ }).click();
+    await page.getByLabel("Address").fill(url);
+    await page.getByLabel(/^API key/).fill("sk-of-someone-else");
+    await page.getByRole("button", { name: "Show models" }).click();
+    await expect(page.getByRole("alert").filter({ hasText: "The key was refused" })).toBeVisible();
+    await page.getByLabel(/^API key/).fill(KEY);
+    await page.keyboard.press("Enter");
+    await expect(page.getByRole("checkbox", { name: "big" })).toBeChecked();
+    await page.getByRole("checkbox", { name: "small" }).check();
+    await page.getByRole("button", { name: "Test", exact: true }).first().click();
+    await expect(page.getByText(/^Working\./)).toBeVisible();
+    await page.getByRole("button", { name: "Use it" }).click();
+    await expect(page.getByRole("heading", { name: "big" })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "small" })).toBeVisible();
+    await expect(page.getByText("Encrypted", { exact: true })).toBeVisible();
+    expect(await page.content()).not.toContain(KEY);
+
+    await page.goto(`${gateway.url}/chats`);
+    const field = page.getByRole("textbox", { name: "Message", exact: true });
+    await field.fill("Hello");
+    await field.press("Enter");
+    await expect(page.getByRole("log").getByText(/tok\d\d/).last()).toBeVisible();
+    info.annotations.push({ type: "seconds to an answer", description: `${(Date.now() - began) / 1000}` });
+    console.log(`seconds to an answer: ${(Date.now() - began) / 1000}`);
+
+    await page.goto(`${gateway.url}/settings/models`);
+    await page.getByRole("button", { name: /^Disconnect/ }).click();
+    await page.getByRole("alertdialog").getByRole("button", { name: "Disconnect" }).click();
+    await expect(page.getByText("Only the demo model is available")).toBeVisible();
+  } finally {
+    await gateway.stop();
+    await process.end("SIGKILL");
+  }
+});

@@ -1,0 +1,254 @@
+"use client";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState, type FormEvent } from "react";
+import { FormError, useSubmission } from "@/features/auth";
+import { useT } from "@/i18n";
+import { ApiError } from "@/lib/http";
+import { keys } from "@/lib/keys";
+import { Button } from "@/ui/button";
+import { Checkbox } from "@/ui/checkbox";
+import { Input } from "@/ui/input";
+import { Label } from "@/ui/label";
+import { SegmentedControl } from "@/ui/segmented";
+import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
+import { toast } from "@/ui/toast";
+import { connect, reachedModels, testConnection, type Connection, type Store } from "./api";
+import { Field } from "./dialog-form";
+import { TestOutcome } from "./model-card";
+import { SearchField } from "./parts";
+
+/** From this many models on they can be searched. */
+const MANY = 10;
+/** What one provider may offer at most. */
+const MOST = 20;
+
+/** Connects a provider: its key, the models that the key reaches, a test, and where the key is kept. */
+export function ConnectForm({ connections }: { connections: Connection[] }) {
+  const t = useT("settings.models.connect");
+  const free = connections.filter((one) => one.place !== "environment");
+  const [id, setId] = useState(free[0]?.id ?? "");
+  const provider = free.find((one) => one.id === id);
+  return (
+    <div className="flex flex-col gap-4">
+      <Field label={t("provider")}>
+        {(control) => (
+          <Select value={id} onValueChange={setId}>
+            <SelectTrigger {...control} className="sm:w-80">
+              <SelectValue />
+            </SelectTrigger>
+            <SelectContent>
+              {free.map((one) => (
+                <SelectItem key={one.id} value={one.id}>
+                  {one.needs_address ? t("other") : one.title}
+                </SelectItem>
+              ))}
+            </SelectContent>
+          </Select>
+        )}
+      </Field>
+      {provider && <ProviderForm key={provider.id} provider={provider} />}
+    </div>
+  );
+}
+
+function ProviderForm({ provider }: { provider: Connection }) {
+  const t = useT("settings.models.connect");
+  const queries = useQueryClient();
+  const [key, setKey] = useState("");
+  const [address, setAddress] = useState(provider.base_url ?? "");
+  /** null: not asked yet; empty: the server lists none, so a name is typed. */
+  const [models, setModels] = useState<string[] | null>(null);
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [store, setStore] = useState<Store>(provider.place === "dotenv" ? "dotenv" : "encrypted");
+  const form = useSubmission();
+  const trial = {
+    ...(key.trim() ? { key: key.trim() } : {}),
+    ...(address.trim() ? { base_url: address.trim() } : {}),
+    models: chosen.map((name) => name.trim()).filter(Boolean),
+  };
+  const test = useMutation({ mutationFn: () => testConnection(provider.id, trial) });
+  const isKept = provider.place !== null && address.trim() === (provider.base_url ?? "");
+  const canAsk = provider.needs_address ? !!address.trim() : !!key.trim() || isKept;
+  const canUse = models !== null && trial.models.length > 0;
+
+  /** Whatever was found with another key or address counts no more. */
+  const changed = () => {
+    setModels(null);
+    setChosen([]);
+    test.reset();
+    form.clear();
+  };
+  const choose = (next: string[]) => {
+    setChosen(next);
+    test.reset();
+  };
+  const ask = async () => {
+    try {
+      const found = await reachedModels(provider.id, { ...trial, models: [] });
+      setModels(found);
+      const before = provider.models.filter((name) => found.includes(name));
+      choose(provider.place && before.length > 0 ? before : found.slice(0, 1));
+    } catch (problem) {
+      if (!(problem instanceof ApiError) || problem.code !== "no_list") throw problem;
+      setModels([]);
+      choose(provider.models.slice(0, 1));
+    }
+  };
+  const use = async () => {
+    await connect(provider.id, trial, store);
+    toast.success(t("done", { provider: provider.needs_address ? t("other") : provider.title }));
+    setKey("");
+    changed();
+    await Promise.all(
+      [keys.models, keys.connections].map((queryKey) => queries.invalidateQueries({ queryKey })),
+    );
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (canUse) void form.submit(use);
+    else if (canAsk) void form.submit(ask);
+  };
+
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-4" autoComplete="off">
+      {provider.needs_address && (
+        <Field label={t("address")} hint={t("addressHint")}>
+          {(control) => (
+            <Input
+              {...control}
+              type="url"
+              required
+              placeholder="http://localhost:11434/v1"
+              value={address}
+              onChange={(event) => {
+                setAddress(event.target.value);
+                changed();
+              }}
+            />
+          )}
+        </Field>
+      )}
+      <Field
+        label={provider.needs_address ? t("keyIfAny") : t("key")}
+        hint={provider.place ? t("keyKept") : undefined}
+      >
+        {(control) => (
+          <Input
+            {...control}
+            type="password"
+            autoComplete="off"
+            autoCapitalize="off"
+            spellCheck={false}
+            placeholder={provider.needs_address ? undefined : "sk-…"}
+            value={key}
+            onChange={(event) => {
+              setKey(event.target.value);
+              changed();
+            }}
+          />
+        )}
+      </Field>
+      {models === null && (
+        <Button
+          type="submit"
+          className="self-start"
+          pending={form.pending}
+          disabled={!canAsk || form.blocked}
+        >
+          {t("show")}
+        </Button>
+      )}
+      {models !== null && models.length > 0 && <Choice models={models} chosen={chosen} onChange={choose} />}
+      {models?.length === 0 && (
+        <Field label={t("model")} hint={t("modelHint")}>
+          {(control) => (
+            <Input
+              {...control}
+              value={chosen[0] ?? ""}
+              onChange={(event) => choose(event.target.value ? [event.target.value] : [])}
+            />
+          )}
+        </Field>
+      )}
+      {models !== null && (
+        <>
+          <div className="flex flex-col gap-1.5">
+            <Label asChild>
+              <span>{t("store")}</span>
+            </Label>
+            <SegmentedControl
+              label={t("store")}
+              className="self-start"
+              value={store}
+              onValueChange={setStore}
+              options={[
+                { value: "encrypted", label: t("place.encrypted") },
+                { value: "dotenv", label: t("place.dotenv") },
+              ]}
+            />
+            <p className="text-xs leading-relaxed text-muted-foreground">{t(`storeText.${store}`)}</p>
+          </div>
+          <div role="status" className="empty:hidden">
+            <TestOutcome test={test} />
+          </div>
+        </>
+      )}
+      <FormError message={form.message} />
+      {models !== null && (
+        <div className="flex flex-wrap gap-2">
+          <Button type="submit" pending={form.pending} disabled={!canUse || form.blocked}>
+            {t("use")}
+          </Button>
+          <Button variant="outline" pending={test.isPending} disabled={!canUse} onClick={() => test.mutate()}>
+            {t("test")}
+          </Button>
+        </div>
+      )}
+    </form>
+  );
+}
+
+interface ChoiceProps {
+  models: string[];
+  chosen: string[];
+  onChange: (chosen: string[]) => void;
+}
+
+/** Which models are offered; the one that was chosen first is the default. */
+function Choice({ models, chosen, onChange }: ChoiceProps) {
+  const t = useT("settings.models.connect");
+  const [search, setSearch] = useState("");
+  const shown = models.filter((name) => name.toLowerCase().includes(search.trim().toLowerCase()));
+  return (
+    <fieldset className="flex min-w-0 flex-col gap-2">
+      <legend className="mb-2 text-sm font-medium">{t("models")}</legend>
+      {models.length > MANY && <SearchField label={t("search")} value={search} onChange={setSearch} />}
+      <div
+        className="max-h-64 divide-y overflow-y-auto rounded-lg border"
+        tabIndex={0}
+        role="group"
+        aria-label={t("models")}
+      >
+        {shown.map((name) => (
+          <Label
+            key={name}
+            className="flex min-h-10 cursor-pointer items-center gap-3 px-3 py-2 font-normal hover:bg-accent"
+          >
+            <Checkbox
+              checked={chosen.includes(name)}
+              disabled={!chosen.includes(name) && chosen.length >= MOST}
+              onCheckedChange={(on) =>
+                onChange(on ? [...chosen, name] : chosen.filter((other) => other !== name))
+              }
+            />
+            <span className="min-w-0 flex-1 font-mono text-xs break-all">{name}</span>
+            {chosen.length > 1 && chosen[0] === name && (
+              <span className="text-xs text-muted-foreground">{t("first")}</span>
+            )}
+          </Label>
+        ))}
+        {shown.length === 0 && <p className="px-3 py-4 text-sm text-muted-foreground">{t("nothing")}</p>}
+      </div>
+    </fieldset>
+  );
+}

@@ -1,0 +1,71 @@
+"use client";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useT } from "@/i18n";
+import { keys } from "@/lib/keys";
+import { Badge } from "@/ui/badge";
+import { Button } from "@/ui/button";
+import { ConfirmDialog } from "@/ui/dialog";
+import { toast } from "@/ui/toast";
+import { disconnect, type Connection } from "./api";
+import { Group, Panel } from "./parts";
+
+/** Which providers are connected, and where their keys stand. */
+export function ConnectionList({ connections }: { connections: Connection[] }) {
+  const t = useT("settings.models.connect");
+  const queries = useQueryClient();
+  const [leaving, setLeaving] = useState<Connection | null>(null);
+  const connected = connections.filter((one) => one.place);
+  if (connected.length === 0) return null;
+  const leave = async (connection: Connection) => {
+    try {
+      await disconnect(connection.id);
+    } catch (problem) {
+      toast.error((problem as Error).message);
+      throw problem;
+    }
+    toast.success(t("gone", { provider: connection.title }));
+    await Promise.all(
+      [keys.models, keys.connections].map((queryKey) => queries.invalidateQueries({ queryKey })),
+    );
+  };
+  return (
+    <Group title={t("connected")}>
+      <Panel role="list">
+        {connected.map((one) => (
+          <div key={one.id} role="listitem" className="flex items-center gap-4 px-4 py-3 sm:px-5">
+            <div className="min-w-0 flex-1">
+              <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+                <span className="font-medium">{one.title}</span>
+                {one.place && <Badge variant="secondary">{t(`place.${one.place}`)}</Badge>}
+              </div>
+              <p className="mt-0.5 text-xs leading-relaxed break-words text-muted-foreground">
+                {one.base_url ?? one.variable}
+                {one.place === "environment" && ` · ${t("outside")}`}
+              </p>
+            </div>
+            {one.place !== "environment" && (
+              <Button
+                variant="outline"
+                size="sm"
+                onClick={() => setLeaving(one)}
+                aria-label={`${t("disconnect")}: ${one.title}`}
+              >
+                {t("disconnect")}
+              </Button>
+            )}
+          </div>
+        ))}
+      </Panel>
+      <ConfirmDialog
+        open={leaving !== null}
+        onOpenChange={(open) => !open && setLeaving(null)}
+        title={t("disconnectTitle", { provider: leaving?.title ?? "" })}
+        text={t("disconnectText")}
+        confirm={t("disconnect")}
+        destructive
+        onConfirm={() => leaving && leave(leaving)}
+      />
+    </Group>
+  );
+}

@@ -84,7 +84,9 @@ def main() -> None:
     parser.add_argument("--no-ui", action="store_true")
     parser.add_argument("--no-account", action="store_true", help="leave the set-up to the page")
     parser.add_argument("--demo", action="store_true", help="with the demo model alone, as if none were connected")
-    parser.add_argument("--no-model", action="store_true", help="as after the first start: nobody has connected a model")
+    parser.add_argument(
+        "--no-model", action="store_true", help="as after the first start: nobody has connected a model"
+    )
     parser.add_argument("--guardrail", action="store_true", help="ask before files are written and commands run")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)

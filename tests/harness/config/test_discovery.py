@@ -75,7 +75,7 @@ def test_each_provider_is_found_by_each_of_its_keys_and_asks_nobody(provider) ->
             assert model.settings()["api_key"] == "key"
             assert model.settings().get("base_url") == provider.base_url
             assert model.use == provider.use
-            assert model.discovered_from == f"{variable} in the environment"
+            assert model.discovered_from == f"{variable} is set"
 
 
 def test_providers_come_in_their_order_and_the_first_is_the_default() -> None:

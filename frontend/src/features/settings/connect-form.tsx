@@ -96,7 +96,7 @@ function ProviderForm({ provider }: { provider: Connection }) {
   };
   const use = async () => {
     await connect(provider.id, trial, store);
-    toast.success(t("done", { provider: provider.needs_address ? t("other") : provider.title }));
+    toast.success(t("done", { provider: provider.title }));
     setKey("");
     changed();
     await Promise.all(

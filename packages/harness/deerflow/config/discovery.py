@@ -188,9 +188,7 @@ def models_of(provider: Provider, environ: Mapping[str, str], probe: Probe) -> I
     is_other = provider.title == "OpenAI" and base_url and urlsplit(base_url).hostname != "api.openai.com"
     if provider is COMPATIBLE or is_other:
         if base_url:
-            reason = (
-                f"{variable or provider.prefix + 'BASE_URL'} in the environment, server {_without_password(base_url)}"
-            )
+            reason = f"{variable or provider.prefix + 'BASE_URL'} is set, server {_without_password(base_url)}"
             yield from _of_compatible_server(provider, base_url, key, model, reason, probe)
     elif key:
         for preset in _presets(provider, model):
@@ -199,7 +197,7 @@ def models_of(provider: Provider, environ: Mapping[str, str], probe: Probe) -> I
                 provider.use,
                 key,
                 base_url or provider.base_url,
-                f"{variable} in the environment",
+                f"{variable} is set",
                 provider.settings,
             )
 

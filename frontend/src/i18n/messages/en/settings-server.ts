@@ -24,9 +24,10 @@ export const server = {
       "Its answers are scripted; the sandbox, commands and files are real. Choose a provider and paste your key:",
     connect: {
       provider: "Provider",
-      other: "Other server (Ollama, vLLM, any with OpenAI’s API)",
+      other: "Other (OpenAI-compatible)",
       address: "Address",
-      addressHint: "Where the server’s API begins, usually with /v1 at the end.",
+      addressHint:
+        "Where the API of the server begins, usually with /v1 at the end. Ollama, vLLM and LM Studio have one, too.",
       key: "API key",
       keyIfAny: "API key, if it needs one",
       keyKept: "Leave this empty to go on with the key that is saved.",

@@ -14,7 +14,7 @@ export const settings = {
     approvals: "Tool calls that run without asking you again.",
     appearance: "Saved on this device.",
     notifications: "Get notified when a task is done. Saved on this device.",
-    models: "The models you can use. They come from the environment or config.yaml.",
+    models: "The models you can use.",
     sandbox: "Where the agent’s commands run and what they can access.",
     users: "Chats and files are private. Nobody else can see them, not even administrators.",
     about: "DeerFlow is open source.",

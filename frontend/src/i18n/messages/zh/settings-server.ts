@@ -23,9 +23,9 @@ export const server: typeof en.server = {
     demoConnect: "它的回答是预设的，但沙箱、命令和文件都是真实的。选择服务商并粘贴密钥即可接入真实模型：",
     connect: {
       provider: "服务商",
-      other: "其他服务器（Ollama、vLLM 或任何兼容 OpenAI 接口的服务）",
+      other: "其他（兼容 OpenAI 接口）",
       address: "地址",
-      addressHint: "服务器 API 的起始地址，通常以 /v1 结尾。",
+      addressHint: "服务器 API 的起始地址，通常以 /v1 结尾。Ollama、vLLM 和 LM Studio 也适用。",
       key: "API 密钥",
       keyIfAny: "API 密钥（如需要）",
       keyKept: "留空则继续使用已保存的密钥。",

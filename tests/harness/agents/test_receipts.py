@@ -123,6 +123,7 @@ def test_open_points_of_the_plan_are_named() -> None:
         "timeout 60 pytest",
         "cd a && go test ./...",
         "npx vitest run",
+        "PYTHONPATH=/a/rather/long/path pytest -q",
     ],
 )
 def test_commands_that_run_tests(command: str) -> None:
@@ -134,6 +135,7 @@ def test_commands_that_run_tests(command: str) -> None:
     [
         "pip install pytest",
         "which pytest",
+        "RUNNER=/usr/bin/pytest",
         "npm install jest-test",
         "cat pytest",
         "echo pytest >a; cat a",

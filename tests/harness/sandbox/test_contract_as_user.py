@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.contracts.sandbox.environment import TIGHT
 
 ROOT = Path(__file__).parents[3]
 AS_USER = ROOT / "tests/support/as_user.py"
@@ -28,6 +30,26 @@ def home(checks: str) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", "--", str(directory)], check=True)
 
 
+@pytest.fixture
+def others(checks: str) -> Iterator[None]:
+    """The user runs more processes already than a sandbox of theirs may have."""
+    uid, many = UIDS[checks], 2 * TIGHT.processes
+    with ExitStack() as stack:
+        for _ in range(many):
+            stack.enter_context(ended(subprocess.Popen(["sleep", "600"], user=uid, group=uid, extra_groups=[])))
+        yield
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("others")
 @pytest.mark.parametrize(
     "checks",
     [

@@ -48,13 +48,26 @@ function htmlOf(row: Element | null): string | undefined {
   return answer?.innerHTML;
 }
 
-export function StoppedMark() {
+/** The run was stopped, by its person or because it was brought back from a backup: it goes on only if asked to. */
+export function StoppedMark({ last, busy }: { last: boolean; busy: boolean }) {
   const t = useT("chat.answer");
+  const { actions } = useChat();
+  const { pending, run } = useAction();
   return (
-    <p className="flex items-center gap-2 py-1 text-[13px] text-muted-foreground">
+    <div className="flex flex-wrap items-center gap-2 py-1 text-[13px] text-muted-foreground">
       <CircleStop aria-hidden className="size-4 shrink-0" />
-      {t("stopped")}
-    </p>
+      <p>{t("stopped")}</p>
+      {last && (
+        <Button
+          variant="link"
+          size="xs"
+          disabled={busy || pending}
+          onClick={() => run(() => actions.send(t("goOnSay")))}
+        >
+          {t("goOn")}
+        </Button>
+      )}
+    </div>
   );
 }
 

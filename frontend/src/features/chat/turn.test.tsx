@@ -121,12 +121,24 @@ describe("the end of a turn", () => {
     await waitFor(() => expect(retryTurn).toHaveBeenCalledExactlyOnceWith("q1", settings));
   });
 
-  it("marks what was stopped, and keeps it", () => {
-    renderChat(
-      view(turnWith({ state: "stopped", answer: { id: "a", text: "Half an ans", streaming: false } })),
-    );
+  it("marks what was stopped, keeps it, and goes on only when asked to", async () => {
+    const session = sessionWith();
+    const stopped = turnWith({
+      state: "stopped",
+      answer: { id: "a", text: "Half an ans", streaming: false },
+    });
+    renderChat(view(stopped), session);
     expect(screen.getByText("Half an ans")).toBeTruthy();
     expect(screen.getByText("Stopped. The work so far is saved.")).toBeTruthy();
+    expect(session.send).not.toHaveBeenCalled();
+    fireEvent.click(screen.getByRole("button", { name: "Continue" }));
+    const words = { text: "Continue where you left off." };
+    await waitFor(() => expect(session.send).toHaveBeenCalledExactlyOnceWith(words, settings));
+  });
+
+  it("offers to go on at the end of the conversation alone", () => {
+    renderChat(<TurnView turn={turnWith({ state: "stopped" })} last={false} busy={false} />);
+    expect(screen.queryByRole("button", { name: "Continue" })).toBeNull();
   });
 
   it("switches between branches", async () => {

@@ -36,7 +36,7 @@ export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) 
       <Answer turn={turn} />
       {!open && <CutShort turn={turn} last={last} busy={busy} />}
       {turn.clarification && <ClarificationCard asked={turn.clarification} busy={busy} />}
-      {turn.state === "stopped" && <StoppedMark />}
+      {turn.state === "stopped" && <StoppedMark last={last} busy={busy} />}
       {turn.error && (
         <Suspense>
           <RunError turn={turn} error={turn.error} busy={busy} />

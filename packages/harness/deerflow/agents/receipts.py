@@ -20,7 +20,7 @@ _LOOKED_AT = 4000
 """Characters at the end of a command, and of an answer, that are searched."""
 
 _RUNNER = re.compile(
-    r"(?:^|[;&|(\n]|\b[A-Z_]{1,40}=\S{0,200}|\s-m|\b(?:npx|bunx|run|exec|time|timeout \S{1,10}))"
+    r"(?:^|[;&|(\n]|\b[A-Z_]{1,40}=\S{0,200}(?=[ \t])|\s-m|\b(?:npx|bunx|run|exec|time|timeout \S{1,10}))"
     r"[ \t]{0,20}(?:[\w.~-]{0,100}/){0,20}"
     r"(?:pytest|tox|nox|ctest|rspec|phpunit|jest|vitest|unittest|playwright test|go test|cargo (?:nex)?test|dotnet test"
     r"|deno test|bun test|(?:make|mvn|gradlew?|npm|pnpm|yarn)(?! (?:i|install|add|ci)\b)(?: \S{1,40}){0,4} \S{0,40}(?:test|check)\S{0,40})"

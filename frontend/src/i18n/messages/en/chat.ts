@@ -73,6 +73,8 @@ export const chat = {
     bad: "Bad answer",
     unrated: "Couldn’t save your rating",
     stopped: "Stopped. The work so far is saved.",
+    goOn: "Continue",
+    goOnSay: "Continue where you left off.",
     failed: "That didn’t work",
   },
   cutShort: {

@@ -74,6 +74,8 @@ export const chat: typeof en.chat = {
     bad: "回答得不好",
     unrated: "评价未能保存",
     stopped: "已停止，已完成的内容会保留。",
+    goOn: "继续",
+    goOnSay: "请从中断的地方继续。",
     failed: "操作失败",
   },
   cutShort: {

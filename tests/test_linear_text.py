@@ -91,7 +91,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "terminal": (clean, ["a", "a\r", "\r", "\x1b[0", "\x1b]", "\x1bP", "\n"]),
     "cards": (lambda text: re.search(r"^Exit Code: (\d+)\s*\Z", text, re.M), ["Exit Code: 1\n", "Exit Code: 1 "]),
     "unknown arguments": (_INVOCATION_ERROR.fullmatch, ["Error invoking tool '", " with error:"]),
-    "demo": (_demo, ["<memory ", "- ", "hi ", "title a.", "memory", "create "]),
+    "demo": (_demo, ["<memory ", "<memory></memory", "</system-a", "- ", "hi ", "title a.", "memory", "create "]),
     "structure": (structure, ["{", "[", '{"a":', "a,", "a\n", "error ", '"', '"\n', "1"]),
     "door": (harmless, ["<", "< ", "[", "[ ", "\n#", "\n ", " ", "  a", "\u0300\u0316", "\U00010a0f\u0301", "\r", "\u200b", "</s", "<<<"]),
     "hosts": (_host, ["a", "a.", "a-"]),

@@ -141,10 +141,11 @@ describe("the end of a turn", () => {
     expect(screen.queryByRole("button", { name: "Continue" })).toBeNull();
   });
 
-  it("switches between branches", async () => {
+  it("switches between branches, which are in sight without a pointer above them", async () => {
     const showBranch = vi.fn(async () => {});
     renderChat(view(turnWith({ branch: { index: 1, count: 3 } })), sessionWith({ showBranch }));
-    expect(screen.getByText("2 / 3")).toBeTruthy();
+    expect(screen.getByText("2 / 3").closest('[class*="opacity-0"]')).toBeNull();
+    expect(screen.getByRole("button", { name: "Edit message" }).closest('[class*="opacity-0"]')).toBeTruthy();
     fireEvent.click(screen.getByRole("button", { name: "Earlier version" }));
     await waitFor(() => expect(showBranch).toHaveBeenCalledExactlyOnceWith("q1", 0));
   });

@@ -34,6 +34,7 @@ PROGRAM = "demo_analysis.py"
 """What the program is called in the sandbox."""
 MAX_REQUEST = 10_000
 """Characters of a request that the script looks at."""
+_END_OF_FACTS = re.compile(r"</(system-\w+|uploaded_files|system_reminder|current_date|memory)>")
 UPLOAD = re.compile(r"Path:[ \t]*/mnt/user-data/uploads/([^\r\n]+)")
 WRITTEN = re.compile(r"^DEMO-FILES (.+)$", re.MULTILINE)
 
@@ -121,6 +122,13 @@ class DemoChatModel(BaseChatModel):
         yield ChatGenerationChunk(message=last)
 
 
+def _without_facts(request: str) -> str:
+    for tag in dict.fromkeys(_END_OF_FACTS.findall(request)):
+        closed, end, rest = request.rpartition(f"</{tag}>")  # an opening one behind it has no end to look for
+        request = re.sub(rf"<{tag}\b.*?</{tag}>", "", closed + end, flags=re.DOTALL) + rest
+    return request.strip()
+
+
 class _Turn:
     """The part of a conversation that belongs to the current request, and the script's next step in it."""
 
@@ -130,7 +138,7 @@ class _Turn:
         start = people[-1] if people else 0
         request = messages[start].text if people else ""
         # The product puts facts such as uploads before what the person wrote.
-        self.request = re.sub(r"<(system-\w+|uploaded_files|system_reminder|current_date|memory)\b.*?</\1>", "", request[:MAX_REQUEST], flags=re.DOTALL).strip()  # fmt: skip
+        self.request = _without_facts(request[:MAX_REQUEST])
         self.is_first = not any(isinstance(message, AIMessage) for message in messages[:start])
         earlier = [name for index in people[:-1] for name in _uploads(messages[index])]
         attached = _uploads(messages[start]) if people else []

@@ -19,6 +19,7 @@ from deerflow.agents.middlewares.sandbox_audit_middleware import judge
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
 from deerflow.agents.receipts import is_test_command
 from deerflow.agents.summaries import shortened
+from deerflow.config.env import resolve
 from deerflow.features.ask import without_thoughts
 from deerflow.features.mcp import _FLAG, _without_values
 from deerflow.models import demo
@@ -82,7 +83,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "test commands": (is_test_command, ["A=", "a/", "make a", " a", "; pytest", "\n", "\n ", " "]),
     "long results": (lambda text: shortened(ToolMessage(text, tool_call_id="1")), ["/", "/.tool-results/", "/a"]),
     "what was learned": (_learned, ["\n", " ", "```", "```\n", "a"]),
-    "secrets": (lambda text: (_FLAG.fullmatch(f"--{text}"), _without_values(f"--{text}")), ["key", "-", "key=", "?key"]),
+    "secrets": (lambda text: (_FLAG.fullmatch(f"--{text}"), _without_values(f"--{text}"), resolve(text, {})), ["key", "-", "key=", "?key", "${a:-", "$"]),
     "fences": (FENCED.split, ["```", "`", "``` "]),
     "minimax": (THINK.findall, ["<think>", "<think> ", "</think> "]),
     "tags": (TAG.findall, ["<function=", "<", "<parameter"]),

@@ -83,7 +83,8 @@ def resolve(value: str, environ: Mapping[str, str], *, key: str = "", file: Path
             missing[name] = None
         return environ.get(name) or default or ""
 
-    resolved = _PART.sub(replacement, value)
+    end = _end_of_references(value)
+    resolved = _PART.sub(replacement, value[:end]) + value[end:].replace("$$", "$")
     return MissingEnv(value, tuple(missing), key, file) if missing else resolved
 
 
@@ -100,7 +101,15 @@ def resolve_tree(value: Any, environ: Mapping[str, str], *, file: Path | None = 
 
 def has_reference(value: object) -> bool:
     """Whether ``value`` is a string that refers to an environment variable."""
-    return isinstance(value, str) and bool(_WHOLE.fullmatch(value) or any(match[1] for match in _PART.finditer(value)))
+    if not isinstance(value, str):
+        return False
+    parts = _PART.finditer(value, 0, _end_of_references(value))
+    return bool(_WHOLE.fullmatch(value) or any(match[1] for match in parts))
+
+
+def _end_of_references(value: str) -> int:
+    """Behind it no reference is closed: for each that is opened there, the rest would be searched in vain."""
+    return value.rfind("}") + 1
 
 
 # secrets ------------------------------------------------------------------------------------------------------------

@@ -230,3 +230,15 @@ async def test_each_provider_is_asked_in_its_own_way(fresh: Fresh) -> None:
     assert (claude, headers["x-api-key"], headers["anthropic-version"]) == ("/v1/models?limit=1000", KEY, "2023-06-01")
     assert "authorization" not in headers
     assert (google, bearer["authorization"]) == ("/models", f"bearer {KEY}")
+
+
+async def test_without_the_key_of_the_installation_everything_else_goes_on(
+    fresh: Fresh, provider: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    async with fresh() as gateway:
+        assert (await gateway.admin.put(OTHER, json=given(provider, models=["big"]))).is_success
+        assert await models_of(gateway) == ["big"]
+        (tmp_path / "home/data/secrets.key").unlink()
+        refused = await gateway.admin.get("/api/connections")
+        assert refused.status_code == 503 and "deerflow doctor" in refused.text and str(tmp_path) not in refused.text
+        assert await models_of(gateway) == ["big"], "the last good configuration stays in force"

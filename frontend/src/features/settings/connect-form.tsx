@@ -22,6 +22,9 @@ const MANY = 10;
 /** What one provider may offer at most. */
 const MOST = 20;
 
+/** What the server says no with, in the person's language; anything else is told in the server's words. */
+const PROBLEMS = { key_refused: "refused", no_server: "noServer" } as const;
+
 /** Connects a provider: its key, the models that the key reaches, a test, and where the key is kept. */
 export function ConnectForm({ connections }: { connections: Connection[] }) {
   const t = useT("settings.models.connect");
@@ -71,6 +74,11 @@ function ProviderForm({ provider }: { provider: Connection }) {
   const canAsk = provider.needs_address ? !!address.trim() : !!key.trim() || isKept;
   const canUse = models !== null && trial.models.length > 0;
 
+  const inWords = (problem: unknown) => {
+    const known = problem instanceof ApiError && PROBLEMS[problem.code as keyof typeof PROBLEMS];
+    return known ? new Error(t(known)) : problem;
+  };
+
   /** Whatever was found with another key or address counts no more. */
   const changed = () => {
     setModels(null);
@@ -89,7 +97,7 @@ function ProviderForm({ provider }: { provider: Connection }) {
       const before = provider.models.filter((name) => found.includes(name));
       choose(provider.place && before.length > 0 ? before : found.slice(0, 1));
     } catch (problem) {
-      if (!(problem instanceof ApiError) || problem.code !== "no_list") throw problem;
+      if (!(problem instanceof ApiError) || problem.code !== "no_list") throw inWords(problem);
       setModels([]);
       choose(provider.models.slice(0, 1));
     }

@@ -6,20 +6,26 @@ What is connected is set as variables, which the configuration is read with; so 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from typing_extensions import TypedDict
 
-from deerflow.config import AppConfig, ConfigSource, MissingEnv
+from deerflow.config import AppConfig, ConfigError, ConfigSource, MissingEnv
 from deerflow.config.discovery import COMPATIBLE, Provider, for_chat, http_probe, list_models, models_of, providers
 from deerflow.config.variables import Place, Store
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.features.model_check import ModelCheck, check_model
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
+
+Done = TypeVar("Done")
+
+log = logging.getLogger(__name__)
 
 _WORD = re.compile(r"[!#%&(-[\]-~]{1,4096}")
 """What needs no quotes in a ``.env`` file, and no reference is read in."""
@@ -63,7 +69,7 @@ class ConnectionService:
     async def all(self, principal: Principal) -> Connections:
         """Of each provider, in the order in which their models are offered."""
         _check(principal)
-        found = await asyncio.to_thread(lambda: [self._connection(one) for one in (*providers(), COMPATIBLE)])
+        found = await _blocking(lambda: [self._connection(one) for one in (*providers(), COMPATIBLE)])
         return {"models_in_file": _in_file(await self._source.acurrent()), "connections": found}
 
     async def models(self, principal: Principal, provider: str, trial: Trial) -> list[str]:
@@ -84,7 +90,7 @@ class ConnectionService:
             known = [preset.model for preset in one.presets if preset.model in listed]
             return list(dict.fromkeys([*known, *sorted(for_chat(listed))]))
 
-        return await asyncio.to_thread(ask)
+        return await _blocking(ask)
 
     async def test(self, principal: Principal, provider: str, trial: Trial) -> ModelCheck:
         """Ask the first of the models for one word, before anything is kept. Raises InvalidRequestError: there is none."""
@@ -98,7 +104,7 @@ class ConnectionService:
 
         models = ModelCache()
         try:
-            config = await asyncio.to_thread(snapshot)
+            config = await _blocking(snapshot)
             return await check_model(models, config, str(config.models[0].__dict__["name"]))
         finally:
             await models.aclose()
@@ -113,14 +119,14 @@ class ConnectionService:
         """
         one = _provider(principal, provider)
         async with self._writing:
-            await asyncio.to_thread(self._connect, one, trial, store)
-        return await asyncio.to_thread(self._connection, one)
+            await _blocking(self._connect, one, trial, store)
+        return await _blocking(self._connection, one)
 
     async def disconnect(self, principal: Principal, provider: str) -> None:
         """Forget key, address and models. Raises as :meth:`connect`."""
         one = _provider(principal, provider)
         async with self._writing:
-            await asyncio.to_thread(self._change, one, dict.fromkeys(one.names), "encrypted")
+            await _blocking(self._change, one, dict.fromkeys(one.names), "encrypted")
 
     def _connect(self, provider: Provider, trial: Trial, store: Store) -> None:
         if _in_file(self._source.current()):
@@ -184,6 +190,17 @@ class ConnectionService:
             "models": [model for model in models if not isinstance(model, MissingEnv)],
             "needs_address": provider is COMPATIBLE,
         }
+
+
+async def _blocking(function: Callable[..., Done], *arguments: object) -> Done:
+    try:
+        return await asyncio.to_thread(function, *arguments)
+    except ConfigError as error:
+        # Its own words name paths of the host.
+        log.error("%s", error)
+        raise UnavailableError(
+            "What is connected cannot be read. The server's log says why, and so does `deerflow doctor`."
+        ) from None
 
 
 def _provider(principal: Principal, provider: str) -> Provider:

@@ -38,6 +38,8 @@ export const server = {
       first: "Default",
       model: "Name of the model",
       modelHint: "The server doesn’t list its models. Type the name as the provider writes it.",
+      refused: "The key was refused. Check that it is complete and belongs to this provider.",
+      noServer: "The server can’t be reached. Check the address.",
       store: "Save the key",
       storeText: {
         encrypted: "In DeerFlow’s data directory, encrypted. It is never shown again.",

@@ -36,6 +36,8 @@ export const server: typeof en.server = {
       first: "默认",
       model: "模型名称",
       modelHint: "该服务器不提供模型列表，请按服务商的写法填写名称。",
+      refused: "密钥被拒绝。请检查它是否完整、是否属于该服务商。",
+      noServer: "无法连接到服务器，请检查地址。",
       store: "密钥保存方式",
       storeText: {
         encrypted: "加密保存在 DeerFlow 的数据目录中，之后不会再显示。",

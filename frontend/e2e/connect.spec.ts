@@ -54,7 +54,6 @@ test("from a new server to an answer of a real model, without a terminal", async
         .last(),
     ).toBeVisible();
     info.annotations.push({ type: "seconds to an answer", description: `${(Date.now() - began) / 1000}` });
-    console.log(`seconds to an answer: ${(Date.now() - began) / 1000}`);
 
     await page.goto(`${gateway.url}/settings/models`);
     await page.getByRole("button", { name: /^Disconnect/ }).click();

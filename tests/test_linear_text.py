@@ -19,7 +19,7 @@ from deerflow.agents.middlewares.sandbox_audit_middleware import judge
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
 from deerflow.agents.receipts import is_test_command
 from deerflow.agents.summaries import shortened
-from deerflow.config.env import resolve
+from deerflow.config.env import read_dotenv, resolve
 from deerflow.features.ask import without_thoughts
 from deerflow.features.mcp import _FLAG, _without_values
 from deerflow.models import demo
@@ -117,6 +117,13 @@ def test_the_outline_of_any_document_takes_linear_time(tmp_path: Path, line: str
         document.write_text(text)
         with linear():
             assert len(extract_outline(document).entries) <= 50
+
+
+def test_a_file_of_variables_takes_linear_time(tmp_path: Path):
+    file = tmp_path / ".env"
+    file.write_text(f"A='{_full('${')}'\nB=x\nC=${{B}}y${{NONE:-z}}\n")
+    with linear(0.5):
+        assert read_dotenv({}, [file])["C"] == "xyz"
 
 
 COMMANDS = ["|sh", "<<A\n", "<<A ", "A\n<<A\n", "a;", "a ", "a {", "while :;do", '"$(', "`", '"\\"', 'eval "$(', "rm -r a/ ",

@@ -37,7 +37,9 @@ def read_dotenv(environ: Mapping[str, str], files: Iterable[Path]) -> dict[str, 
         # python-dotenv would look references up in the process's environment, whatever ``environ`` is.
         for name, value in dotenv_values(stream=StringIO(read_text(file)), interpolate=False).items():
             if value is not None:
-                merged.setdefault(name, _IN_DOTENV.sub(lambda match: merged.get(match[1]) or match[2] or "", value))
+                end = _end_of_references(value)
+                known = _IN_DOTENV.sub(lambda match: merged.get(match[1]) or match[2] or "", value[:end])
+                merged.setdefault(name, known + value[end:])
     return merged
 
 

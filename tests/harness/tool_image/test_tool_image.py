@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import select
+import socket
 import ssl
 import subprocess
 import sys
@@ -12,7 +15,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -236,6 +239,42 @@ def test_packages_come_from_an_index_with_a_certificate_of_the_company(
     monkeypatch.setenv("SSL_CERT_FILE", str(company))
     image.build()
     assert (site_packages(image) / "smallpkg/__init__.py").is_file()
+
+
+@needs_python
+def test_packages_come_through_the_proxy_of_the_company(
+    tmp_path: Path, requirements: Path, company: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append(self.path)
+            host, port = self.path.split(":")
+            with socket.create_connection((host, int(port))) as there:
+                self.send_response(200)
+                self.end_headers()
+                ways = {self.connection: there, there: self.connection}
+                while ready := select.select([*ways], [], [], 60)[0]:
+                    for way in ready:
+                        if not (piece := way.recv(65_536)):
+                            return
+                        ways[way].sendall(piece)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        monkeypatch.setenv("SSL_CERT_FILE", str(company))
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.server_port}")
+        for name in ("NO_PROXY", "no_proxy", "https_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        image = ToolImage(tmp_path / "tools", requirements)
+        image.build()
+        proxy.shutdown()
+    assert (site_packages(image) / "smallpkg/__init__.py").is_file()
+    assert asked and set(asked) == {os.environ["UV_DEFAULT_INDEX"].split("/")[2]}
 
 
 @needs_python

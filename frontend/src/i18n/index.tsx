@@ -3,7 +3,7 @@ import { useEffect, useState, useSyncExternalStore, type ReactNode } from "react
 import { IntlProvider, useLocale as useShownLocale, useMessages, useTranslations } from "use-intl";
 import { setWords } from "@/lib/http";
 import { useStored } from "@/lib/storage";
-import { en, type Messages } from "./messages/en";
+import { en, type LateMessages, type Messages } from "./messages/en";
 
 export type { Messages };
 export type Locale = "en" | "zh";
@@ -20,10 +20,11 @@ const loadMessages: Record<Locale, () => Promise<typeof en>> = {
   en: async () => en,
   zh: async () => (await import("./messages/zh")).zh,
 };
-const loadSettings: Record<Locale, () => Promise<Pick<Messages, "settings">>> = {
-  en: () => import("./messages/en/settings"),
-  zh: () => import("./messages/zh/settings"),
-};
+/** Texts that are no part of the first load: each feature's come with what shows them, see `LateTexts`. */
+export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<Pick<LateMessages, Name>>> } =
+  {
+    settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
+  };
 
 const never = () => () => undefined;
 
@@ -62,21 +63,28 @@ export function LocaleProvider({ children }: { children: ReactNode }) {
   return <Texts {...shown}>{children}</Texts>;
 }
 
-/** Texts of the settings, which are no part of the first load; until they are there, `fallback`. */
-export function SettingsTexts({ children, fallback }: { children: ReactNode; fallback?: ReactNode }) {
+interface LateTextsProps {
+  of: keyof LateMessages;
+  children: ReactNode;
+  /** Until the texts are there. */
+  fallback?: ReactNode;
+}
+
+/** Gives `children` the texts of a feature that are no part of the first load. */
+export function LateTexts({ of, children, fallback }: LateTextsProps) {
   const locale = useShownLocale() as Locale;
   const messages = useMessages();
-  const [settings, setSettings] = useState<Messages["settings"] | null>(null);
+  const [late, setLate] = useState<Partial<LateMessages> | null>(null);
   useEffect(() => {
     let current = true;
-    void loadSettings[locale]().then((loaded) => current && setSettings(loaded.settings));
+    void LATE[of][locale]().then((loaded) => current && setLate({ [of]: loaded[of] }));
     return () => {
       current = false;
     };
-  }, [locale]);
-  if (!settings) return fallback;
+  }, [of, locale]);
+  if (!late) return fallback;
   return (
-    <Texts locale={locale} messages={{ ...messages, settings }}>
+    <Texts locale={locale} messages={{ ...messages, ...late }}>
       {children}
     </Texts>
   );

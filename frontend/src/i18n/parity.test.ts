@@ -1,11 +1,17 @@
 import { expect, test } from "vitest";
+import { LATE, type Locale } from ".";
 import { en as englishFirst } from "./messages/en";
-import { settings as englishSettings } from "./messages/en/settings";
 import { zh as chineseFirst } from "./messages/zh";
-import { settings as chineseSettings } from "./messages/zh/settings";
 
-const english = { ...englishFirst, settings: englishSettings };
-const chinese = { ...chineseFirst, settings: chineseSettings };
+/** The texts of the first load and those that come later. */
+const whole = async (first: object, locale: Locale) =>
+  Object.assign(
+    {},
+    first,
+    ...(await Promise.all(Object.values(LATE).map((load) => load[locale]()))),
+  ) as object;
+const english = await whole(englishFirst, "en");
+const chinese = await whole(chineseFirst, "zh");
 
 /** All texts by their whole keys, as in "chat.steps.thinking". */
 function textsOf(tree: object, prefix = ""): [string, string][] {

@@ -4,7 +4,7 @@ import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { Suspense, useEffect, useRef, type MouseEvent } from "react";
 import { useAccount } from "@/features/auth";
-import { SettingsTexts, useT } from "@/i18n";
+import { LateTexts, useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { isPlainClick, settingsPath } from "@/lib/route";
 import { Skeleton } from "@/ui/skeleton";
@@ -17,9 +17,9 @@ interface SettingsPageProps {
 
 export function SettingsPage({ section }: SettingsPageProps) {
   return (
-    <SettingsTexts fallback={<div className="h-dvh bg-background" />}>
+    <LateTexts of="settings" fallback={<div className="h-dvh bg-background" />}>
       <Settings section={section} />
-    </SettingsTexts>
+    </LateTexts>
   );
 }
 

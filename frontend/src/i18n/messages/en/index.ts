@@ -10,5 +10,6 @@ import type * as settings from "./settings";
 import { threads } from "./threads";
 
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
-/** `settings` come with their page. */
-export type Messages = typeof en & typeof settings;
+/** What comes with the part of the page that shows it. */
+export type LateMessages = typeof settings;
+export type Messages = typeof en & LateMessages;

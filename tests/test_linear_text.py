@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from runpy import run_path
 
@@ -29,6 +29,7 @@ from deerflow.models.patched_minimax import THINK
 from deerflow.sandbox.files.glob import GlobPattern
 from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
+from deerflow.skills.parser import InvalidSkillError, parse
 from deerflow.storage.search import _WORD
 from deerflow.uploads import extract_outline
 from deerflow_app.cli.terminal import clean
@@ -72,6 +73,13 @@ def _learned(answer: str) -> None:
         learned(f"x{answer}x", Excerpt((), "m", ()), "t", 0.5)
 
 
+def _skill(text: str) -> None:
+    for tools in (text, text[:9_900]):
+        front = f"---\nname: a\ndescription: b\nallowed-tools: {tools}\n---\n"
+        with suppress(InvalidSkillError):
+            parse(front, directory=Path("a"), category="custom", path="a")
+
+
 def _host(text: str) -> None:
     with pytest.raises(ValueError):
         normal_host(text)
@@ -95,6 +103,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "demo": (_demo, ["<memory ", "<memory></memory", "</system-a", "- ", "hi ", "title a.", "memory", "create "]),
     "structure": (structure, ["{", "[", '{"a":', "a,", "a\n", "error ", '"', '"\n', "1"]),
     "door": (harmless, ["<", "< ", "[", "[ ", "\n#", "\n ", " ", "  a", "\u0300\u0316", "\U00010a0f\u0301", "\r", "\u200b", "</s", "<<<"]),
+    "skills": (_skill, ["a(", "(a", "a(b) ", "a ", "[", "- ", "---", "\n---"]),
     "hosts": (_host, ["a", "a.", "a-"]),
     "globs": (lambda text: GlobPattern("*a*a*a*a*b").step(GlobPattern("*a*a*a*a*b").start(), text[:255]), ["a"]),
 }  # fmt: skip

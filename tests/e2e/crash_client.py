@@ -73,8 +73,9 @@ class Client:
     async def json(self, path: str) -> Any:
         return (await self.request("GET", path)).raise_for_status().json()
 
-    async def is_healthy(self) -> bool:
-        return await self.once("GET", "/health") is not None
+    async def is_served(self) -> bool:
+        """``/health`` answers while the runtime is still being imported; this waits for it."""
+        return await self.once("GET", "/api/models") is not None
 
     async def new_thread(self) -> str:
         thread_id = str(uuid.uuid4())

@@ -67,7 +67,7 @@ class World:
         """When it has come so far that it answers or takes runs."""
         process = self.processes[name]
         async with asyncio.timeout(GUARD):
-            while not (await client.is_healthy() if process is self.gateway else "takes runs" in process.output):
+            while not (await client.is_served() if process is self.gateway else "takes runs" in process.output):
                 if not process.is_running:
                     raise AssertionError(f"{name} ended by itself:\n{process.output[-4000:]}")
                 await asyncio.sleep(0.05)

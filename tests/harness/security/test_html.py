@@ -79,6 +79,11 @@ def test_bombs_take_linear_time(piece: str):
         readable((piece * 100_000)[:100_000], "https://example.org/")
 
 
+def test_comments_in_a_style_that_never_end_take_linear_time():
+    with linear():
+        assert readable(f"<p style='{'/*a' * 3_300}'>word</p>" * 200).text.count("word") == 200
+
+
 def test_of_a_page_with_too_many_elements_all_text_is_taken():
     assert readable("<p>word</p>" * (MAX_ELEMENTS + 1)).text.count("word") == MAX_ELEMENTS + 1
 

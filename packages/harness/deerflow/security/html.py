@@ -21,7 +21,7 @@ _HIDING = re.compile(
     r"display:none|visibility:(?:hidden|collapse)|(?:opacity|font-size):0[0.]*[a-z%]*(?:[;!]|$)|transform:scale\(0\)|"
     r"(?:left|top|right|bottom|text-indent|margin-left):-(?:\d{4,}|999)|clip:rect\(0|clip-path:inset\((?:50|100)%|color:transparent"
 )
-_SPACE_OR_COMMENT = re.compile(r"\s+|/\*.*?\*/|\\", re.DOTALL)
+_SPACE_OR_COMMENT = re.compile(r"\s+|/\*.*?(?:\*/|\Z)|\\", re.DOTALL)
 _SKIPPED = re.compile(r"[\x00-\x20]+")
 """What browsers skip in an address."""
 _BLOCKS = (

@@ -44,6 +44,6 @@ export function onFind(handler: () => void): () => void {
 
 /** Start and end of the first part in brackets, or the end of the text. */
 export function placeholderIn(text: string): [number, number] {
-  const found = /\[[^\]\n]+\]/.exec(text);
+  const found = /\[[^[\]\n]+\]/.exec(text);
   return found ? [found.index, found.index + found[0].length] : [text.length, text.length];
 }

@@ -82,3 +82,12 @@ it("reads the old format", () => {
 it.each(["", "[]", '{"cells": 1}', "{"])("refuses %j", (text) =>
   expect(() => parseNotebook(text)).toThrow(SyntaxError),
 );
+
+it("takes long runs of blanks and empty lines without an effort", () => {
+  const [blanks, lines] = [" ".repeat(300_000), "\n".repeat(300_000)];
+  expect(textOfHtml(`a${blanks}b`).length).toBe(300_002);
+  expect(textOfHtml(`a${blanks}${lines}b`)).toBe("a\nb");
+  const text = `a${lines}b`;
+  const outputs = outputsOf({ output_type: "stream", name: "stdout", text: text + lines }).outputs;
+  expect(outputs).toEqual([{ kind: "text", text, isError: false }]);
+});

@@ -77,7 +77,7 @@ function withLongNames(output: Json): Json {
 }
 
 function textOutput(text: string, isError: boolean): Output[] {
-  const plain = withoutAnsi(text).replace(/\n+$/, "");
+  const plain = withoutAnsi(text).replace(/(?<!\n)\n+$/, "");
   return plain ? [{ kind: "text", text: plain, isError }] : [];
 }
 
@@ -87,7 +87,7 @@ export function textOfHtml(html: string): string {
   body.querySelectorAll("script, style, template").forEach((element) => element.remove());
   body.querySelectorAll("td, th").forEach((cell) => cell.append("\t"));
   body.querySelectorAll("tr, p, div, li, br").forEach((block) => block.append("\n"));
-  return (body.textContent ?? "").replace(/[ \t]*\n\s*/g, "\n").trim();
+  return (body.textContent ?? "").replace(/(?<![ \t])[ \t]*\n\s*/g, "\n").trim();
 }
 
 const joined = (value: unknown): string =>

@@ -28,6 +28,7 @@ test("signs of Markdown and addresses of links are not part of the text, but tho
   expect(found("see here now", turn("x", "see [here](https://a.example/see) **now**"))).toHaveLength(1);
   expect(found("a.example", turn("x", "see [here](https://a.example/see)"))).toEqual([]);
   expect(found("2**3", turn("x", "`2**3`"))).toHaveLength(1);
+  expect(found("found", turn("](".repeat(100_000), "found"))).toHaveLength(1); // without an effort
 });
 
 test("words are found across elements of a line, not across blocks, and not in what is unseen", () => {

@@ -38,7 +38,7 @@ function textsOf({ question, steps, clarification, answer }: Turn): string[] {
 
 /** As it is drawn, signs of Markdown do not count; in code they are no signs. */
 function count(text: string, wanted: RegExp): number {
-  const shown = text.replace(/\]\([^)\s]*\)/g, "]");
+  const shown = text.replace(/\]\([^)\s]{0,2000}\)/g, "]");
   const plain = shown.replace(/\*\*|__|~~|`+|[[\]]/g, "");
   return Math.max(shown.match(wanted)?.length ?? 0, plain.match(wanted)?.length ?? 0);
 }

@@ -14,3 +14,8 @@ it.each([
 ])("%j", (text, clear) => {
   expect(withClearMath(text)).toBe(clear);
 });
+
+it("takes signs that never close without an effort", () => {
+  for (const sign of ["\\[", "\\(", "$$", "$a", "`", "```\n"])
+    expect(withClearMath(`${sign.repeat(100_000)}\n\\] \\)`)).toContain(sign);
+});

@@ -17,10 +17,14 @@ export function withClearMath(text: string): string {
 /** As in pandoc: no blank inside the signs, and nothing around them that makes it a price or a variable. */
 const SINGLE = /(^|[^\\$\w])\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s$\\]|(?:\\.)+)\$(?![\w$])/g;
 
+/** No sign opens twice before it closes, so that signs which never close take linear time. */
 function cleared(text: string): string {
   return text
-    .replace(/(?<!\\)\\\[([\s\S]*?)\\\]/g, (_, body: string) => `\n$$\n${body.trim()}\n$$\n`)
-    .replace(/(?<!\\)\\\((.+?)\\\)/g, (_, body: string) => `$$${body.trim()}$$`)
+    .replace(
+      /(?<!\\)\\\[((?:(?!(?<!\\)\\\[)[\s\S])*?)\\\]/g,
+      (_, body: string) => `\n$$\n${body.trim()}\n$$\n`,
+    )
+    .replace(/(?<!\\)\\\(((?:(?!(?<!\\)\\\().)+?)\\\)/g, (_, body: string) => `$$${body.trim()}$$`)
     .replace(/^[ \t]*\$\$([^$\n]+)\$\$[ \t]*$/gm, (_, body: string) => `$$\n${body.trim()}\n$$`)
     .replace(SINGLE, (_, before: string, body: string) => `${before}$$${body}$$`);
 }

@@ -93,7 +93,9 @@ function formatsOf(styles: Element | null): Format[] {
   );
   return children(child(styles, "cellXfs"), "xf").map((style) => {
     const id = Number(style.getAttribute("numFmtId"));
-    return formatOf((codes.get(id) ?? BUILT_IN[id] ?? "").replace(/"[^"]*"|\\.|\[[^\]]*\]/g, ""));
+    return formatOf(
+      (codes.get(id) ?? BUILT_IN[id] ?? "").slice(0, 255).replace(/"[^"]*"|\\.|\[[^\]]*\]/g, ""),
+    );
   });
 }
 

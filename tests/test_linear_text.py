@@ -74,7 +74,7 @@ def _learned(answer: str) -> None:
 
 
 def _skill(text: str) -> None:
-    for tools in (text, text[:9_900]):
+    for tools in (text, text[:3_900]):
         front = f"---\nname: a\ndescription: b\nallowed-tools: {tools}\n---\n"
         with suppress(InvalidSkillError):
             parse(front, directory=Path("a"), category="custom", path="a")

@@ -83,6 +83,9 @@ def test_doctor_finds_a_usable_installation_usable(cli: Cli, endpoint: ScriptedO
     model = next(check for check in told["checks"] if check["area"] == "Models")
     assert endpoint.base_url in model["found"] and "reachable" in model["found"]
     assert {check["area"] for check in told["checks"]} == {"System", "Configuration", "Models", "Sandbox", "Storage"}
+    limits = next(check["found"] for check in told["checks"] if check["name"] == "limits")
+    enforced = limits.partition("enforced: ")[2].split(", ")
+    assert {"memory-watch", "disk-watch"} <= {*enforced} and {"nproc", "process-watch"} & {*enforced}
 
 
 def test_a_server_without_a_list_of_models_is_named_with_what_to_do(

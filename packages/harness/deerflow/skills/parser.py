@@ -22,7 +22,7 @@ MAX_SKILL_FILE_BYTES = 1 << 20
 KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools", "version", "author"})
 """Of the specification, and two that many skills have. Others mean nothing here."""
 
-_FRONT = re.compile(r"\A---[ \t]*\n(.{0,10000}?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT = re.compile(r"\A---[ \t]*\n(.{0,4000}?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
 _TOOL = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 _SECRET = re.compile(r"[A-Z][A-Z0-9_]{2,63}")
 RESERVED = frozenset({"public", "custom", "archive", "install", "suggestions", "compact"})
@@ -97,7 +97,7 @@ def front_matter(text: str) -> dict[str, Any]:
     found = _FRONT.match(text.removeprefix("\ufeff").replace("\r\n", "\n"))
     if found is None:
         raise InvalidSkillError(
-            f"{SKILL_FILE} does not begin with settings, at most 10,000 characters, between two lines of ---."
+            f"{SKILL_FILE} does not begin with settings, at most 4,000 characters, between two lines of ---."
         )
     try:
         front = yaml.load(found[1], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -52,10 +53,22 @@ async def test_a_thread_is_driven_by_the_streaming_protocol(sdk: Sdk, transport:
     assert final["messages"][-1]["content"] == "Hello there."
 
 
-async def _drive(stream: Any, given: dict[str, Any]) -> tuple[list[str], list[str], dict[str, Any]]:
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_a_client_that_comes_later_waits_for_its_own_run(sdk: Sdk, transport: str):
+    drive = _drive if sdk.kind == "async" else _drive_blocking
+    first = sdk.threads.stream(assistant_id=ASSISTANT, transport=transport)
+    await drive(first, sdk.script(Text("One.")))
+    again = sdk.threads.stream(first.thread_id, assistant_id=ASSISTANT, transport=transport)
+    tokens, _, final = await drive(again, sdk.script(Text("Two.")), watch=0.5)
+    assert "Two." in tokens
+    assert final["messages"][-1]["content"] == "Two."
+
+
+async def _drive(stream: Any, given: dict[str, Any], watch: float = 0) -> tuple[list[str], list[str], dict[str, Any]]:
     messages: list[Any] = []
     tools: list[str] = []
     async with stream as thread:
+        await asyncio.sleep(watch)  # a thread that is there is watched before anything starts
         await thread.run.start(input=given)
         # In one subscription: two projections that open side by side hang inside the SDK, see docs/sdk.md.
         async for channel, item in thread.interleave_projections(["messages", "tool_calls"]):
@@ -66,11 +79,14 @@ async def _drive(stream: Any, given: dict[str, Any]) -> tuple[list[str], list[st
         return [str(await message.text) for message in messages], tools, await thread.output
 
 
-async def _drive_blocking(stream: Any, given: dict[str, Any]) -> tuple[list[str], list[str], dict[str, Any]]:
+async def _drive_blocking(
+    stream: Any, given: dict[str, Any], watch: float = 0
+) -> tuple[list[str], list[str], dict[str, Any]]:
     def drive() -> tuple[list[str], list[str], dict[str, Any]]:
         messages: list[Any] = []
         tools: list[str] = []
         with stream as thread:
+            time.sleep(watch)
             thread.run.start(input=given)
             for channel, item in thread.interleave_projections(["messages", "tool_calls"]):
                 if channel == "messages":

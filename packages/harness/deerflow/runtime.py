@@ -41,6 +41,7 @@ from deerflow.runs.attempt import Parts
 from deerflow.runs.crons import CronService
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import DELETE_THREAD
+from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
 from deerflow.runs.view import run_json
@@ -178,6 +179,7 @@ class Runtime:
             webhooks=webhooks,
             observer=observer,
         )
+        self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
         self.documents = DocumentService(
             self.database, config_source.acurrent, self._context_of, lambda: self.jobs.ring()
         )

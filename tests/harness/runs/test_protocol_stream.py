@@ -208,6 +208,18 @@ async def test_who_watches_a_thread_that_a_quick_run_has_just_made_hears_of_its_
     assert runs_told(events) == [run.run_id] and methods(events)[-1] == "lifecycle"
 
 
+async def test_once_its_maker_has_left_a_thread_others_who_watch_wait_for_a_run_of_their_own(world: World) -> None:
+    run, writer = await world.claimed(await world.pending(if_not_exists="create"))
+    async with aclosing(
+        await world.follow(channels=["lifecycle"])
+    ) as unread:  # the SDK gives up what is slow to open, and tries again
+        await anext(unread)
+        await world.end(run, writer)
+        await anext(unread)
+        assert runs_told(await world.seen(channels=["lifecycle"])) == [run.run_id]
+    assert runs_told(await world.seen(channels=["lifecycle"])) == []
+
+
 async def test_who_only_watches_hears_of_a_question_that_waits_for_an_answer(world: World) -> None:
     run, writer = await world.claimed()
     writer.append("updates", {"__interrupt__": [{"id": "i1", "value": "Sure?"}]})

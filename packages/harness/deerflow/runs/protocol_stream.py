@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 5.0
 RECENT_RUNS = 20
-JUST_ENDED = timedelta(seconds=10)
+JUST_ENDED = timedelta(minutes=1)
+"""On a busy machine the SDK tries several times, for some seconds each, to open what watches a thread."""
 
 
 class ProtocolStreams:
@@ -55,6 +56,8 @@ class ProtocolStreams:
         self._log = log
         self._states = states
         self._hub = hub
+        self._heard: set[str] = set()
+        """Runs that ended lately, whose end has been told to who watched it and has left."""
 
     async def open(
         self,
@@ -119,7 +122,7 @@ class ProtocolStreams:
                 yield batch
 
     def _follower(self, principal: Principal, thread_id: str, wanted: Subscription | AnyOf, since: int) -> _Follower:
-        return _Follower(self._runs, self._log, self._states, principal, thread_id, wanted, since)
+        return _Follower(self._runs, self._log, self._states, principal, thread_id, wanted, since, self._heard)
 
     async def position(self, principal: Principal, thread_id: str) -> int:
         """A position before everything that a run started from now on will say, and not before what has ended.
@@ -155,6 +158,7 @@ class _Follower:
         thread_id: str,
         wanted: Subscription | AnyOf,
         since: int,
+        heard: set[str],
     ) -> None:
         self._runs = runs
         self._log = log
@@ -166,6 +170,8 @@ class _Follower:
         self._renderer = Renderer()
         self._past: set[int] = set()
         self._over: set[str] = set()
+        self._heard = heard
+        self._told: set[str] = set()
         self._shown: Mapping[str, Any] | None = None
         self._begun: str | None = None
 
@@ -186,13 +192,19 @@ class _Follower:
         self._over = {run.run_id for run in recent if run.ended and not from_start}
         newest = max((run.epoch for run in recent), default=0)
         self._past = {run.epoch for run in recent if run.epoch < newest}
-        async for batch in self._log.read(self._thread_id, after=after, heartbeat=heartbeat):
-            told = (
-                [self._event(frame) for frame in await self._frames(batch)] if batch else await self._silent_endings()
-            )
-            if told or clock() - spoke >= heartbeat:
-                yield told
-                spoke = clock()
+        try:
+            async for batch in self._log.read(self._thread_id, after=after, heartbeat=heartbeat):
+                told = (
+                    [self._event(frame) for frame in await self._frames(batch)]
+                    if batch
+                    else await self._silent_endings()
+                )
+                if told or clock() - spoke >= heartbeat:
+                    yield told
+                    spoke = clock()
+        finally:
+            self._heard |= self._told
+            asyncio.get_running_loop().call_later(JUST_ENDED.total_seconds(), self._heard.difference_update, self._told)
 
     def _start(self, recent: list[Run]) -> int:
         """From where in the log to read: always from the start of an epoch, for what is told depends on all of it."""
@@ -210,7 +222,9 @@ class _Follower:
             return True
         if run.epoch != newest:
             return False
-        return not self._wanted.watches_only or run.status is RunStatus.INTERRUPTED or _made_its_thread_just_now(run)
+        if not self._wanted.watches_only or run.status is RunStatus.INTERRUPTED:
+            return True
+        return run.run_id not in self._heard and _made_its_thread_just_now(run)
 
     async def _frames(self, batch: list[RunEvent]) -> list[Frame]:
         """Of the snapshots of a batch only the newest is worth its size."""
@@ -228,6 +242,8 @@ class _Follower:
                     self._over.add(frame.run_id)
                 if frame.seq > self._since and (made := await self._made(frame, newest=newest)):
                     frames.append(made)
+                    if frame.final and self._wanted.watches_only:
+                        self._told.add(frame.run_id)
         return frames
 
     async def _made(self, frame: Frame, *, newest: bool) -> Frame | None:

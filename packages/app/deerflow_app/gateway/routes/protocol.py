@@ -48,7 +48,7 @@ class CommandError(BaseModel):
 
 
 async def protocol_streams(runtime: CurrentRuntime) -> ProtocolStreams:
-    return ProtocolStreams(runtime.runs, runtime.event_log, runtime.threads.states, runtime.hub)
+    return runtime.streams
 
 
 Streams = Annotated[ProtocolStreams, Depends(protocol_streams)]

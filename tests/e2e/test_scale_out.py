@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from bench.scripted_openai import Delay, ScriptedOpenAI, Text
+from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
 from tests.servers import PostgresServer
 
 DEERFLOW = [sys.executable, "-m", "deerflow_app.cli.main"]
@@ -110,9 +110,10 @@ def house(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) ->
         house.close()
 
 
-def _start(gateway: httpx.Client, key: str) -> tuple[str, str]:
+def _start(gateway: httpx.Client, key: str, **context: Any) -> tuple[str, str]:
     thread = gateway.post("/api/threads", json={}).raise_for_status().json()["thread_id"]
-    body = {"assistant_id": "lead_agent", "input": {"messages": [{"role": "user", "content": f"key:{key} hello"}]}}
+    given = {"messages": [{"role": "user", "content": f"key:{key} hello"}]}
+    body = {"assistant_id": "lead_agent", "input": given, "context": context}
     run = gateway.post(f"/api/threads/{thread}/runs", json=body).raise_for_status().json()
     return thread, run["run_id"]
 
@@ -145,6 +146,20 @@ def test_a_cancellation_at_one_gateway_stops_the_worker_that_executes_the_run(ho
     house.worker_of(run)
     house.gateways[1].post(f"/api/threads/{thread}/runs/{run}/cancel", params={"wait": 1}).raise_for_status()
     assert _status(house.gateways[0], thread, run) == "interrupted"
+
+
+def test_a_subagent_is_stopped_from_a_gateway_that_does_not_execute_its_run(house: House):
+    task = {"description": "wait", "prompt": "key:child", "subagent_type": "general-purpose"}
+    house.endpoint.script(ToolCalls(("task", task)), Text("Without it, then."), key="lead")
+    house.endpoint.script(Delay(600, Text("never")), key="child")
+    thread, run = _start(house.gateways[0], "lead", subagent_enabled=True)
+    house.until(lambda: any("key:child" in json.dumps(request["messages"][-1]) for request in house.endpoint.requests))
+    (child,) = house.gateways[1].get(f"/api/threads/{thread}/tasks").raise_for_status().json()
+    assert child["status"] == "running"
+    house.gateways[1].post(f"/api/threads/{thread}/tasks/{child['task_id']}/cancel").raise_for_status()
+    assert _events(house.gateways[0], thread, run)[-1][1]["status"] == "success"
+    (child,) = house.gateways[0].get(f"/api/threads/{thread}/tasks").raise_for_status().json()
+    assert child["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -437,6 +437,10 @@ class DeerFlowClient:
         """What was said in a subagent: its prompt, the model's answers, the results of tools. Raises NotFoundError."""
         return await self._runtime().threads.transcript.task_messages(self._principal, thread_id, task_id)
 
+    async def astop_task(self, thread_id: str, task_id: str) -> None:
+        """Ask for the end of one subagent; the agent goes on. Raises NotFoundError, and ConflictError if it has ended."""
+        await self._runtime().runs.stop_task(self._principal, thread_id, task_id)
+
     async def agrants(self) -> list[dict[str, Any]]:
         """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, created_at}]``, newest first."""
         found = await ApprovalRepository(self._database).grants(self._principal)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -75,6 +77,32 @@ class MemoryOfRun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SubagentStops:
+    """Which subagents of a run are to stop, named by the calls that began them. Whoever was to stop before it began, or in
+    an attempt before this one, stops at its first step."""
+
+    _asked: set[str] = field(default_factory=set[str])
+    _limits: dict[str, asyncio.Timeout] = field(default_factory=dict[str, asyncio.Timeout])
+
+    def ask(self, task_id: str) -> None:
+        self._asked.add(task_id)
+        if (limit := self._limits.get(task_id)) is not None:
+            limit.reschedule(asyncio.get_running_loop().time())
+
+    def __contains__(self, task_id: str) -> bool:
+        return task_id in self._asked
+
+    @contextmanager
+    def ending(self, task_id: str, limit: asyncio.Timeout) -> Iterator[None]:
+        """The time of a subagent, entered already, is over when it is to stop."""
+        self._limits[task_id] = limit
+        try:
+            yield
+        finally:
+            del self._limits[task_id]
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """What a run knows. ``context_schema`` of every agent graph."""
 
@@ -104,6 +132,7 @@ class RunContext:
     """Awaited with the id of its call before a subagent's result counts: what it emitted outlives the process then."""
     background_subagents: Callable[[], int] | None = None
     """How many there are."""
+    stops: SubagentStops = field(default_factory=SubagentStops)
     config: AppConfig | None = None
     """The configuration snapshot that the run began with."""
     workspace: Workspace | None = None

@@ -169,6 +169,7 @@ class Runtime:
             database=self.database,
             runs=run_store,
             threads=self.threads.repository,
+            transcript=self.threads.transcript,
             assistants=self.assistants,
             log=self.event_log,
             queue=self._queue,

@@ -153,6 +153,7 @@ RULES: dict[str, Rule] = {
     f"GET {_THREAD}/turns": Rule(OWNED),
     f"GET {_THREAD}/tasks": Rule(OWNED),
     f"GET {_THREAD}/tasks/{{task_id}}/messages": Rule(OWNED, owner=(404,)),
+    f"POST {_THREAD}/tasks/{{task_id}}/cancel": Rule(OWNED, owner=(404,)),
     f"GET {_THREAD}/token-usage": Rule(OWNED),
     f"GET {_THREAD}/export": Rule(OWNED),
     "GET /api/search/messages": Rule(SIGNED_IN, params={"q": "secret"}),

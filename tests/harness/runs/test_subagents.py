@@ -12,7 +12,9 @@ from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
 from sqlalchemy import Connection
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
+from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.store import RunEvent, decode_row, read_page
+from deerflow.identity import Principal
 from deerflow.runs.attempt import MOST_ATTEMPTS
 from deerflow.runtime import Runtime
 
@@ -278,5 +280,87 @@ async def test_text_from_outside_taints_a_subagent_and_its_reader(
         assert (run.status, run.stop_reason) == ("interrupted", "interrupt")
         (done,) = await runtime.threads.transcript.tasks(ME, where)
         assert done["status"] == "completed"
+    finally:
+        await runtime.aclose()
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
+async def test_a_subagent_that_the_person_stops_gives_what_it_has_and_the_others_go_on(
+    runtime: Runtime, endpoint: ScriptedOpenAI, background: bool
+) -> None:
+    waits = [Text("I wait.")] * 3 if background else []
+    endpoint.script(ToolCalls(task("a", background=background), task("b", background=background)), *waits)
+    endpoint.script(Text("Done.")) if not background else None
+    write = ("write_file", {"path": "found.txt", "content": "so far"})
+    endpoint.script(ToolCalls(write, text="I look."), ToolCalls(bash("sleep 60; echo late >> marks")), key="a")
+    endpoint.script(ToolCalls(bash("while [ ! -e go ]; do sleep 0.05; done")), Text("b ready"), key="b")
+    where = await thread(runtime)
+    run = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where)
+    await until(runtime, run, "messages", "sleep 60")
+    (a, b) = await runtime.threads.transcript.tasks(ME, where)
+    await runtime.runs.stop_task(ME, where, a["task_id"])
+    await until(runtime, run, "custom", "task_cancelled")
+    with pytest.raises(NotFoundError):
+        await runtime.runs.stop_task(Principal("someone", "user", "session"), where, b["task_id"])
+    with pytest.raises(NotFoundError, match="no task other"):
+        await runtime.runs.stop_task(ME, where, "other")
+    (runtime.workshop.harness.paths.workspace(where, ME.user_id) / "go").touch()
+    run = await ended(runtime, run)
+    assert run.status == "success", run.error
+    a, b = await runtime.threads.transcript.tasks(ME, where)
+    assert (a["status"], a["text"], b["status"]) == ("cancelled", "I look.", "completed")
+    assert [file["path"] for file in a["files"]] == ["/mnt/user-data/workspace/found.txt"] and a["tokens"] > 0
+    (result,) = [text for kind, text in await messages(runtime, run) if "I look." in text]
+    assert result.endswith(
+        "Task cancelled by user.\nWhat it had so far: I look.\nFiles it wrote: /mnt/user-data/workspace/found.txt"
+    )
+    (event,) = await events(runtime, run, "task_cancelled")
+    assert (event["result"], event["tokens"]) == ("I look.", a["tokens"])
+    with pytest.raises(ConflictError, match="has ended"):
+        await runtime.runs.stop_task(ME, where, a["task_id"])
+
+
+async def test_a_subagent_that_was_to_stop_when_its_process_died_stops_in_the_next_one(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+) -> None:
+    endpoint.script(ToolCalls(task("a")), Text("Done."))
+    endpoint.script(ToolCalls(bash("echo a >> marks"), text="I look."), Delay(60, Text("never")), key="a")
+    runtime = await asyncio.to_thread(make)
+    await runtime.start()
+    where = await thread(runtime)
+    run = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where)
+    while len(endpoint.requests) < 3:
+        await asyncio.sleep(0.02)
+    (a,) = await runtime.threads.transcript.tasks(ME, where)
+    await runtime.aclose()
+    runtime = await asyncio.to_thread(make)
+    try:
+        await runtime.runs.stop_task(ME, where, a["task_id"])
+        await runtime.start()
+        run = await ended(runtime, run)
+        assert run.status == "success", run.error
+        (a,) = await runtime.threads.transcript.tasks(ME, where)
+        assert (a["status"], a["text"]) == ("cancelled", "I look.")
+        assert len(endpoint.requests) == 4, "the subagent asked its model no more"
+    finally:
+        await runtime.aclose()
+
+
+async def test_what_a_subagent_cost_is_known_while_it_works_and_after(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI, settings: dict[str, Any]
+) -> None:
+    priced = {**settings["models"][0], "pricing": {"input": 1_000_000, "output": 0}}
+    runtime = await asyncio.to_thread(lambda: make(models=[priced]))
+    await runtime.start()
+    try:
+        endpoint.script(ToolCalls(task("a")), Text("Done."))
+        usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+        endpoint.script(ToolCalls(bash("echo a"), usage=usage), Text("a ready", usage=usage), key="a")
+        where = await thread(runtime)
+        run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+        spent = [(event["tokens"], event["cost"]) for event in await events(runtime, run, "task_running")]
+        assert spent == [(7, 3.0), (14, 6.0)]
+        (a,) = await runtime.threads.transcript.tasks(ME, where)
+        assert (a["tokens"], a["cost"]) == (14, 6.0)
     finally:
         await runtime.aclose()

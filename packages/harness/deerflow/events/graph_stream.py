@@ -246,15 +246,12 @@ class GraphStream:
         with suppress(Exception):  # the log tries again by itself, and whoever lost the run learns it at the next step
             await self._writer.flush()
 
-    def cancel_tasks(self, task_id: str | None = None) -> None:
-        """A subagent was stopped; None: the run was, and all of them with it."""
+    def cancel_tasks(self) -> None:
+        """The run was stopped, and its subagents with it."""
         for started in self._tasks.values():
-            if not self._ended[started["task_id"]].is_set() and task_id in (None, started["task_id"]):
+            if not self._ended[started["task_id"]].is_set():
                 head = {key: started[key] for key in ("task_id", "description", "subagent_type")}
-                error = {
-                    "status": "cancelled",
-                    "error": "The run was stopped." if task_id is None else "It was stopped.",
-                }
+                error = {"status": "cancelled", "error": "The run was stopped."}
                 self.emit({"type": EVENTS["cancelled"], **head, **error})
 
     def _follow_task(self, payload: dict[str, Any]) -> None:

@@ -30,6 +30,7 @@ from deerflow.agents.middlewares.results import ERROR, SPENDING_LIMIT, cut_off, 
 from deerflow.agents.receipts import Check, receipts
 from deerflow.agents.transcript import CHECKS
 from deerflow.config import ConfigError
+from deerflow.context import RunContext, SubagentStops
 from deerflow.errors import RequestError
 from deerflow.events.graph_stream import GraphStream, emit_added, emit_input
 from deerflow.events.jsonable import message_json
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.config import AppConfig
     from deerflow.config.schema import SpendingConfig
-    from deerflow.context import RunContext
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.features.agents import AgentService
     from deerflow.features.memory import MemoryService
@@ -183,6 +183,7 @@ class Attempt:
     _joined: list[BaseMessage] = field(default_factory=list)
     """Messages that the run added to its thread."""
     _background: BackgroundSubagents = field(init=False)
+    _stops: SubagentStops = field(default_factory=SubagentStops)
     _spending: Budget | None = None
     _config: dict[str, Any] = field(default_factory=dict[str, Any])
     """What graphs beside the run's own have of its configuration."""
@@ -204,7 +205,7 @@ class Attempt:
         assert task is not None
         self._task, self._input = task, RunInput(self.parts.runs, self.parts.memory)
         self._background = BackgroundSubagents(self.parts.runs, run.run_id, self._forget_subagent)
-        self.stop = self.stop or run.cancel_action
+        self.heed(run)
         self._writer = self.parts.log.writer(run.thread_id, run.run_id, run.epoch, first_attempt=run.attempt == 1)
         self._writer.append("metadata", {"run_id": run.run_id, "thread_id": run.thread_id, "attempt": run.attempt})
         try:
@@ -224,10 +225,12 @@ class Attempt:
                 self._trace.close(ended=False)
             await asyncio.shield(self._writer.aclose())
 
-    def cancel(self, action: str) -> None:
-        """Stop the run, unless it is past that."""
-        if self.stop is None:
-            self.stop = action
+    def heed(self, run: Run) -> None:
+        """Stop what the row of the run says is to stop: subagents, and the run itself, unless it is past that."""
+        for task_id in run.stopped_tasks:
+            self._stops.ask(task_id)
+        if self.stop is None and run.cancel_action is not None:
+            self.stop = run.cancel_action
             if self.state is State.PLAYING:
                 self._task.cancel()
 
@@ -293,6 +296,7 @@ class Attempt:
             budget=self._spending,
             cancel_subagent=self._cancel_subagent,
             background_subagents=lambda: len(self._background.running),
+            stops=self._stops,
         )
         if parts.store is not None:
             agent = agent.copy(update={"store": parts.store(spec.principal)})
@@ -381,10 +385,7 @@ class Attempt:
         self._background.start(given, work)
 
     async def _cancel_subagent(self, task_id: str) -> bool:
-        stopped = await self._background.cancel(task_id)
-        if stopped and self._stream is not None:
-            self._stream.cancel_tasks(task_id)
-        return stopped
+        return await self._background.cancel(task_id, self._stops)
 
     async def _go_on_with_subagents(self, context: RunContext) -> None:
         """With those in the background that an attempt before this one began."""

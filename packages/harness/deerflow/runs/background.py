@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import BaseMessage
 
 from deerflow.events.jsonable import message_json
-from deerflow.subagents.task import TaskResult, cancelled, delivery, delivery_id, task_of
+from deerflow.subagents.task import TaskResult, delivery, delivery_id, task_of
 
 if TYPE_CHECKING:
+    from deerflow.context import SubagentStops
     from deerflow.storage.runs import RunStore
 
 Work = Callable[[], Awaitable[TaskResult]]
@@ -32,7 +33,6 @@ class BackgroundSubagents:
     def __init__(self, runs: RunStore, run_id: str, forget: Callable[[str], Awaitable[None]]) -> None:
         self._runs, self._run_id, self._forget = runs, run_id, forget
         self._tasks: dict[str, tuple[TaskResult, asyncio.Task[None]]] = {}
-        self._stopped: set[str] = set()
 
     @property
     def running(self) -> list[TaskResult]:
@@ -62,12 +62,11 @@ class BackgroundSubagents:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
-    async def cancel(self, task_id: str) -> bool:
-        """Stop one subagent; its result is that it was cancelled. False: there is none of this id at work."""
+    async def cancel(self, task_id: str, stops: SubagentStops) -> bool:
+        """Stop one subagent and wait for its end. False: there is none of this id at work."""
         for started, task in self._tasks.values():
             if started["task_id"] == task_id and not task.done():
-                self._stopped.add(started["namespace"])
-                task.cancel()
+                stops.ask(task_id)
                 await asyncio.wait([task])
                 return True
         return False
@@ -81,12 +80,6 @@ class BackgroundSubagents:
             await asyncio.wait(working)
 
     async def _work(self, started: TaskResult, work: Work) -> None:
-        namespace = started["namespace"]
-        try:
-            result = await work()
-        except asyncio.CancelledError:
-            if namespace not in self._stopped:
-                raise
-            result = cancelled(started)
+        result = await work()
         await self._runs.steer(self._run_id, message_json(delivery(result)))
-        await self._forget(namespace)
+        await self._forget(started["namespace"])

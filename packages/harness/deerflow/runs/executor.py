@@ -54,8 +54,8 @@ class Executor:
         self._limit = AdmissionLimit()
         self._attempts: dict[str, Attempt | None] = {}
         """By run id; None while it is being claimed."""
-        self._stops: dict[str, str] = {}
-        """Runs that were asked to stop while they were being claimed, and how."""
+        self._asked: dict[str, Run] = {}
+        """Runs that were asked to stop, or to stop a subagent, while they were being claimed."""
         self._background: set[asyncio.Task[None]] = set()
 
     async def execute(self, run_id: str, *, wait: float | None = None) -> None:
@@ -115,7 +115,7 @@ class Executor:
             created.cancel()
 
     def interrupt(self, run_id: str) -> None:
-        """Look whether the run was asked to stop, and stop it if this process executes it."""
+        """Look whether the run, or a subagent of it, was asked to stop, and stop it if this process executes it."""
         if run_id in self._attempts:
             self._in_background(self._stop_if_asked(run_id))
 
@@ -172,12 +172,12 @@ class Executor:
             if claimed is None:
                 return None
             self._observer.status_changed(claimed)
-            attempt = Attempt(self._parts, claimed, slot, stop=self._stops.get(run.run_id))
-            self._attempts[run.run_id] = attempt
+            attempt = self._attempts[run.run_id] = Attempt(self._parts, claimed, slot)
+            attempt.heed(self._asked.get(run.run_id, claimed))
             return await self._attempt(claimed, attempt)
         finally:
             self._attempts.pop(run.run_id, None)
-            self._stops.pop(run.run_id, None)
+            self._asked.pop(run.run_id, None)
 
     async def _attempt(self, run: Run, attempt: Attempt) -> str | None:
         try:
@@ -193,11 +193,11 @@ class Executor:
 
     async def _stop_if_asked(self, run_id: str) -> None:
         run = await self._parts.runs.find(run_id)
-        if run is None or run.cancel_action is None or run_id not in self._attempts:
+        if run is None or run_id not in self._attempts:
             return
-        self._stops[run_id] = run.cancel_action
+        self._asked[run_id] = run
         if (attempt := self._attempts[run_id]) is not None:
-            attempt.cancel(run.cancel_action)
+            attempt.heed(run)
 
     async def _enqueue_next(self, run: Run, others: Sequence[Run]) -> None:
         for other in others:

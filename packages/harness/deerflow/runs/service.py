@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from deerflow.events.log import EventLog, RunEvent
     from deerflow.features.assistants import AssistantService
     from deerflow.tasks.queue import RunQueue
+    from deerflow.threads.transcript import TranscriptView
 
 FIRST_MESSAGE_CHARS = 2000
 
@@ -58,6 +59,7 @@ class RunService:
         database: Database,
         runs: RunStore,
         threads: ThreadRepository,
+        transcript: TranscriptView,
         assistants: AssistantService,
         log: EventLog,
         queue: RunQueue,
@@ -71,6 +73,7 @@ class RunService:
         self._database = database
         self._runs = runs
         self._threads = threads
+        self._transcript = transcript
         self._assistants = assistants
         self._log = log
         self._queue = queue
@@ -188,6 +191,22 @@ class RunService:
             raise NotFoundError(f"Run {run_id} is not cancellable (status: {run.status}).", code="run_ended")
         await self._stopped([asked])
         return await self._until_ended(asked) if wait else asked
+
+    async def stop_task(self, principal: Principal, thread_id: str, task_id: str) -> None:
+        """Ask for the end of one subagent, from whichever process. The agent goes on with what it has so far.
+
+        Raises:
+            NotFoundError: the thread has no such task.
+            ConflictError: it has ended, or waits for a decision of the person.
+        """
+        task = await self._transcript.task(principal, thread_id, task_id)
+        if task["status"] != "running":
+            raise ConflictError(f"Task {task_id} has ended ({task['status']}).", code="task_ended")
+        run = await self._runs.request_task_stop(thread_id, task_id)
+        if run is None:
+            text = f"Task {task_id} waits for your decision about a call. Reject the call, or stop the whole turn."
+            raise ConflictError(text, code="task_waits")
+        await self._queue.cancel(run.run_id)
 
     async def cancel_many(
         self,

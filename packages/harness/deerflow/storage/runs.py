@@ -66,6 +66,9 @@ TURNS = "turns"
 _STALLED = "stalled"
 """Key in a run's ``kwargs``: the newest checkpoint of thread and subagents at its latest claim, and how many processes died over that one."""
 
+_STOPPED_TASKS = "stopped_tasks"
+"""Key in a run's ``kwargs``: the calls whose subagents were asked to stop."""
+
 _AND_SUBAGENTS = "(thread_id = ? OR (thread_id > ? AND thread_id < ?))"
 """Checkpoints of a thread and of its subagents; those in the background have threads beside it, ``thread:namespace``."""
 
@@ -141,6 +144,11 @@ class Run:
     def stalled(self) -> int:
         """How many processes in a row ended without a new step of the thread."""
         return (self.kwargs.get(_STALLED) or (None, 0))[1]
+
+    @property
+    def stopped_tasks(self) -> Sequence[str]:
+        """The calls whose subagents were asked to stop."""
+        return self.kwargs.get(_STOPPED_TASKS) or ()
 
     def is_due(self, now: datetime) -> bool:
         return self.due_at is None or self.due_at <= now
@@ -272,6 +280,10 @@ class RunStore:
         A pending one has ended with that; its executor closes it, unless it was not due yet and so had said nothing.
         """
         return await self._database.write(lambda connection: _request_cancel(connection, run_id, action))
+
+    async def request_task_stop(self, thread_id: str, task_id: str) -> Run | None:
+        """Ask for the end of a subagent of the thread's run on its way. None if there is no such run."""
+        return await self._database.write(lambda connection: _request_task_stop(connection, thread_id, task_id))
 
     async def delete(self, run_id: str) -> None:
         """The run and everything that is kept about it; its messages stay in their thread."""
@@ -574,6 +586,16 @@ def _request_cancel(connection: Connection, run_id: str, action: CancelAction) -
         changes |= {"status": RunStatus.INTERRUPTED.value, "ended_at": now}
     sql.update(connection, runs, changes, "run_id = ?", run_id)
     return replace(run, **changes)
+
+
+def _request_task_stop(connection: Connection, thread_id: str, task_id: str) -> Run | None:
+    _lock_thread(connection, thread_id)
+    for run in _active(connection, thread_id):
+        if run.attempt > 0:
+            kwargs = run.kwargs | {_STOPPED_TASKS: [*{*run.stopped_tasks, task_id}]}
+            sql.update(connection, runs, {"kwargs": kwargs, "updated_at": utc_now()}, "run_id = ?", run.run_id)
+            return replace(run, kwargs=kwargs)
+    return None
 
 
 def _steer(connection: Connection, run_id: str, message: dict[str, Any]) -> bool:

@@ -21,6 +21,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from deerflow.context import RunContext
+from deerflow.models.pricing import cost_of, pricing_of
 from deerflow.subagents.registry import SubagentConfig
 from deerflow.tools.decorator import Runtime, async_tool
 from deerflow.tracing import SUBAGENT
@@ -57,7 +58,14 @@ class Started(TypedDict):
     namespace: str
 
 
-class TaskResult(Started):
+class _Spent(TypedDict):
+    """``cost`` in the currency of the configured prices; None: no price is known."""
+
+    tokens: int
+    cost: float | None
+
+
+class TaskResult(Started, _Spent):
     """How a subagent ended; while it runs in the background, what it was given.
 
     ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``untrusted`` where text came from that neither the
@@ -68,7 +76,6 @@ class TaskResult(Started):
     text: str
     error: str
     files: list[dict[str, Any]]
-    tokens: int
     seconds: float
     model: str
     calls: list[dict[str, Any]]
@@ -189,6 +196,7 @@ class Subagents:
             "error": "",
             "files": [],
             "tokens": 0,
+            "cost": None,
             "seconds": 0.0,
             "model": "",
             "calls": [],
@@ -245,19 +253,26 @@ class Subagents:
         prompt = HumanMessage(given["text"], id=f"{context.task_namespace}:prompt", additional_kwargs=kwargs)
         try:
             graph = await self._graph(config)
-            async with limit, aclosing(states(graph, {"messages": [prompt]}, _limits(given), context)) as played:
-                async for state in played:
-                    messages = list(state["messages"])
-                    answers = [message for message in messages if isinstance(message, AIMessage)]
-                    for number, answer in enumerate(answers[shown:], shown + 1):
-                        progress = {"message": answer, "message_index": number, "total_messages": len(answers)}
-                        emit({"type": "task_running", "task_id": given["task_id"], **progress})
-                    shown = len(answers)
+            playing = states(graph, {"messages": [prompt]}, _limits(given), context)
+            async with limit, aclosing(playing) as played:
+                with context.stops.ending(given["task_id"], limit):
+                    async for state in played:
+                        messages = list(state["messages"])
+                        answers = [message for message in messages if isinstance(message, AIMessage)]
+                        for number, answer in enumerate(answers[shown:], shown + 1):
+                            progress = {"message": answer, "message_index": number, "total_messages": len(answers)}
+                            spent = _spent(answers[:number], context)
+                            emit({"type": "task_running", "task_id": given["task_id"], **progress, **spent})
+                        shown = len(answers)
+                        if given["task_id"] in context.stops:
+                            raise TimeoutError
         except GraphBubbleUp:
             raise
         except Exception as problem:
             status, error = "failed", str(problem) or type(problem).__name__
-            if limit.expired():
+            if given["task_id"] in context.stops:
+                status, error = "cancelled", "it was stopped"
+            elif limit.expired():
                 status, error = "timed_out", f"it took longer than {config.timeout_seconds} seconds"
             else:
                 logger.exception("The subagent %s failed", config.name)
@@ -279,7 +294,7 @@ class Subagents:
             "text": next((answer.text for answer in reversed(answers) if answer.text.strip()), ""),
             "error": error,
             "files": list(files.values()),
-            "tokens": sum((answer.usage_metadata or {}).get("total_tokens", 0) for answer in used),
+            **_spent(answers, context),
             "seconds": round(time.monotonic() - began, 1),
             "model": str(last.response_metadata.get("model_name") or context.model_name or ""),
             "calls": [_call(answer) for answer in used],
@@ -334,8 +349,20 @@ async def cancel_task_tool(task_id: str, runtime: Runtime) -> str:
     return f"Stopped {task_id}."
 
 
+def _spent(answers: Iterable[AIMessage], context: RunContext) -> _Spent:
+    tokens, cost = 0, None
+    for answer in answers:
+        if not (used := answer.usage_metadata):
+            continue
+        tokens += used["total_tokens"]
+        model = str(answer.response_metadata.get("model_name") or context.model_name or "")
+        if (price := cost_of(used, pricing_of(context.config, model, context.model_name))) is not None:
+            cost = (cost or 0.0) + price["amount"]
+    return {"tokens": tokens, "cost": cost}
+
+
 def _ending(result: TaskResult) -> dict[str, Any]:
-    shown = {key: result[key] for key in ("status", "files", "tokens", "seconds", "model")}
+    shown = {key: result.get(key) for key in ("status", "files", "tokens", "cost", "seconds", "model")}
     return {**shown, "result": result["text"]} | ({"error": result["error"]} if result["error"] else {})
 
 

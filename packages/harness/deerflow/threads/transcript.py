@@ -37,6 +37,7 @@ _NO_RESULT: dict[str, Any] = {
     "error": "",
     "files": [],
     "tokens": 0,
+    "cost": None,
     "seconds": 0.0,
     "model": "",
 }
@@ -122,8 +123,8 @@ class TranscriptView:
     async def tasks(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
         """The thread's subagents in the order of their calls.
 
-        ``{task_id, run_id, subagent_type, description, status, background, namespace, text, error, files, tokens, seconds,
-        model}``; ``status`` is running, completed, failed, cancelled, timed_out or turn_limit.
+        ``{task_id, run_id, subagent_type, description, status, background, namespace, text, error, files, tokens, cost,
+        seconds, model}``; ``status`` is running, completed, failed, cancelled, timed_out or turn_limit.
         """
         await self._threads.get(principal, thread_id)
         entries = await self._entries(principal, thread_id)
@@ -151,12 +152,17 @@ class TranscriptView:
             found.append(where | head | shown)
         return found
 
+    async def task(self, principal: Principal, thread_id: str, task_id: str) -> dict[str, Any]:
+        """One of :meth:`tasks`. Raises NotFoundError."""
+        for task in reversed(await self.tasks(principal, thread_id)):
+            if task["task_id"] == task_id:
+                return task
+        raise NotFoundError(f"There is no task {task_id} in thread {thread_id}.")
+
     async def task_messages(self, principal: Principal, thread_id: str, task_id: str) -> list[dict[str, Any]]:
         """The transcript of a subagent, from the event log. Raises NotFoundError."""
-        tasks = [task for task in await self.tasks(principal, thread_id) if task["task_id"] == task_id]
-        if not tasks:
-            raise NotFoundError(f"There is no task {task_id} in thread {thread_id}.")
-        begun, namespaces = await self._run(principal, tasks[-1]["run_id"], thread_id), {tasks[-1]["namespace"]}
+        task = await self.task(principal, thread_id, task_id)
+        begun, namespaces = await self._run(principal, task["run_id"], thread_id), {task["namespace"]}
         messages: dict[str, dict[str, Any]] = {}
         of_thread = await self._database.browse(lambda connection: since(connection, begun))
         for run in of_thread:  # a later one, if a person had to decide first

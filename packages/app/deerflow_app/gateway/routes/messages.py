@@ -83,6 +83,7 @@ class Task(BaseModel):
     error: str
     files: list[dict[str, Any]]
     tokens: int
+    cost: float | None = Field(description="In the currency of the configured prices; None: none is configured.")
     seconds: float
     model: str
 
@@ -174,6 +175,15 @@ async def task_messages(
 ) -> Response:
     """Its prompt, the answers of its model and the results of its tools, so far."""
     return await json_answer(await runtime.threads.transcript.task_messages(principal, thread_id, task_id))
+
+
+@router.post("/api/threads/{thread_id}/tasks/{task_id}/cancel", status_code=202, summary="Stop a subagent")
+async def stop_task(
+    thread_id: ThreadId, task_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> dict[str, Any]:
+    """The agent goes on, and is told what it has so far. 409 if it has ended, or waits for a decision."""
+    await runtime.runs.stop_task(principal, thread_id, task_id)
+    return {}
 
 
 @router.get("/api/threads/{thread_id}/turns", summary="Where a conversation can be taken up again")

@@ -11,6 +11,7 @@ const features = [
   "notifications",
   "palette",
   "settings",
+  "tasks",
   "threads",
   "workspace",
 ];

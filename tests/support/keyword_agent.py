@@ -212,6 +212,24 @@ def _fail(rest: str, results: Sequence[str]) -> Reply:
     )
 
 
+def _delegate(rest: str, results: Sequence[str], **more: Any) -> Reply:
+    """`delegate PROMPT // PROMPT`: each to a subagent, three at a time; a prompt may name itself: `Count the rows: slow 8`."""
+    prompts = rest.split(" // ")
+    if len(results) >= len(prompts):
+        return Text(f"All {len(prompts)} have reported.", usage=USAGE)
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for prompt in prompts[len(results) :][:3]:
+        name, _, work = prompt.rpartition(": ")
+        given = {"description": name or work, "prompt": work, "subagent_type": "general-purpose"}
+        calls.append(("task", given | more))
+    return ToolCalls(*calls, text="I give each part to a sub-agent." if not results else "", usage=USAGE)
+
+
+def _aside(rest: str, results: Sequence[str]) -> Reply:
+    """As `delegate`, in the background."""
+    return _delegate(rest, results, background=True)
+
+
 def _shown(text: str) -> Callable[[str, Sequence[str]], Reply]:
     return lambda rest, results: Delay(0.0, Text(text), between=0.004)
 
@@ -233,6 +251,8 @@ BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "error": _error,
     "many": _many,
     "fail": _fail,
+    "delegate": _delegate,
+    "aside": _aside,
     "cut": lambda rest, results: Cut(5),
     "markdown": _shown(texts.MARKDOWN),
     "diagram": lambda rest, results: Text(texts.HOSTILE_DIAGRAM),

@@ -23,6 +23,7 @@ const loadMessages: Record<Locale, () => Promise<typeof en>> = {
 /** Texts that are no part of the first load: each feature's come with what shows them, see `LateTexts`. */
 export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<Pick<LateMessages, Name>>> } =
   {
+    tasks: { en: () => import("./messages/en/tasks"), zh: () => import("./messages/zh/tasks") },
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
   };
 
@@ -77,7 +78,7 @@ export function LateTexts({ of, children, fallback }: LateTextsProps) {
   const [late, setLate] = useState<Partial<LateMessages> | null>(null);
   useEffect(() => {
     let current = true;
-    void LATE[of][locale]().then((loaded) => current && setLate({ [of]: loaded[of] }));
+    void LATE[of][locale]().then((loaded: Partial<LateMessages>) => current && setLate(loaded));
     return () => {
       current = false;
     };

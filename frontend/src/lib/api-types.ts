@@ -3061,6 +3061,51 @@ export interface components {
              */
             include_usage: boolean;
         };
+        /** SubagentTask */
+        SubagentTask: {
+            /**
+             * Task Id
+             * @description The id of the call that began it.
+             */
+            task_id: string;
+            /** Run Id */
+            run_id: string | null;
+            /** Subagent Type */
+            subagent_type: string;
+            /** Description */
+            description: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "running" | "completed" | "failed" | "cancelled" | "timed_out" | "turn_limit";
+            /** Background */
+            background: boolean;
+            /**
+             * Namespace
+             * @description Of its events; empty before its result has come.
+             */
+            namespace: string;
+            /** Text */
+            text: string;
+            /** Error */
+            error: string;
+            /** Files */
+            files: {
+                [key: string]: unknown;
+            }[];
+            /** Tokens */
+            tokens: number;
+            /**
+             * Cost
+             * @description In the currency of the configured prices; None: none is configured.
+             */
+            cost: number | null;
+            /** Seconds */
+            seconds: number;
+            /** Model */
+            model: string;
+        };
         /** SuggestionRequest */
         SuggestionRequest: {
             /**
@@ -3115,6 +3160,31 @@ export interface components {
             registration: boolean;
             sandbox: components["schemas"]["Sandbox"];
             config: components["schemas"]["ConfigInfo"] | null;
+        };
+        /** Task */
+        Task: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Path */
+            path?: unknown;
+            /** Error */
+            error: string | null;
+            /** Interrupts */
+            interrupts: {
+                [key: string]: unknown;
+            }[];
+            /** Checkpoint */
+            checkpoint: {
+                [key: string]: unknown;
+            } | null;
+            /** State */
+            state: {
+                [key: string]: unknown;
+            } | null;
+            /** Result */
+            result?: unknown;
         };
         /** Thread */
         Thread: {
@@ -3340,7 +3410,7 @@ export interface components {
              */
             next?: string[];
             /** Tasks */
-            tasks?: components["schemas"]["deerflow_app__gateway__routes__thread_state__Task"][];
+            tasks?: components["schemas"]["Task"][];
             /** Metadata */
             metadata?: {
                 [key: string]: unknown;
@@ -3732,46 +3802,6 @@ export interface components {
             /** Comment */
             comment: string | null;
         };
-        /** Task */
-        deerflow_app__gateway__routes__messages__Task: {
-            /**
-             * Task Id
-             * @description The id of the call that began it.
-             */
-            task_id: string;
-            /** Run Id */
-            run_id: string | null;
-            /** Subagent Type */
-            subagent_type: string;
-            /** Description */
-            description: string;
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "running" | "completed" | "failed" | "cancelled" | "timed_out" | "turn_limit";
-            /** Background */
-            background: boolean;
-            /**
-             * Namespace
-             * @description Of its events; empty before its result has come.
-             */
-            namespace: string;
-            /** Text */
-            text: string;
-            /** Error */
-            error: string;
-            /** Files */
-            files: {
-                [key: string]: unknown;
-            }[];
-            /** Tokens */
-            tokens: number;
-            /** Seconds */
-            seconds: number;
-            /** Model */
-            model: string;
-        };
         /** TokenUsage */
         deerflow_app__gateway__routes__messages__TokenUsage: {
             /** Thread Id */
@@ -3829,31 +3859,6 @@ export interface components {
              * @description At most n. Empty if the model cannot be asked.
              */
             suggestions: string[];
-        };
-        /** Task */
-        deerflow_app__gateway__routes__thread_state__Task: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Path */
-            path?: unknown;
-            /** Error */
-            error: string | null;
-            /** Interrupts */
-            interrupts: {
-                [key: string]: unknown;
-            }[];
-            /** Checkpoint */
-            checkpoint: {
-                [key: string]: unknown;
-            } | null;
-            /** State */
-            state: {
-                [key: string]: unknown;
-            } | null;
-            /** Result */
-            result?: unknown;
         };
         /** Deleted */
         deerflow_app__gateway__routes__uploads__Deleted: {

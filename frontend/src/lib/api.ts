@@ -10,6 +10,7 @@ export type Models = Schemas["Models"];
 export type Thread = Schemas["ThreadNow"];
 export type FoundThread = Schemas["FoundThread"];
 export type Run = Schemas["Run"];
+export type Task = Schemas["SubagentTask"];
 export type TurnRecord = Schemas["Turn"];
 export type Receipts = Schemas["Receipts"];
 export type ContextTable = Schemas["ContextTable"];

@@ -23,6 +23,7 @@ export const keys = {
   artifacts: (id: string) => ["thread", id, "artifacts"],
   versions: (id: string, path: string) => ["thread", id, "versions", path],
   changes: (id: string) => ["thread", id, "changes"],
+  tasks: (id: string) => ["thread", id, "tasks"],
   uploads: (id: string) => ["thread", id, "uploads"],
   file: (id: string, path: string) => ["thread", id, "file", path],
   suggestions: (id: string, messageId: string) => ["suggestions", id, messageId],

@@ -26,6 +26,7 @@ import {
   waysFrom,
   type Interrupt,
 } from "./session-views";
+import type { ChildEvents } from "./child-events";
 import { ThreadSession, type Outgoing, type Phase } from "./thread-session";
 import { TurnCache, type FileRef, type Said, type Todo, type TokenUsage, type Turn } from "./turns";
 import { said, type WireMessage } from "./wire-message";
@@ -65,6 +66,7 @@ export interface Session {
   usage: TokenUsage | null;
   /** The custom agent that answered last, or that is being made here; null: the default one, or nobody yet. */
   agent: AgentChoice | null;
+  childEvents: ChildEvents;
   /** Paths of all delivered files. */
   files: readonly string[];
   reload(): void;
@@ -200,6 +202,7 @@ function useThread(threadId: string | null): Session {
         : { used: thread.contextUsed, window: model?.context_window ?? null },
     usage: usage.data,
     agent: last?.agent ?? null,
+    childEvents: live.childEvents,
     files: thread.artifacts,
     reload: () => void live.load(),
     async send(message, settings) {

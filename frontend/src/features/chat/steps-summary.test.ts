@@ -73,13 +73,20 @@ describe("what is folded while the agent works", () => {
     expect(ids(splitRunning([thinking("t"), tool("1", {})]).current)).toEqual(["1"]);
   });
 
+  it("sets sub-agents apart, and many of them in one place", () => {
+    const task = (id: string) => tool(id, { name: "task" });
+    const shown = (parts: Part[]) =>
+      segmentsOf(parts).map((one) => (one.kind === "tasks" ? one.calls.map(({ id }) => id) : one.kind));
+    const few = [tool("1", {}), task("a"), task("b"), thinking("t"), task("c")];
+    expect(shown(few)).toEqual(["work", ["a", "b"], "work", ["c"]]);
+    expect(shown([...few, tool("2", {}), task("d")])).toEqual(["work", ["a", "b", "c", "d"], "work"]);
+  });
+
   it("never hides what the person said in between", () => {
     const segments = segmentsOf([tool("1", {}), steering, tool("2", {}), thinking("t")]);
-    expect(segments.map((one) => (one.kind === "work" ? ids(one.parts) : one.text))).toEqual([
-      ["1"],
-      "In French",
-      ["2", "t"],
-    ]);
+    expect(
+      segments.map((one) => (one.kind === "work" ? ids(one.parts) : one.kind === "steering" && one.text)),
+    ).toEqual([["1"], "In French", ["2", "t"]]);
   });
 });
 

@@ -15,7 +15,6 @@ export type Work =
   | "plan"
   | "present"
   | "ask"
-  | "task"
   | "other";
 
 const WORK: Record<string, Work> = {
@@ -35,7 +34,6 @@ const WORK: Record<string, Work> = {
   write_todos: "plan",
   present_files: "present",
   ask_clarification: "ask",
-  task: "task",
 };
 
 export const workOf = (name: string): Work => WORK[name] ?? "other";
@@ -83,6 +81,9 @@ export function exitCode(call: ToolCall): number {
   return Number([...call.result.matchAll(/^Exit Code: (\d+)$/gm)].at(-1)?.[1] ?? 0);
 }
 
+const isTask = (part: Part): part is Extract<Part, { kind: "tool" }> =>
+  part.kind === "tool" && part.call.name === "task";
+
 export function isActive(part: Part): boolean {
   if (part.kind === "tool") return ["writing", "running", "waiting"].includes(part.call.status);
   return part.kind !== "steering" && part.streaming;
@@ -99,15 +100,25 @@ export function waitsItsTurn(part: Part, parts: Part[]): boolean {
 }
 
 export type Segment =
-  { kind: "work"; id: string; parts: Part[] } | { kind: "steering"; id: string; text: string };
+  | { kind: "work"; id: string; parts: Part[] }
+  | { kind: "steering"; id: string; text: string }
+  | { kind: "tasks"; id: string; calls: ToolCall[] };
 
-/** Steps in a row, cut where the person said something. */
+/** From so many sub-agents on, those of a turn stand in one place. */
+const MANY = 4;
+
+/** Steps in a row, cut where the person said something and where sub-agents work. */
 export function segmentsOf(steps: Part[]): Segment[] {
   const segments: Segment[] = [];
+  const together = steps.filter(isTask).length >= MANY;
   for (const part of steps) {
     const last = segments.at(-1);
     if (part.kind === "steering") segments.push({ kind: "steering", id: part.id, text: part.text });
-    else if (last?.kind === "work") last.parts.push(part);
+    else if (isTask(part)) {
+      const group = together ? segments.find((one) => one.kind === "tasks") : last;
+      if (group?.kind === "tasks") group.calls.push(part.call);
+      else segments.push({ kind: "tasks", id: part.id, calls: [part.call] });
+    } else if (last?.kind === "work") last.parts.push(part);
     else segments.push({ kind: "work", id: part.id, parts: [part] });
   }
   return segments;

@@ -1,5 +1,5 @@
 "use client";
-import { useId, useState } from "react";
+import { lazy, Suspense, useId, useState } from "react";
 import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
 import { usePartTimes, type PartTime } from "./clock";
@@ -10,6 +10,8 @@ import { countFailed, countWork, segmentsOf, splitRunning, waitsItsTurn } from "
 import { Thinking } from "./thinking";
 import { ToolCard } from "./tool-card";
 import type { Part } from "./turns";
+
+const TaskGroup = lazy(async () => ({ default: (await import("@/features/tasks")).TaskGroup }));
 
 type Times = Record<string, PartTime>;
 
@@ -29,6 +31,12 @@ export function Steps({ steps, working, duration }: StepsProps) {
     <div className="flex flex-col">
       {segments.map((segment, i) => {
         const last = i === segments.length - 1;
+        if (segment.kind === "tasks")
+          return (
+            <Suspense key={segment.id} fallback={<div style={{ height: 68 * segment.calls.length }} />}>
+              <TaskGroup calls={segment.calls} />
+            </Suspense>
+          );
         if (segment.kind === "steering") return <Steering key={segment.id} text={segment.text} />;
         if (working && last) return <Running key={segment.id} parts={segment.parts} times={times} />;
         const took = segments.length === 1 ? duration : null;

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { vi } from "vitest";
 import { LocaleProvider } from "@/i18n";
 import { TooltipProvider } from "@/ui/tooltip";
+import { ChildEvents } from "./child-events";
 import { ChatProvider } from "./chat-context";
 import { SessionContext, type RunSettings, type Session } from "./session";
 import type { ToolCall, Turn } from "./turns";
@@ -29,6 +30,7 @@ export function sessionWith(given: Partial<Session> = {}): Session {
     context: null,
     usage: null,
     agent: null,
+    childEvents: new ChildEvents(),
     files: [],
     reload: vi.fn(),
     send: done(),

@@ -3,6 +3,7 @@ import { runs, thread, threadApi, type Run } from "@/lib/api";
 import { ApiError, http, isUnreachable } from "@/lib/http";
 import type { AgentChoice, RunSettings } from "@/lib/run-settings";
 import { uuid } from "@/lib/uuid";
+import { ChildEvents } from "./child-events";
 import { follow, pause, WAITS } from "./protocol";
 import {
   cutBefore,
@@ -56,6 +57,7 @@ const NEW: Snapshot = {
 };
 
 export class ThreadSession {
+  readonly childEvents = new ChildEvents();
   private snapshot: Snapshot;
   private readonly listeners = new Set<() => void>();
   private stopFollowing: (() => void) | null = null;
@@ -266,6 +268,7 @@ export class ThreadSession {
     if (this.users === 0) return;
     this.stopFollowing = follow(this.id, since, {
       onEvents: (events) => {
+        this.childEvents.add(events);
         const state = reduce(this.snapshot.thread, events);
         const heard = new Set(state.messages.map(({ id }) => id));
         const pending = this.snapshot.pending.filter(({ id }) => !heard.has(id));

@@ -199,6 +199,13 @@ describe("a run that is followed", () => {
       params: { ...one.params, namespace: ["tools:c1"] },
     }));
     expect(reduce(EMPTY, [begin, question, ...inner]).messages).toHaveLength(1);
+    const usage = { type: "token_usage", usage: { input_tokens: 7 } };
+    expect(reduce(EMPTY, [begin, event("custom", usage, ["tools:c1"])]).contextUsed).toBeNull();
+  });
+
+  it("waits for a decision about what a sub-agent wants to do", () => {
+    const asked = event("input.requested", { interrupt_id: "i1", payload: {} }, ["tools:c1"]);
+    expect(reduce(EMPTY, [begin, question, asked]).waitingFor).toHaveLength(1);
   });
 
   it("waits for a decision, and no longer once it was made anywhere", () => {

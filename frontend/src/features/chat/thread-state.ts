@@ -113,9 +113,10 @@ export function reduce(state: ThreadState, events: readonly ProtocolEvent[]): Th
 
 function afterEvent(state: ThreadState, { method, params }: ProtocolEvent): ThreadState {
   const data = params.data as Record<string, unknown>;
-  if (method === "custom") return afterCustom(state, (data.payload ?? data) as Record<string, unknown>);
-  if (params.namespace.length > 0) return state; // what sub-agents say stands in their own cards
+  if (params.namespace.length > 0 && method !== "input.requested") return state; // what sub-agents say stands in their own cards
   switch (method) {
+    case "custom":
+      return afterCustom(state, (data.payload ?? data) as Record<string, unknown>);
     case "lifecycle":
       return afterLifecycle(state, data);
     case "updates":

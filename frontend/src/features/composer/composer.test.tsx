@@ -2,7 +2,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SessionContext, type Session } from "@/features/chat";
+import { ChildEvents, SessionContext, type Session } from "@/features/chat";
 import { LocaleProvider } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { keys } from "@/lib/keys";
@@ -43,6 +43,7 @@ function session(patch: Partial<Session> = {}): Session {
     phase: "ready",
     loadError: null,
     running: false,
+    childEvents: new ChildEvents(),
     connection: "live",
     turns: [said("m1", "first"), said("m2", "second")],
     todos: [],

@@ -1,5 +1,5 @@
 "use client";
-import { useEffect, useEffectEvent, useRef, type ReactNode } from "react";
+import { lazy, Suspense, useEffect, useEffectEvent, useRef, type ReactNode } from "react";
 import { ArtifactPanel } from "@/features/artifacts";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
@@ -9,6 +9,8 @@ import { useStored } from "@/lib/storage";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
+
+const TaskPanel = lazy(async () => ({ default: (await import("@/features/tasks")).TaskPanel }));
 
 /** Calls `show` when a run that was watched has ended with a single delivered file. */
 function useDelivered(show: (path: string) => void) {
@@ -39,7 +41,12 @@ export function WithFiles({ children }: { children: ReactNode }) {
     enabled: threadId !== null,
   });
 
-  const files = open && (
+  const taskId = panel.open?.startsWith("task:") ? panel.open.slice(5) : null;
+  const files = !open ? null : taskId !== null ? (
+    <Suspense>
+      <TaskPanel key={taskId} id={taskId} />
+    </Suspense>
+  ) : (
     <ArtifactPanel
       threadId={threadId}
       path={panel.open ?? ""}

@@ -1,5 +1,5 @@
 "use client";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { ConnectionBanner, TodoDock, TurnList, useSession } from "@/features/chat";
 import { Composer } from "@/features/composer";
 import { useLiveLists } from "@/features/live";
@@ -13,6 +13,8 @@ import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { Header } from "./header";
 import { Welcome } from "./welcome";
 import { WithFiles } from "./with-files";
+
+const TaskDock = lazy(async () => ({ default: (await import("@/features/tasks")).TaskDock }));
 
 /** The whole page: conversations on the left, this one in the middle, its files on the right. */
 export function Workspace() {
@@ -43,7 +45,8 @@ export function Workspace() {
 
 function Conversation() {
   const panel = usePanel();
-  const { threadId, turns, phase } = useSession();
+  const { threadId, turns, phase, running } = useSession();
+  const delegates = turns.at(-1)?.steps.some((part) => part.kind === "tool" && part.call.args.background);
   const isNew = threadId === null && turns.length === 0 && phase === "ready";
   return (
     <main id="conversation" className="flex min-h-0 flex-1 flex-col print:block" tabIndex={-1}>
@@ -56,6 +59,11 @@ function Conversation() {
       )}
       {phase === "ready" && (
         <div className="mx-auto w-full max-w-3xl shrink-0 px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-4 print:hidden">
+          {running && delegates && (
+            <Suspense>
+              <TaskDock />
+            </Suspense>
+          )}
           <TodoDock />
           <Composer welcome={isNew} />
         </div>

@@ -3,7 +3,7 @@ import type { ComponentType } from "react";
 import type { ToolCall } from "../turns";
 import { CommandBody } from "./command";
 import { ImageBody, ListBody, ReadBody, WriteBody } from "./files";
-import { PlainBody, PresentBody, TaskBody, TodosBody, WebBody } from "./others";
+import { PlainBody, PresentBody, TodosBody, WebBody } from "./others";
 
 const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
   bash: CommandBody,
@@ -21,7 +21,6 @@ const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
   web_fetch: WebBody,
   write_todos: TodosBody,
   present_files: PresentBody,
-  task: TaskBody,
 };
 
 /** What an open tool card shows. */

@@ -13,7 +13,7 @@ import { parseHits, parseList } from "./results";
 const Body = afterPage(() => import("./body"));
 
 /** Tools that are worth watching while they work. */
-const WATCHED = /^(bash|write_file|str_replace|write_todos|task)$/;
+const WATCHED = /^(bash|write_file|str_replace|write_todos)$/;
 
 interface ToolCardProps {
   call: ToolCall;

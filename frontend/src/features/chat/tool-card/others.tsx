@@ -2,7 +2,6 @@
 import { Circle, CircleCheck, CircleDot } from "lucide-react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { Markdown } from "@/features/markdown";
 import type { Todo, ToolCall } from "../turns";
 import { Block, HitList, PathButton, PlainText } from "./blocks";
 import { Args } from "./describe";
@@ -88,26 +87,6 @@ function todosIn(value: unknown): Todo[] {
       ? [{ content, status: status && status in ICONS ? status : "pending" }]
       : [];
   });
-}
-
-/** A sub-agent: what it was told, and its answer. */
-export function TaskBody({ call }: { call: ToolCall }) {
-  const t = useT("chat.tool");
-  const prompt = new Args(call.args).text("prompt");
-  return (
-    <div className="flex flex-col gap-2">
-      {prompt && (
-        <Block label={t("task")}>
-          <PlainText text={prompt} />
-        </Block>
-      )}
-      {call.result && (
-        <section aria-label={t("answer")} className="rounded-lg border px-3.5 py-2.5">
-          <Markdown text={call.result} className="text-sm" />
-        </section>
-      )}
-    </div>
-  );
 }
 
 /** Any other tool: its arguments and its result as they are. */

@@ -56,7 +56,6 @@ export const did = {
   plan: "updated the plan",
   present: "{n, plural, one {shared files} other {shared files # times}}",
   ask: "asked you",
-  task: "{n, plural, one {used a sub-agent} other {used # sub-agents}}",
   other: "{n, plural, one {used a tool} other {used # tools}}",
   thought: "thought",
   thoughtFor: "thought for {time}",
@@ -82,6 +81,4 @@ export const tool = {
   lines: "{n, plural, one {# line} other {# lines}}",
   links: "{n, plural, =0 {nothing} one {# link} other {# links}}",
   open: "Open {name}",
-  answer: "Sub-agent’s answer",
-  task: "Task",
 };

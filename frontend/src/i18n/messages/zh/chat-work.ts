@@ -57,7 +57,6 @@ export const did: typeof en.did = {
   plan: "更新了计划",
   present: "{n, plural, =1 {交付了文件} other {交付了 # 次文件}}",
   ask: "向你提问",
-  task: "使用了 {n} 个子智能体",
   other: "使用了 {n} 次工具",
   thought: "思考",
   thoughtFor: "思考了 {time}",
@@ -83,6 +82,4 @@ export const tool: typeof en.tool = {
   lines: "{n} 行",
   links: "{n, plural, =0 {没有结果} other {# 个链接}}",
   open: "打开 {name}",
-  answer: "子智能体的回答",
-  task: "任务",
 };

@@ -71,7 +71,7 @@ class Turn(BaseModel):
     )
 
 
-class Task(BaseModel):
+class SubagentTask(BaseModel):
     task_id: str = Field(description="The id of the call that began it.")
     run_id: str | None
     subagent_type: str
@@ -161,8 +161,8 @@ async def run_events(
 
 
 @router.get("/api/threads/{thread_id}/tasks", summary="What subagents did in a thread")
-async def thread_tasks(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[Task]:
-    return [Task.model_validate(task) for task in await runtime.threads.transcript.tasks(principal, thread_id)]
+async def thread_tasks(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[SubagentTask]:
+    return [SubagentTask.model_validate(task) for task in await runtime.threads.transcript.tasks(principal, thread_id)]
 
 
 @router.get(

@@ -1,0 +1,125 @@
+"use client";
+import {
+  CircleCheck,
+  CircleDashed,
+  CircleStop,
+  CircleX,
+  ClockAlert,
+  Hand,
+  Hourglass,
+  LoaderCircle,
+  type LucideIcon,
+} from "lucide-react";
+import { describe, useAction, useCost, useNow, useSession } from "@/features/chat";
+import { useLocale, useT } from "@/i18n";
+import { threadApi } from "@/lib/api";
+import { cn } from "@/lib/cn";
+import { formatDuration, formatTokens } from "@/lib/format";
+import { http } from "@/lib/http";
+import { usePanel } from "@/lib/route";
+import { IconButton } from "@/ui/icon-button";
+import { toast } from "@/ui/toast";
+import type { ShownTask, Status } from "./use-tasks";
+
+const ICONS: { [One in Status]: [LucideIcon, string] } = {
+  preparing: [CircleDashed, "text-muted-foreground"],
+  running: [LoaderCircle, "animate-spin text-primary"],
+  waiting: [Hand, "text-warning"],
+  completed: [CircleCheck, "text-success"],
+  turn_limit: [Hourglass, "text-warning"],
+  failed: [CircleX, "text-destructive"],
+  timed_out: [ClockAlert, "text-warning"],
+  cancelled: [CircleStop, "text-muted-foreground"],
+  deferred: [Hourglass, "text-muted-foreground"],
+};
+
+export function StatusIcon({ status }: { status: Status }) {
+  const t = useT("tasks.status");
+  const [Icon, look] = ICONS[status];
+  return (
+    <>
+      <Icon aria-hidden className={cn("size-4 shrink-0", look)} />
+      <span className="sr-only">{t(status)}</span>
+    </>
+  );
+}
+
+export const isAtWork = ({ status }: ShownTask) => status === "running" || status === "waiting";
+
+/** What it is at, or how it ended, in one line. */
+export function useLine(task: ShownTask): string {
+  const t = useT("tasks.status");
+  const chat = useT("chat.doing");
+  const { status, doing } = task;
+  if (status === "running" && doing) {
+    const call = { id: doing.id ?? "", name: doing.name, args: doing.args };
+    const { deed, subject, why } = describe({
+      ...call,
+      status: "running",
+      result: "",
+      images: [],
+      output: "",
+    });
+    return deed === "run" && why ? why : chat(deed, { name: subject });
+  }
+  const told = status === "completed" ? task.text : task.error;
+  const line = told.split("\n").find((one) => /\p{L}|\p{N}/u.test(one)) ?? "";
+  const plain = line.replace(/^[#>\-*\s]+|\*\*|`/g, "").trim();
+  if (status === "completed" && plain) return plain;
+  return plain && (status === "failed" || status === "timed_out") ? `${t(status)}: ${plain}` : t(status);
+}
+
+/** Tokens, money, time, files. */
+export function Meta({ task, brief = false }: { task: ShownTask; brief?: boolean }) {
+  const t = useT("tasks");
+  const common = useT("common");
+  const [locale] = useLocale();
+  const cost = useCost();
+  const now = useNow(task.startedAt !== null);
+  const time = task.startedAt !== null ? now - task.startedAt : task.seconds * 1000;
+  const parts = [
+    task.tokens > 0 && common("tokens", { count: formatTokens(task.tokens) }),
+    task.cost !== null && task.cost > 0 && cost(task.cost),
+    time >= 1000 && formatDuration(task.startedAt ? Math.floor(time / 1000) * 1000 : time, locale),
+    !brief && task.files.length > 0 && t("files", { n: task.files.length }),
+  ].filter(Boolean);
+  return (
+    <span className="text-xs whitespace-nowrap text-muted-foreground tabular-nums">{parts.join(" · ")}</span>
+  );
+}
+
+/** Ends one, and leaves the others and the agent at work. Nothing to see where there is nothing to stop. */
+export function StopButton({ task, className }: { task: ShownTask; className?: string }) {
+  const t = useT("tasks");
+  const { threadId } = useSession();
+  const { pending, run } = useAction();
+  if (task.status !== "running" || threadId === null) return null;
+  const stop = async () => {
+    const path = threadApi(threadId, `/tasks/${encodeURIComponent(task.id)}/cancel`);
+    await run(() => http.post(path).catch((error: Error) => toast.error(error.message)));
+  };
+  return (
+    <IconButton
+      label={pending ? t("stopping") : t("stop", { name: task.description })}
+      size="icon-xs"
+      className={cn("text-muted-foreground hover:text-foreground", className)}
+      disabled={pending}
+      onClick={() => void stop()}
+    >
+      <CircleStop aria-hidden />
+    </IconButton>
+  );
+}
+
+const PREFIX = "task:";
+
+/** The task that the panel beside the chat shows. */
+export const taskIn = (panel: string) => (panel.startsWith(PREFIX) ? panel.slice(PREFIX.length) : null);
+
+/** Opens and closes the transcript of a task beside the chat. */
+export function useOpenTask(id: string) {
+  const panel = usePanel();
+  const address = PREFIX + id;
+  const isOpen = panel.open === address;
+  return { isOpen, toggle: () => panel.set(isOpen ? null : address) };
+}

@@ -61,6 +61,16 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.goto(`${page.url()}?panel=`);
       await expect(page.getByText("report.md").last()).toBeVisible();
       await check("files");
+      await page.goto(page.url().split("?")[0]!);
+      await chat.ultra();
+      await chat.ask("delegate Count the rows: slow 2 // Read the notes: error 400");
+      await check("sub-agents");
+      await chat.log
+        .getByRole("button", { name: /Count the rows/ })
+        .last()
+        .click();
+      await expect(page.getByText("The command has ended.").last()).toBeVisible();
+      await check("transcript of a sub-agent");
       await eachPlainPage(page, gateway.url, check);
       await context.close();
     });

@@ -23,6 +23,12 @@ export class Chat {
     await expect(this.log.getByText(text, { exact: true }).last()).toBeVisible();
   }
 
+  /** The mode that has sub-agents. */
+  async ultra() {
+    await this.page.getByRole("button", { name: /^Mode: / }).click();
+    await this.page.getByRole("menuitemradio", { name: /^Ultra/ }).click();
+  }
+
   /** Until nothing runs any more. */
   async done() {
     await expect(this.stop).toBeHidden({ timeout: 60_000 });

@@ -102,6 +102,32 @@ for (const { name, colorScheme, mobile } of LOOKS) {
     await shot("decision-edit");
 
     await fresh();
+    await chat.ultra();
+    await chat.say(
+      "delegate Count the rows: slow 40 // Read the notes: error 400 // Write the report: write",
+    );
+    await chat.sees(/The report is ready/);
+    await shot("sub-agents");
+    await chat.log
+      .getByRole("button", { name: /^(?!Stop C).*Count the rows/ })
+      .last()
+      .click();
+    await expect(page.getByText(/step 9 of 40/).last()).toBeVisible();
+    await shot("sub-agent-transcript");
+    await fresh();
+    await chat.ultra();
+    await chat.say("aside Count the rows: slow 40 // Read the notes: slow 60");
+    await chat.sees("All 2 have reported.");
+    await shot("sub-agents-background");
+    await chat.done();
+    await fresh();
+    await chat.ultra();
+    await chat.say(`delegate ${[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `Part ${n}: slow 6`).join(" // ")}`);
+    await chat.sees("Part 7");
+    await shot("sub-agents-many");
+    await chat.done();
+
+    await fresh();
     await chat.ask("fail");
     await shot("tool-errors");
     await chat.ask("error 401");

@@ -10,6 +10,7 @@ import {
   LoaderCircle,
   type LucideIcon,
 } from "lucide-react";
+import type { ReactNode } from "react";
 import { describe, useAction, useCost, useNow, useSession } from "@/features/chat";
 import { useLocale, useT } from "@/i18n";
 import { threadApi } from "@/lib/api";
@@ -70,22 +71,40 @@ export function useLine(task: ShownTask): string {
 }
 
 /** Tokens, money, time, files. */
-export function Meta({ task, brief = false }: { task: ShownTask; brief?: boolean }) {
+export function Meta({ task, files = true }: { task: ShownTask; files?: boolean }) {
   const t = useT("tasks");
-  const common = useT("common");
-  const [locale] = useLocale();
+  const spent = useSpent([task]);
+  const time = useTime(task);
+  const parts = [...spent, time, files && task.files.length > 0 && t("files", { n: task.files.length })];
+  return <Small>{parts.filter(Boolean).join(" · ")}</Small>;
+}
+
+/** How long it has worked. */
+export const Time = ({ task }: { task: ShownTask }) => <Small>{useTime(task)}</Small>;
+
+export const Small = ({ children, className }: { children: ReactNode; className?: string }) => (
+  <span className={cn("text-xs whitespace-nowrap text-muted-foreground tabular-nums", className)}>
+    {children}
+  </span>
+);
+
+/** Tokens and money of all. */
+export function useSpent(tasks: readonly ShownTask[]): string[] {
+  const t = useT("common");
   const cost = useCost();
-  const now = useNow(task.startedAt !== null);
-  const time = task.startedAt !== null ? now - task.startedAt : task.seconds * 1000;
-  const parts = [
-    task.tokens > 0 && common("tokens", { count: formatTokens(task.tokens) }),
-    task.cost !== null && task.cost > 0 && cost(task.cost),
-    time >= 1000 && formatDuration(task.startedAt ? Math.floor(time / 1000) * 1000 : time, locale),
-    !brief && task.files.length > 0 && t("files", { n: task.files.length }),
-  ].filter(Boolean);
-  return (
-    <span className="text-xs whitespace-nowrap text-muted-foreground tabular-nums">{parts.join(" · ")}</span>
-  );
+  const tokens = tasks.reduce((sum, task) => sum + task.tokens, 0);
+  const money = tasks.reduce((sum, task) => sum + (task.cost ?? 0), 0);
+  return [
+    ...(tokens > 0 ? [t("tokens", { count: formatTokens(tokens) })] : []),
+    ...(money > 0 ? [cost(money)] : []),
+  ];
+}
+
+function useTime({ startedAt, seconds }: ShownTask): string {
+  const [locale] = useLocale();
+  const now = useNow(startedAt !== null);
+  const time = startedAt === null ? seconds * 1000 : Math.floor((now - startedAt) / 1000) * 1000;
+  return time >= 1000 ? formatDuration(time, locale) : "";
 }
 
 /** Ends one, and leaves the others and the agent at work. Nothing to see where there is nothing to stop. */
@@ -111,15 +130,10 @@ export function StopButton({ task, className }: { task: ShownTask; className?: s
   );
 }
 
-const PREFIX = "task:";
-
-/** The task that the panel beside the chat shows. */
-export const taskIn = (panel: string) => (panel.startsWith(PREFIX) ? panel.slice(PREFIX.length) : null);
-
 /** Opens and closes the transcript of a task beside the chat. */
 export function useOpenTask(id: string) {
   const panel = usePanel();
-  const address = PREFIX + id;
+  const address = `task:${id}`;
   const isOpen = panel.open === address;
   return { isOpen, toggle: () => panel.set(isOpen ? null : address) };
 }

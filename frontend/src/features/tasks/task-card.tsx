@@ -51,11 +51,10 @@ export function TaskCard({ task }: { task: ShownTask }) {
             {line}
           </span>
         </button>
-        <StopButton task={task} className="mt-0.5" />
-        <PanelRight
-          aria-hidden
-          className="mt-1.5 mr-1.5 hidden size-4 shrink-0 text-muted-foreground @sm:block"
-        />
+        <div className="flex h-7 shrink-0 items-center gap-1">
+          <StopButton task={task} />
+          <PanelRight aria-hidden className="mx-1.5 hidden size-4 text-muted-foreground @sm:block" />
+        </div>
       </div>
       {status !== "preparing" && (
         <div className="-mt-1.5 flex flex-wrap items-center gap-x-2 pr-3 pb-1.5 pl-7.5">

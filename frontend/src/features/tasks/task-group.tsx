@@ -1,14 +1,13 @@
 "use client";
 import { Network } from "lucide-react";
 import { useId, useState } from "react";
-import { useCost, useNow, type ToolCall } from "@/features/chat";
-import { LateTexts, useLocale, useT } from "@/i18n";
-import { formatDuration, formatTokens } from "@/lib/format";
+import { useSession, type ToolCall } from "@/features/chat";
+import { LateTexts, useT } from "@/i18n";
 import { OpenMark } from "@/ui/open-mark";
-import { isAtWork } from "./parts";
+import { Small, useSpent } from "./parts";
 import { TaskCard } from "./task-card";
 import { TaskRow } from "./task-row";
-import { useTasks, type ShownTask, type Status } from "./use-tasks";
+import { taskCalls, useTasks, type ShownTask, type Status } from "./use-tasks";
 
 /** More than these are a wall of cards. */
 const CARDS = 3;
@@ -36,13 +35,16 @@ function Group({ calls }: { calls: readonly ToolCall[] }) {
   );
 }
 
-/** Many of them: totals, and a line for each. Open while they work. */
+/** Many of them: totals, and a line for each. Open while their turn is on its way. */
 function Tree({ tasks }: { tasks: readonly ShownTask[] }) {
   const t = useT("tasks");
   const shown = tasks.filter(({ status }) => status !== "deferred");
   const [chosen, setChosen] = useState<boolean | null>(null);
-  const open = chosen ?? tasks.some((task) => isAtWork(task) || task.status === "preparing");
+  const { running, turns } = useSession();
+  const open = chosen ?? (running && taskCalls(turns.slice(-1)).some(({ id }) => id === tasks[0]?.id));
   const id = useId();
+  const counts = useCounts(tasks);
+  const spent = useSpent(shown);
   return (
     <section aria-label={t("group")} className="@container my-2 rounded-xl border bg-card">
       <button
@@ -55,9 +57,9 @@ function Tree({ tasks }: { tasks: readonly ShownTask[] }) {
         <Network aria-hidden className="size-4 shrink-0 text-muted-foreground" />
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
           <span className="text-sm leading-5 font-medium">{t("count", { n: shown.length })}</span>
-          <span className="text-xs text-muted-foreground">{useCounts(tasks)}</span>
+          <span className="text-xs text-muted-foreground">{counts}</span>
+          <Small className="@md:ml-auto">{spent.join(" · ")}</Small>
         </span>
-        <Totals tasks={shown} />
         <OpenMark open={open} />
       </button>
       {open && (
@@ -89,24 +91,4 @@ function useCounts(tasks: readonly ShownTask[]): string {
     (status) => [status, tasks.filter((task) => task.status === status).length] as const,
   );
   return counts.flatMap(([status, n]) => (n ? [t(status, { n })] : [])).join(" · ");
-}
-
-/** Of all together: what they used, and how long it took if that was seen. */
-function Totals({ tasks }: { tasks: readonly ShownTask[] }) {
-  const common = useT("common");
-  const [locale] = useLocale();
-  const cost = useCost();
-  const began = tasks.flatMap(({ startedAt }) => startedAt ?? []);
-  const now = useNow(began.length > 0);
-  const tokens = tasks.reduce((sum, task) => sum + task.tokens, 0);
-  const money = tasks.reduce((sum, task) => sum + (task.cost ?? 0), 0);
-  const time = began.length ? Math.floor((now - Math.min(...began)) / 1000) * 1000 : 0;
-  const parts = [
-    tokens > 0 && common("tokens", { count: formatTokens(tokens) }),
-    money > 0 && cost(money),
-    time >= 1000 && formatDuration(time, locale),
-  ].filter(Boolean);
-  return (
-    <span className="text-xs whitespace-nowrap text-muted-foreground tabular-nums">{parts.join(" · ")}</span>
-  );
 }

@@ -1,7 +1,7 @@
 "use client";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { Meta, StatusIcon, StopButton, useLine, useOpenTask } from "./parts";
+import { Meta, StatusIcon, StopButton, Time, useLine, useOpenTask } from "./parts";
 import type { ShownTask } from "./use-tasks";
 
 /** A sub-agent in one line, which opens what it did. */
@@ -21,7 +21,7 @@ export function TaskRow({ task }: { task: ShownTask }) {
         type="button"
         aria-expanded={isOpen}
         title={t("open", { name: task.description })}
-        className="flex min-h-8 min-w-0 flex-1 items-center gap-2 rounded-md px-1.5 text-left text-[13px] leading-5 pointer-coarse:min-h-11"
+        className="flex min-h-8 min-w-0 flex-1 items-center gap-2 rounded-md px-1.5 py-1 text-left text-[13px] leading-5 pointer-coarse:min-h-11"
         onClick={toggle}
       >
         <StatusIcon status={task.status} />
@@ -33,7 +33,12 @@ export function TaskRow({ task }: { task: ShownTask }) {
             {line}
           </span>
         </span>
-        <Meta task={task} brief />
+        <span className="shrink-0 @md:hidden">
+          <Time task={task} />
+        </span>
+        <span className="hidden shrink-0 @md:inline">
+          <Meta task={task} files={false} />
+        </span>
       </button>
       <StopButton task={task} />
     </li>

@@ -549,3 +549,17 @@ async def test_what_is_remembered_is_seen_changed_and_told(client: DeerFlowClien
     assert [each["content"] for each in (await client.aimport_memory(document))["facts"]] == [
         "Distances in kilometres."
     ]
+
+
+async def test_one_subagent_is_stopped_and_the_turn_goes_on(endpoint: ScriptedOpenAI):
+    task = {"description": "wait", "prompt": "key:child", "subagent_type": "general-purpose"}
+    endpoint.script(ToolCalls(("task", task)), Text("Without it, then."))
+    endpoint.script(Delay(60, Text("never")), key="child")
+    client = await asyncio.to_thread(DeerFlowClient, subagent_enabled=True)
+    events: list[StreamEvent] = []
+    async for event in client.astream("go", thread_id="t"):
+        events.append(event)
+        if event.type == "custom" and event.data.get("type") == "task_started":
+            await client.astop_task("t", event.data["task_id"])
+    assert _text(events) == "Without it, then." and _tool_results(events) == ["Task cancelled by user."]
+    await client.aclose()

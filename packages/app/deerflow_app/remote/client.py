@@ -183,11 +183,6 @@ class RemoteClient:
         path = f"/api/threads/{check_id(thread_id, 'thread id')}/tasks/{quote(task_id, safe='')}/messages"
         return await self._connection.get(path)
 
-    async def astop_task(self, thread_id: str, task_id: str) -> None:
-        """See ``DeerFlowClient.astop_task``."""
-        path = f"/api/threads/{check_id(thread_id, 'thread id')}/tasks/{quote(task_id, safe='')}/cancel"
-        await self._connection.ask("POST", path)
-
     async def agrants(self) -> list[dict[str, Any]]:
         """What the person has approved for longer than one call, the newest first."""
         return (await self._connection.get("/api/approvals/grants"))["grants"]

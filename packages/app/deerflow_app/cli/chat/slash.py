@@ -179,14 +179,9 @@ async def _exit(_chat: Chat, _argument: str) -> None:
 async def _tasks(chat: Chat, argument: str) -> None:
     tasks = await chat.client.atasks(chat.thread_id)
     if argument:
-        number = argument.removeprefix("stop").strip()
-        if not number.isdecimal() or not 1 <= int(number) <= len(tasks):
+        if not argument.isdecimal() or not 1 <= int(argument) <= len(tasks):
             raise usage_failure(f"There is no task {argument!r}.", "/tasks lists them.")
-        task = tasks[int(number) - 1]
-        if number != argument:
-            await chat.client.astop_task(chat.thread_id, task["task_id"])
-            chat.transcript.block(Text("  It stops, and the agent goes on with what it has so far.", style="faint"))
-            return
+        task = tasks[int(argument) - 1]
         from deerflow.events.streams.client_events import shown_message
 
         messages = await chat.client.atask_messages(chat.thread_id, task["task_id"])
@@ -199,7 +194,7 @@ async def _tasks(chat: Chat, argument: str) -> None:
         table.add_row(f" {number}", task["status"].replace("_", " "), what, Text(spent, style="faint"))
     chat.transcript.block(table if tasks else Text("  No subagent has worked in this thread.", style="faint"))
     if tasks:
-        chat.console.print(Text("  /tasks NUMBER shows what one did, /tasks stop NUMBER stops it.", style="faint"))
+        chat.console.print(Text("  /tasks NUMBER shows what one did.", style="faint"))
 
 
 async def _grants(chat: Chat, argument: str) -> None:
@@ -240,9 +235,7 @@ COMMANDS = MappingProxyType(
         "/context": Command("/context", "show what fills the model's window", _context),
         "/compact": Command("/compact [what to keep]", "summarize the conversation for the model", _exit),
         "/grants": Command("/grants [revoke number]", "list what you approved for longer, or take it back", _grants),
-        "/tasks": Command(
-            "/tasks [stop] [number]", "list this thread's subagents, show what one did, or stop it", _tasks
-        ),
+        "/tasks": Command("/tasks [number]", "list this thread's subagents, or show what one did", _tasks),
         "/files": Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
         "/help": Command("/help", "this list", _help),
         "/exit": Command("/exit", "leave", _exit),

@@ -1,7 +1,7 @@
 "use client";
 import { usePathname, useSearchParams } from "next/navigation";
 
-/** Addresses are `/chats`, `/chats/<thread>` and `?panel=<path of a file>`; changing them asks the server for nothing. */
+/** Addresses are `/chats`, `/chats/<thread>` and `?panel=<path of a file, or task:id>`; changing them asks the server for nothing. */
 function threadIdOf(pathname: string): string | null {
   const id = /^\/chats\/([^/]+)/.exec(pathname)?.[1] ?? "";
   try {
@@ -36,17 +36,31 @@ export type SettingsSection = (typeof SETTINGS)[number];
 
 export const settingsPath = (section?: SettingsSection) => (section ? `/settings/${section}` : "/settings");
 
-/** What the panel beside the chat shows: null is closed, "" the list of files, else the path of one. */
-export function usePanel(): { open: string | null; set: (path: string | null) => void } {
-  const open = useSearchParams().get("panel");
+const TASK = "task:";
+/** Names the transcript of a sub-agent for the panel beside the chat. */
+export const taskPanel = (id: string) => TASK + id;
+
+interface Panel {
+  /** "": the list of files, else the path of one; null: no files. */
+  open: string | null;
+  /** Id of the sub-agent whose transcript it shows. */
+  task: string | null;
+  /** null closes it. */
+  set: (path: string | null) => void;
+}
+
+/** What the panel beside the chat shows. */
+export function usePanel(): Panel {
+  const shown = useSearchParams().get("panel");
+  const task = shown?.startsWith(TASK) ? shown.slice(TASK.length) : null;
   const set = (path: string | null) => {
     const query = new URLSearchParams(window.location.search);
     if (path === null) query.delete("panel");
     else query.set("panel", path);
     const rest = query.size ? `?${query}` : "";
-    go(window.location.pathname + rest, path === null || open !== null);
+    go(window.location.pathname + rest, path === null || shown !== null);
   };
-  return { open, set };
+  return { open: task === null ? shown : null, task, set };
 }
 
 /** Only a page of our own that is worth returning to: `next` comes from outside. */

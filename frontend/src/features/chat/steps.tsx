@@ -33,7 +33,7 @@ export function Steps({ steps, working, duration }: StepsProps) {
         const last = i === segments.length - 1;
         if (segment.kind === "tasks")
           return (
-            <Suspense key={segment.id} fallback={<div style={{ height: 68 * segment.calls.length }} />}>
+            <Suspense key={segment.id} fallback={<div className="h-24" />}>
               <TaskGroup calls={segment.calls} />
             </Suspense>
           );

@@ -17,7 +17,7 @@ import { threadApi } from "@/lib/api";
 import { cn } from "@/lib/cn";
 import { formatDuration, formatTokens } from "@/lib/format";
 import { http } from "@/lib/http";
-import { usePanel } from "@/lib/route";
+import { taskPanel, usePanel } from "@/lib/route";
 import { IconButton } from "@/ui/icon-button";
 import { toast } from "@/ui/toast";
 import type { ShownTask, Status } from "./use-tasks";
@@ -107,23 +107,36 @@ function useTime({ startedAt, seconds }: ShownTask): string {
   return time >= 1000 ? formatDuration(time, locale) : "";
 }
 
+interface StopProps {
+  task: ShownTask;
+  /** Takes the focus from the button, which goes; else what stands beside it has it. */
+  onStopped?: () => void;
+}
+
 /** Ends one, and leaves the others and the agent at work. Nothing to see where there is nothing to stop. */
-export function StopButton({ task, className }: { task: ShownTask; className?: string }) {
+export function StopButton({ task, onStopped }: StopProps) {
   const t = useT("tasks");
   const { threadId } = useSession();
   const { pending, run } = useAction();
   if (task.status !== "running" || threadId === null) return null;
-  const stop = async () => {
+  const stop = async (button: HTMLElement) => {
     const path = threadApi(threadId, `/tasks/${encodeURIComponent(task.id)}/cancel`);
-    await run(() => http.post(path).catch((error: Error) => toast.error(error.message)));
+    const failed = (error: Error) => {
+      toast.error(error.message);
+      throw error;
+    };
+    if (!(await run(() => http.post(path).catch(failed)))) return;
+    const others = [...(button.closest("li, header")?.querySelectorAll("button") ?? [])];
+    if (onStopped) onStopped();
+    else others.find((one) => one !== button)?.focus();
   };
   return (
     <IconButton
       label={pending ? t("stopping") : t("stop", { name: task.description })}
       size="icon-xs"
-      className={cn("text-muted-foreground hover:text-foreground", className)}
-      disabled={pending}
-      onClick={() => void stop()}
+      className="text-muted-foreground hover:text-foreground"
+      aria-disabled={pending}
+      onClick={({ currentTarget }) => !pending && void stop(currentTarget)}
     >
       <CircleStop aria-hidden />
     </IconButton>
@@ -133,7 +146,6 @@ export function StopButton({ task, className }: { task: ShownTask; className?: s
 /** Opens and closes the transcript of a task beside the chat. */
 export function useOpenTask(id: string) {
   const panel = usePanel();
-  const address = `task:${id}`;
-  const isOpen = panel.open === address;
-  return { isOpen, toggle: () => panel.set(isOpen ? null : address) };
+  const isOpen = panel.task === id;
+  return { isOpen, toggle: () => panel.set(isOpen ? null : taskPanel(id)) };
 }

@@ -2,6 +2,7 @@
 import { Network } from "lucide-react";
 import { useSession } from "@/features/chat";
 import { LateTexts, useT } from "@/i18n";
+import { focusComposer } from "@/lib/compose";
 import { isAtWork } from "./parts";
 import { TaskRow } from "./task-row";
 import { taskCalls, useTasks } from "./use-tasks";
@@ -31,7 +32,7 @@ function Dock() {
         </p>
         <ul className="max-h-40 overflow-y-auto">
           {tasks.map((task) => (
-            <TaskRow key={task.id} task={task} />
+            <TaskRow key={task.id} task={task} onStopped={focusComposer} />
           ))}
         </ul>
       </div>

@@ -15,7 +15,7 @@ const CARDS = 3;
 /** Sub-agents that stand together in a turn. */
 export function TaskGroup({ calls }: { calls: readonly ToolCall[] }) {
   return (
-    <LateTexts of="tasks" fallback={<div style={{ height: 68 * calls.length }} />}>
+    <LateTexts of="tasks" fallback={<div className="h-24" />}>
       <Group calls={calls} />
     </LateTexts>
   );

@@ -6,8 +6,10 @@ import { LateTexts, useT } from "@/i18n";
 import { nameOf, shortPath, threadPathOf } from "@/lib/files";
 import { usePanel } from "@/lib/route";
 import { useRunSettings } from "@/lib/run-settings";
+import { useWideScreen } from "@/lib/wide-screen";
 import { Badge } from "@/ui/badge";
 import { IconButton } from "@/ui/icon-button";
+import { SheetTitle } from "@/ui/sheet";
 import { Spinner } from "@/ui/spinner";
 import { Meta, StatusIcon, StopButton } from "./parts";
 import { Transcript } from "./transcript";
@@ -31,7 +33,8 @@ function Panel({ id }: { id: string }) {
   const t = useT("tasks");
   const common = useT("common");
   const panel = usePanel();
-  const { turns } = useSession();
+  const { turns, phase } = useSession();
+  const Title = useWideScreen() ? "h2" : SheetTitle; // a sheet has to be named
   const [task] = useTasks(taskCalls(turns).filter((call) => call.id === id));
   return (
     <section
@@ -40,9 +43,9 @@ function Panel({ id }: { id: string }) {
     >
       <header className="flex h-12 shrink-0 items-center gap-2 border-b pr-2 pl-4">
         {task && <StatusIcon status={task.status} />}
-        <h2 className="min-w-0 truncate font-sans text-sm font-medium tracking-normal">
-          {task?.description}
-        </h2>
+        <Title className="min-w-0 truncate font-sans text-sm leading-6 font-medium tracking-normal">
+          {task?.description ?? t("group")}
+        </Title>
         {task && (
           <Badge variant="secondary" className="hidden font-normal @md:inline-flex">
             {task.type}
@@ -54,7 +57,9 @@ function Panel({ id }: { id: string }) {
           <X aria-hidden />
         </IconButton>
       </header>
-      {task ? <Content task={task} /> : <p className="p-4 text-sm text-muted-foreground">{t("unknown")}</p>}
+      {task && <Content task={task} />}
+      {!task && phase === "loading" && <Waiting />}
+      {!task && phase === "ready" && <p className="p-4 text-sm text-muted-foreground">{t("unknown")}</p>}
     </section>
   );
 }
@@ -123,6 +128,7 @@ function Following({ children }: { children: ReactNode }) {
     <div
       ref={box}
       role="log"
+      aria-live="off"
       aria-label={t("steps")}
       tabIndex={0}
       className="min-h-0 flex-1 overflow-y-auto px-4 py-3 -outline-offset-2"

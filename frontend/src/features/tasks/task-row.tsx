@@ -5,7 +5,7 @@ import { Meta, StatusIcon, StopButton, Time, useLine, useOpenTask } from "./part
 import type { ShownTask } from "./use-tasks";
 
 /** A sub-agent in one line, which opens what it did. */
-export function TaskRow({ task }: { task: ShownTask }) {
+export function TaskRow({ task, onStopped }: { task: ShownTask; onStopped?: () => void }) {
   const t = useT("tasks");
   const { isOpen, toggle } = useOpenTask(task.id);
   const line = useLine(task);
@@ -40,7 +40,7 @@ export function TaskRow({ task }: { task: ShownTask }) {
           <Meta task={task} files={false} />
         </span>
       </button>
-      <StopButton task={task} />
+      <StopButton task={task} onStopped={onStopped} />
     </li>
   );
 }

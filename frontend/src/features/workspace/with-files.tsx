@@ -34,22 +34,16 @@ export function WithFiles({ children }: { children: ReactNode }) {
   const wide = useWideScreen();
   const [share, setShare] = useStored("filesShare", SHARE.usual);
   useDelivered((path) => {
-    if (wide && panel.open === null) panel.set(path);
+    if (wide && panel.open === null && panel.task === null) panel.set(path);
   });
-  const open = panel.open !== null && threadId !== null;
   useShortcut(SHORTCUTS.files, () => panel.set(panel.open === null ? "" : null), {
     enabled: threadId !== null,
   });
 
-  const taskId = panel.open?.startsWith("task:") ? panel.open.slice(5) : null;
-  const files = !open ? null : taskId !== null ? (
-    <Suspense>
-      <TaskPanel key={taskId} id={taskId} />
-    </Suspense>
-  ) : (
+  const files = threadId !== null && panel.open !== null && (
     <ArtifactPanel
       threadId={threadId}
-      path={panel.open ?? ""}
+      path={panel.open}
       onPath={panel.set}
       onClose={() => panel.set(null)}
       onTellAgent={(text) => {
@@ -58,25 +52,31 @@ export function WithFiles({ children }: { children: ReactNode }) {
       }}
     />
   );
+  const task = threadId !== null && panel.task !== null && (
+    <Suspense>
+      <TaskPanel key={panel.task} id={panel.task} />
+    </Suspense>
+  );
+  const beside = files || task;
   return (
     <div className="flex min-w-0 flex-1 print:block">
       <div className="flex min-w-0 flex-1 flex-col print:block">{children}</div>
-      {wide && files && (
+      {wide && beside && (
         <>
           <Splitter label={t("files")} share={share} onShare={setShare} />
           <div
             className="flex shrink-0 flex-col print:hidden"
             style={{ width: `clamp(20rem, ${share}%, calc(100% - 22.5rem))` }}
           >
-            {files}
+            {beside}
           </div>
         </>
       )}
-      {!wide && files && (
+      {!wide && beside && (
         <Sheet open onOpenChange={(stays) => !stays && panel.set(null)}>
           <SheetContent closable={false} aria-describedby={undefined} className="max-w-none sm:max-w-none">
-            <SheetTitle className="sr-only">{t("files")}</SheetTitle>
-            {files}
+            {files && <SheetTitle className="sr-only">{t("files")}</SheetTitle>}
+            {beside}
           </SheetContent>
         </Sheet>
       )}

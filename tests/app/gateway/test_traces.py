@@ -86,6 +86,9 @@ def test_a_run_that_outlives_its_process_is_one_trace(serve: Serve, scripted: Sc
         after = client.get(path).json()
         timeline = client.get(f"{path}/timeline").json()
     assert after["attempt"] == 2 and after["trace_id"] == run["trace_id"] == timeline["trace_id"]
+    shown = [(span["kind"], span["status"]) for span in timeline["spans"]]
+    assert ("attempt", "success") in shown and shown[-1] == ("model", "success")
+    assert all(span["end_ms"] is not None for span in timeline["spans"])
     spans = collector.until(len(before) + 2)
     [agent] = [span for span in spans if span.name.startswith("invoke_agent")]
     assert {span.trace_id for span in spans} == {run["trace_id"]}

@@ -46,6 +46,8 @@ async def test_a_turn_calls_a_server_and_a_changed_file_changes_the_next_turns_t
         assert re.fullmatch(
             r'<untrusted-(\w+) source="s_echo">\nfrom afar\n</untrusted-\1>', result(endpoint.requests[1])
         )
+        [call] = [span for span in (await client.atimeline("t"))["spans"] if span["kind"] == "tool"]
+        assert (call["name"], call.get("server")) == ("s_echo", "s")
         file.write_text(json.dumps({"mcpServers": {}, "skills": {}}))
         await client.achat("And now?", thread_id="t")
     first, second, third = map(offered, endpoint.requests)

@@ -22,9 +22,10 @@ from langchain_openai import ChatOpenAI
 from langsmith.utils import get_env_var
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from pydantic import SecretStr
-from tests.support.collector import Collector
+from tests.support.collector import Collector, Span, spans_of_json
 
 from deerflow.client import DeerFlowClient
+from deerflow.runs.otlp import otlp
 
 INTERNAL, CLIENT = 1, 3
 REQUIRED = {
@@ -120,6 +121,29 @@ async def test_spans_have_what_the_conventions_require(endpoint: ScriptedOpenAI,
     assert command.attributes == {"process.exit.code": 3, "error.type": "exit_code"} and command.failed
     assert not any(span.failed for span in (agent, first, second))
     assert all("secret" not in str(span.attributes) and "exit 3" not in str(span.attributes) for span in spans)
+
+
+async def test_the_exported_trace_has_the_spans_that_were_sent(endpoint: ScriptedOpenAI, collector: Collector) -> None:
+    task = {"description": "d", "prompt": "p", "subagent_type": "general-purpose"}
+    endpoint.script(ToolCalls(("task", task)), ToolCalls(("bash", {"command": "exit 3"})), Text("child"), Text("done"))
+    found = await run(endpoint, subagent_enabled=True)
+    sent = await asyncio.to_thread(collector.until, 10)
+    exported = spans_of_json(otlp(found))
+    assert sorted(map(_outline, exported)) == sorted(map(_outline, sent))
+    [run_sent, run_exported] = [next(s for s in spans if not s.parent_id) for spans in (sent, exported)]
+    assert (run_exported.trace_id, run_exported.span_id) == (run_sent.trace_id, run_sent.span_id)
+    assert run_exported.attributes == run_sent.attributes
+
+
+def _outline(span: Span) -> tuple[Any, ...]:
+    facts = (
+        "gen_ai.usage.input_tokens",
+        "gen_ai.tool.call.id",
+        "gen_ai.provider.name",
+        "process.exit.code",
+        "error.type",
+    )
+    return span.name, span.kind, span.trace_id, span.failed, *(str(span.attributes.get(name)) for name in facts)
 
 
 async def test_what_was_said_is_sent_on_request(

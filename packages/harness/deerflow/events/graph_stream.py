@@ -136,6 +136,8 @@ class GraphStream:
         self._ended: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         """Which subagents have said how they ended, by the ids of their calls."""
         self._entered: set[tuple[str, ...]] = set()
+        self._streamed: dict[tuple[str, ...], str | None] = {}
+        """Which message each graph has streamed last."""
 
     async def play(
         self,
@@ -300,7 +302,9 @@ class GraphStream:
         if not namespace and message.id and (text := message.text):
             self._partial.setdefault(message.id, []).append(text)
         if (piece := chunk_json(message)) is not None:
-            self._writer.append("messages", [piece, where], namespace)
+            first = self._streamed.get(namespace) != message.id
+            self._streamed[namespace] = message.id
+            self._writer.append("messages", [piece, where], namespace, first=first)
 
     def _update(self, namespace: tuple[str, ...], payload: Mapping[str, Any]) -> None:
         shown: dict[str, Any] = {}

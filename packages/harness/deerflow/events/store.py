@@ -29,7 +29,7 @@ class RunEvent:
         method: metadata, messages, updates, values, custom, tasks, checkpoints, debug, events, input, error or end.
         data: anything; see :func:`encode` for what becomes of what JSON does not know.
         namespace: of the subgraph; () is the root.
-        at: when, in milliseconds since 1970; 0: not known. Chunks of messages have no time of their own.
+        at: when, in milliseconds since 1970; 0: not known. Of the chunks of a message the first one has a time.
     """
 
     __slots__ = ("at", "json", "method", "namespace", "run_id", "seq")

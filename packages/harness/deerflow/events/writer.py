@@ -136,14 +136,17 @@ class EventWriter:
     def unwritten_bytes(self) -> int:
         return self._buffer.unwritten_bytes
 
-    def append(self, method: str, data: Any, namespace: tuple[str, ...] = ()) -> int:
+    def append(self, method: str, data: Any, namespace: tuple[str, ...] = (), *, first: bool = False) -> int:
         """Emit an event. Readers in this process get it at once, others when it is written, within a moment.
+
+        Args:
+            first: it is the first chunk of a message, the only one whose time is kept.
 
         Returns:
             Its position. Events of a run that has ended or been lost are not kept.
         """
         buffer = self._buffer
-        at = 0 if method == "messages" else _now()
+        at = 0 if method == "messages" and not first else _now()
         event = RunEvent(buffer.last + 1, buffer.run_id, method, data, namespace, at)
         if buffer.live and not self._ending:
             buffer.append(event)

@@ -91,8 +91,10 @@ def tool_of(server: str, tool: Tool, send: Send, interceptors: Sequence[Intercep
         try:
             result = await handler(McpToolCall(tool.name, arguments, server, runtime=tool_runtime))
         except McpCallError as error:
-            return _answer(f"Error: {error}", name, tool_runtime, failed=True)
-        return await _message(result, name, tool_runtime) if isinstance(result, CallToolResult) else result
+            return _answer(f"Error: {error}", name, tool_runtime, failed=True, **{SERVER: server})
+        if not isinstance(result, CallToolResult):
+            return result
+        return await _message(result, name, tool_runtime, server)
 
     hints = tool.annotations
     reads = hints is not None and hints.read_only_hint is True
@@ -138,7 +140,7 @@ def _sender(send: Send, runtime: Any, name: str) -> Handler:
 # results --------------------------------------------------------------------------------------------------------------
 
 
-async def _message(result: CallToolResult, name: str, runtime: Any) -> ToolMessage:
+async def _message(result: CallToolResult, name: str, runtime: Any, server: str) -> ToolMessage:
     texts: list[str] = []
     image: dict[str, str] | None = None
     for block in result.content:
@@ -150,7 +152,7 @@ async def _message(result: CallToolResult, name: str, runtime: Any) -> ToolMessa
             texts.append(_text(block))
     if not result.content and result.structured_content is not None:
         texts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    more = {"image": image} if image else {}
+    more: dict[str, Any] = {SERVER: server} | ({"image": image} if image else {})
     return _answer("\n".join(texts) or "(no output)", name, runtime, failed=result.is_error, **more)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from deerflow.identity import Principal
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import enqueue_follow_up
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
-from deerflow.runs.timeline import Timeline, timeline
+from deerflow.runs.timeline import Timeline, goes_on, timeline
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from deerflow.threads.transcript import TranscriptView
 
 FIRST_MESSAGE_CHARS = 2000
+MOST_DECISIONS = 100
+"""Runs of a timeline that go on with each other."""
 
 
 class RunService:
@@ -247,11 +250,24 @@ class RunService:
         )
 
     async def timeline(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Timeline:
-        """When the run did what, so far. Without ``thread_id`` a thread's id stands for its newest run. Raises NotFoundError."""
-        newest = await self._runs.of_thread(run_id, limit=1) if thread_id is None else []
-        run = await self.get(principal, newest[0].run_id if newest else run_id, thread_id=thread_id)
-        async with aclosing(self._log.read(run.thread_id, run_id=run.run_id, heartbeat=0)) as batches:
-            return await timeline(run, batches)
+        """When the run did what, so far, and those that went on with it after a decision of the person.
+
+        Without ``thread_id`` a thread's id stands for the newest run that nothing came before. Raises NotFoundError.
+        """
+        newest = await self._runs.of_thread(run_id, limit=MOST_DECISIONS) if thread_id is None else []
+        first = next(
+            (run for run, before in pairwise(newest) if not goes_on(run, before)), newest[-1] if newest else None
+        )
+        runs = [await self.get(principal, first.run_id if first else run_id, thread_id=thread_id)]
+        for later in await self._runs.after(runs[0], limit=MOST_DECISIONS):
+            if not goes_on(later, runs[-1]):
+                break
+            runs.append(later)
+        async with AsyncExitStack() as stack:
+            logs = [self._log.read(run.thread_id, run_id=run.run_id, heartbeat=0) for run in runs]
+            return await timeline(
+                [(run, await stack.enter_async_context(aclosing(log))) for run, log in zip(runs, logs, strict=True)]
+            )
 
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
         """Hand a message to the thread's run that is on its way, or about to begin; it takes it up at its next step.

@@ -232,6 +232,13 @@ class RunStore:
             lambda connection: _select(connection, tail, thread_id, *values, limit, offset)
         )
 
+    async def after(self, run: Run, *, limit: int) -> list[Run]:
+        """The runs of its thread that came after it, oldest first."""
+        tail = "WHERE thread_id = ? AND position > ? ORDER BY position LIMIT ?"
+        return await self._database.browse(
+            lambda connection: _select(connection, tail, run.thread_id, run.position, limit)
+        )
+
     async def active(self, thread_id: str) -> list[Run]:
         """Those that are not closed, oldest first."""
         return await self._database.read(lambda connection: _active(connection, thread_id))

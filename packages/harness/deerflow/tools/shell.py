@@ -26,6 +26,8 @@ from deerflow.tools.decorator import Runtime, async_tool
 Description = Annotated[str, Field(description="Why, in a few words; shown to the user")]
 
 
+RAN = "ran"
+"""Key in the artifact of a command: when it began and ended, in seconds since 1970."""
 RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
 OTHER_TEXT = 1000
 """Characters of a result that say something about the output."""
@@ -83,6 +85,7 @@ async def bash_tool(
         )
     except SandboxError as error:
         return f"Error: {error}"
+    ran = [began, time.time()]
     if (traced := runtime.context.trace_command) is not None:
         traced(command, runtime.tool_call_id, began, result.exit_code)
     after = (
@@ -92,7 +95,7 @@ async def bash_tool(
     shown = _shown(result, limit)
     if most > 0:
         shown = cut_middle(shown, max(most - len(after), 1))
-    return shown + after, {"exit_code": result.exit_code}
+    return shown + after, {"exit_code": result.exit_code, RAN: ran}
 
 
 @async_tool("read_process")

@@ -267,8 +267,9 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _span_id(run_id: str) -> int:
-    return int.from_bytes(blake2b(run_id.encode(), digest_size=8).digest()) or 1
+def span_id(name: str) -> int:
+    """The id of a run's own span, by the id of the run."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) or 1
 
 
 def run_ids(facts: RunFacts) -> Any:
@@ -285,6 +286,6 @@ def run_ids(facts: RunFacts) -> Any:
             if self.has_begun:
                 return super().generate_span_id()
             self.has_begun = True
-            return _span_id(facts.run_id)
+            return span_id(facts.run_id)
 
     return Ids()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
+from fastapi.responses import JSONResponse
 from pydantic import Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
@@ -14,6 +15,7 @@ from deerflow.errors import ForbiddenError, InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
 from deerflow.identity import ID_PATTERN, Principal
+from deerflow.runs.otlp import otlp
 from deerflow.runs.request import RunRequest
 from deerflow.runs.timeline import Timeline
 from deerflow.storage.runs import Run as RunRow
@@ -40,6 +42,9 @@ LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", description="Only what comes after this event; -1: everything.")
 ]
 Modes = Annotated[list[str] | None, Listed, Query(description="Default: what the run was started with.")]
+TimelineFormat = Annotated[
+    Literal["json", "otlp"], Query(description="otlp: a trace of OpenTelemetry, as collectors take it at /v1/traces.")
+]
 Action = Annotated[
     Literal["interrupt", "rollback"],
     Query(description="interrupt keeps what was done, also half an answer; rollback undoes it and deletes the run."),
@@ -214,17 +219,31 @@ async def receipts(
     return Receipts.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
 
 
-@router.get("/api/threads/{thread_id}/runs/{run_id}/timeline", summary="When a run did what")
+@router.get("/api/threads/{thread_id}/runs/{run_id}/timeline", summary="When a run did what", response_model=Timeline)
 async def get_timeline(
-    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Timeline:
-    """Calls of models and tools, what the run waited for, decisions, tokens and money; also while it goes on."""
-    return await runtime.runs.timeline(principal, run_id, thread_id=thread_id)
+    thread_id: ThreadId,
+    run_id: RunId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    format: TimelineFormat = "json",
+) -> Any:
+    """Calls of models and tools, subagents, what the run waited for, tokens and money; also while it goes on.
+
+    A run that waited for a person's decision is followed by those that went on with it.
+    """
+    return _timeline(await runtime.runs.timeline(principal, run_id, thread_id=thread_id), format)
 
 
-@router.get("/api/runs/{run_id}/timeline", summary="When a run did what, whatever its thread")
-async def timeline_of(run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Timeline:
-    return await runtime.runs.timeline(principal, run_id)
+@router.get("/api/runs/{run_id}/timeline", summary="When a run did what, whatever its thread", response_model=Timeline)
+async def timeline_of(
+    run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime, format: TimelineFormat = "json"
+) -> Any:
+    """The id of a thread stands for its newest turn."""
+    return _timeline(await runtime.runs.timeline(principal, run_id), format)
+
+
+def _timeline(found: Timeline, format: str) -> Timeline | JSONResponse:
+    return JSONResponse(otlp(found)) if format == "otlp" else found
 
 
 @router.delete("/api/threads/{thread_id}/runs/{run_id}", status_code=204, summary="Delete a run that has ended")

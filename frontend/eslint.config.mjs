@@ -10,6 +10,7 @@ const features = [
   "markdown",
   "notifications",
   "palette",
+  "runs",
   "settings",
   "tasks",
   "threads",

@@ -23,6 +23,7 @@ const loadMessages: Record<Locale, () => Promise<typeof en>> = {
 /** Texts that are no part of the first load: each feature's come with what shows them, see `LateTexts`. */
 export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<Pick<LateMessages, Name>>> } =
   {
+    runs: { en: () => import("./messages/en/runs"), zh: () => import("./messages/zh/runs") },
     tasks: { en: () => import("./messages/en/tasks"), zh: () => import("./messages/zh/tasks") },
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
   };

@@ -2563,6 +2563,34 @@ export interface components {
             truncated: boolean;
         };
         /**
+         * RunPart
+         * @description A run of the timeline. ``end_ms`` is None before its end; ``traceparent`` is the caller's span, in W3C's form.
+         */
+        RunPart: {
+            /** Run Id */
+            run_id: string;
+            /** Trace Id */
+            trace_id: string | null;
+            /** Traceparent */
+            traceparent: string | null;
+            /** Agent */
+            agent: string;
+            /** User Id */
+            user_id: string;
+            /** Status */
+            status: string;
+            /** Stop Reason */
+            stop_reason: string | null;
+            /** Start Ms */
+            start_ms: number;
+            /** End Ms */
+            end_ms: number | null;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+        };
+        /**
          * RunRequest
          * @description A run to be. Keys that are not listed here are refused.
          */
@@ -2939,16 +2967,24 @@ export interface components {
         };
         /**
          * Span
-         * @description Milliseconds since the run was asked for. ``end_ms`` is None while it lasts, and equal to ``start_ms`` for a moment.
+         * @description Milliseconds since the first run was asked for. ``end_ms`` is None while it lasts, and equal to ``start_ms`` for a moment.
          *
          *     ``status`` is ``success``, ``error``, ``running`` or ``waiting`` (for a person), and of decisions what was decided.
+         *     ``parent`` is the span within which it happened: the call of ``task`` has the subagent, and that its own calls.
+         *     ``message_id`` and ``call_id`` are those of the transcript.
          */
         Span: {
+            /** Id */
+            id: number;
+            /** Parent */
+            parent: number | null;
+            /** Run Id */
+            run_id: string;
             /**
              * Kind
              * @enum {string}
              */
-            kind: "queue" | "attempt" | "model" | "tool" | "decision" | "notice";
+            kind: "queue" | "attempt" | "model" | "tool" | "agent" | "command" | "decision" | "retry" | "notice";
             /** Name */
             name: string;
             /** Start Ms */
@@ -2959,14 +2995,30 @@ export interface components {
             status: string;
             /** Detail */
             detail: string;
+            /** First Token Ms */
+            first_token_ms?: number;
             /** Input Tokens */
             input_tokens?: number;
+            /** Cached Tokens */
+            cached_tokens?: number;
             /** Output Tokens */
             output_tokens?: number;
             /** Cost */
             cost?: {
                 [key: string]: unknown;
             } | null;
+            /** Provider */
+            provider?: string;
+            /** Finish Reason */
+            finish_reason?: string;
+            /** Message Id */
+            message_id?: string;
+            /** Call Id */
+            call_id?: string;
+            /** Server */
+            server?: string;
+            /** Exit Code */
+            exit_code?: number | null;
         };
         /**
          * SpendingLimit
@@ -3436,7 +3488,10 @@ export interface components {
         };
         /**
          * Timeline
-         * @description ``duration_ms``, ``cost`` and ``verification`` are those of the run's row, None before the end.
+         * @description The first run, and those that went on with it after a person's decision.
+         *
+         *     ``status``, ``stop_reason`` and ``verification`` are those of the last one, ``cost`` is that of all. ``duration_ms`` and
+         *     ``verification`` are None before the end; ``elapsed_ms`` reaches to the end, or until now.
          */
         Timeline: {
             /** Run Id */
@@ -3453,10 +3508,14 @@ export interface components {
             started_at: string;
             /** Duration Ms */
             duration_ms: number | null;
+            /** Elapsed Ms */
+            elapsed_ms: number;
             /** Cost */
             cost: number | null;
             /** Verification */
             verification: string | null;
+            /** Runs */
+            runs: components["schemas"]["RunPart"][];
             /** Spans */
             spans: components["schemas"]["Span"][];
             /** Truncated */

@@ -1,4 +1,4 @@
-/** How other parts of the page reach the message field without holding it. */
+/** How other parts of the page reach the message field and the conversation without holding them. */
 const FILL = "deerflow:compose";
 
 /** Puts `text` in the message field; a part in [brackets] is selected, for the person to replace it. */
@@ -40,6 +40,22 @@ export function findInChat() {
 export function onFind(handler: () => void): () => void {
   window.addEventListener(FIND, handler);
   return () => window.removeEventListener(FIND, handler);
+}
+
+const STEP = "deerflow:step";
+
+/** Brings the first of these parts of the conversation into sight: ids of messages and calls. false: it has none of them. */
+export function showStep(ids: readonly string[]): boolean {
+  return !window.dispatchEvent(new CustomEvent(STEP, { detail: ids, cancelable: true }));
+}
+
+/** `handler` returns whether the conversation has one of them. */
+export function onStep(handler: (ids: readonly string[]) => boolean): () => void {
+  const listen = (event: Event) => {
+    if (handler((event as CustomEvent<readonly string[]>).detail)) event.preventDefault();
+  };
+  window.addEventListener(STEP, listen);
+  return () => window.removeEventListener(STEP, listen);
 }
 
 /** Start and end of the first part in brackets, or the end of the text. */

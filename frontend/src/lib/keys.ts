@@ -18,6 +18,7 @@ export const keys = {
   turns: (id: string) => ["thread", id, "turns"],
   runs: (id: string) => ["thread", id, "runs"],
   receipts: (id: string, run: string) => ["thread", id, "receipts", run],
+  timeline: (id: string, run: string) => ["thread", id, "timeline", run],
   usage: (id: string) => ["thread", id, "usage"],
   context: (id: string, model: string | null) => ["thread", id, "context", model],
   artifacts: (id: string) => ["thread", id, "artifacts"],

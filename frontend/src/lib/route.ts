@@ -40,11 +40,17 @@ const TASK = "task:";
 /** Names the transcript of a sub-agent for the panel beside the chat. */
 export const taskPanel = (id: string) => TASK + id;
 
+const RUN = "run:";
+/** Names the timeline of a run for the panel beside the chat. */
+export const runPanel = (runId: string) => RUN + runId;
+
 interface Panel {
   /** "": the list of files, else the path of one; null: no files. */
   open: string | null;
   /** Id of the sub-agent whose transcript it shows. */
   task: string | null;
+  /** Id of the run whose timeline it shows. */
+  run: string | null;
   /** null closes it. */
   set: (path: string | null) => void;
 }
@@ -52,7 +58,8 @@ interface Panel {
 /** What the panel beside the chat shows. */
 export function usePanel(): Panel {
   const shown = useSearchParams().get("panel");
-  const task = shown?.startsWith(TASK) ? shown.slice(TASK.length) : null;
+  const after = (prefix: string) => (shown?.startsWith(prefix) ? shown.slice(prefix.length) : null);
+  const [task, run] = [after(TASK), after(RUN)];
   const set = (path: string | null) => {
     const query = new URLSearchParams(window.location.search);
     if (path === null) query.delete("panel");
@@ -60,7 +67,7 @@ export function usePanel(): Panel {
     const rest = query.size ? `?${query}` : "";
     go(window.location.pathname + rest, path === null || shown !== null);
   };
-  return { open: task === null ? shown : null, task, set };
+  return { open: task === null && run === null ? shown : null, task, run, set };
 }
 
 /** Only a page of our own that is worth returning to: `next` comes from outside. */

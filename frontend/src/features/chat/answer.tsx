@@ -12,6 +12,8 @@ import { useChat } from "./chat-context";
 import { Feedback } from "./feedback";
 import { Markdown } from "@/features/markdown";
 import { ReceiptsMark } from "./receipts-mark";
+import { STEP, useStepMark } from "./shown-step";
+import { TimelineButton } from "./timeline-button";
 import type { Turn } from "./turns";
 import { Usage } from "./usage";
 import { useAction } from "./use-action";
@@ -20,11 +22,12 @@ import { useAction } from "./use-action";
 export function Answer({ turn }: { turn: Turn }) {
   const { threadId, actions } = useChat();
   // A failed run says the same in its error, with a way on.
+  const mark = useStepMark(turn.answer?.id ?? "");
   const answer = turn.error && turn.answer?.text.trim() === turn.error.message.trim() ? null : turn.answer;
   return (
     <>
       {answer && (
-        <div data-answer="">
+        <div data-answer="" {...mark} className={STEP}>
           <Markdown text={answer.text} streaming={answer.streaming} className="py-1" />
         </div>
       )}
@@ -138,6 +141,7 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
         </IconButton>
       )}
       {threadId && turn.runId && <Feedback threadId={threadId} runId={turn.runId} wanted={wanted || last} />}
+      <TimelineButton runId={turn.runId} />
       {turn.usage && <Usage usage={turn.usage} />}
       {threadId && <ReceiptsMark threadId={threadId} turn={turn} />}
     </div>

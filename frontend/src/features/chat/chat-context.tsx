@@ -1,11 +1,14 @@
 "use client";
 import { createContext, use, useEffect, useState, type ReactNode } from "react";
 import { MarkdownPlace } from "@/features/markdown";
+import { runPanel } from "@/lib/route";
 import type { RunSettings, Session } from "./session";
 
 /** What parts of a turn can do. The object stays the same while the session's content changes with every token. */
 interface ChatActions {
   openFile(path: string): void;
+  /** Shows when the run did what. */
+  openRun(runId: string): void;
   send(text: string): Promise<void>;
   edit(turnId: string, text: string): Promise<void>;
   regenerate(turnId: string): Promise<void>;
@@ -54,6 +57,7 @@ class LatestActions implements ChatActions {
   }
 
   openFile = (path: string) => this.now.onOpenFile(path);
+  openRun = (runId: string) => this.now.onOpenFile(runPanel(runId));
   send = (text: string) => this.now.session.send({ text }, this.now.settings);
   edit = (turnId: string, text: string) => this.now.session.edit(turnId, text, this.now.settings);
   regenerate = (turnId: string) => this.now.session.regenerate(turnId, this.now.settings);

@@ -10,6 +10,7 @@ import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { useChat } from "./chat-context";
 import { errorKind } from "./error-kind";
+import { TimelineButton } from "./timeline-button";
 import type { Turn } from "./turns";
 import { useAction } from "./use-action";
 
@@ -56,6 +57,7 @@ export default function RunError({
             <Link href={settingsPath("models")}>{t("settings")}</Link>
           </Button>
         )}
+        <TimelineButton runId={turn.runId} />
         {error.message && (
           <Button
             variant="ghost"

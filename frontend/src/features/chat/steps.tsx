@@ -6,6 +6,7 @@ import { usePartTimes, type PartTime } from "./clock";
 import { Markdown } from "@/features/markdown";
 import { OpenMark } from "@/ui/open-mark";
 import { useHolds } from "./find";
+import { STEP, useOpenFor, useStepMark } from "./shown-step";
 import { countFailed, countWork, segmentsOf, splitRunning, waitsItsTurn } from "./steps-summary";
 import { Thinking } from "./thinking";
 import { ToolCard } from "./tool-card";
@@ -61,6 +62,7 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
   const t = useT("chat.steps");
   const [opened, setOpen] = useState(false);
   const holds = useHolds(parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])));
+  useOpenFor(parts, () => setOpen(true));
   const open = opened || holds;
   const id = useId();
   const summary = useSummary(parts, duration);
@@ -94,16 +96,23 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
 }
 
 function Rows({ parts, times, current = false }: { parts: Part[]; times: Times; current?: boolean }) {
-  return parts.map((part) => {
-    if (part.kind === "tool") {
-      const open = current && !waitsItsTurn(part, parts);
-      return <ToolCard key={part.id} call={part.call} time={times[part.id]} current={open} />;
-    }
-    if (part.kind === "thinking")
-      return <Thinking key={part.id} text={part.text} streaming={part.streaming} time={times[part.id]} />;
-    const streaming = part.kind === "text" && part.streaming;
-    return <Markdown key={part.id} text={part.text} streaming={streaming} className="py-1.5" />;
-  });
+  return parts.map((part) => (
+    <Row key={part.id} part={part} time={times[part.id]} current={current && !waitsItsTurn(part, parts)} />
+  ));
+}
+
+function Row({ part, time, current }: { part: Part; time?: PartTime; current: boolean }) {
+  return (
+    <div {...useStepMark(part.id)} className={STEP}>
+      {part.kind === "tool" ? (
+        <ToolCard call={part.call} time={time} current={current} />
+      ) : part.kind === "thinking" ? (
+        <Thinking text={part.text} streaming={part.streaming} time={time} />
+      ) : (
+        <Markdown text={part.text} streaming={part.kind === "text" && part.streaming} className="py-1.5" />
+      )}
+    </div>
+  );
 }
 
 function Steering({ text }: { text: string }) {

@@ -4,6 +4,7 @@ import { ArrowDown } from "lucide-react";
 import {
   Suspense,
   useEffect,
+  useEffectEvent,
   useMemo,
   useRef,
   useState,
@@ -17,7 +18,7 @@ import { afterPage } from "@/lib/after-page";
 import { toast } from "@/ui/toast";
 import { useRunSettings } from "@/lib/run-settings";
 import { useT } from "@/i18n";
-import { onFind } from "@/lib/compose";
+import { onFind, onStep } from "@/lib/compose";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { Button } from "@/ui/button";
 import { copyText } from "@/ui/copy-button";
@@ -27,10 +28,12 @@ import { FindContext, patternOf, placesOf } from "./find";
 import { LoadingTurns, ThreadFailed, ThreadMissing } from "./list-states";
 import { preloadMarkdown } from "@/features/markdown";
 import { useSession, type Session } from "./session";
+import { StepContext, stepIn, type ShownStep } from "./shown-step";
 import { TurnView, Working } from "./turn";
 import type { Turn } from "./turns";
 
 const FindBar = afterPage(() => import("./find-bar"));
+const ShowStep = afterPage(() => import("./show-step"));
 const InterruptCards = afterPage(() => import("./interrupt"));
 
 interface TurnListProps {
@@ -88,11 +91,11 @@ function Rows({ session }: { session: Session }) {
     interrupts.length,
   );
   const asked = turns.at(-1)?.question;
-  const startedAt = turns.at(-1)?.startedAt ?? null;
+  const { startedAt = null, runId = null } = turns.at(-1) ?? {};
   return (
     <>
       <VirtualRows rows={rows} turns={turns} pieces={pieces} sent={asked?.sending ? asked.id : null} />
-      {running && <Working {...{ startedAt, connection, retrying, silence }} />}
+      {running && <Working {...{ runId, startedAt, connection, retrying, silence }} />}
     </>
   );
 }
@@ -159,6 +162,14 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
   const [query, setQuery] = useState<string | null>(null);
   const wanted = useMemo(() => patternOf(query ?? ""), [query]);
   const places = useMemo(() => (wanted ? placesOf(turns, wanted) : []), [turns, wanted]);
+  const [step, setStep] = useState<ShownStep | null>(null);
+  const onWish = useEffectEvent((ids: readonly string[]) => {
+    const found = stepIn(turns, ids);
+    setStep(found);
+    return found !== null;
+  });
+  useEffect(() => onStep((ids) => onWish(ids)), []);
+  const show = (turn: number) => virtualizer.scrollToIndex(turn, { align: "center" });
   const find = () => setQuery((before) => before ?? "");
   useEffect(() => onFind(find), []);
   useShortcut(SHORTCUTS.find, find, {
@@ -173,9 +184,14 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
           <FindBar
             {...{ query, wanted, places, box }}
             onQuery={setQuery}
-            show={(turn) => virtualizer.scrollToIndex(turn, { align: "center" })}
+            show={show}
             onClose={() => setQuery(null)}
           />
+        </Suspense>
+      )}
+      {step && (
+        <Suspense>
+          <ShowStep step={step} box={box} show={show} />
         </Suspense>
       )}
       <div
@@ -211,7 +227,9 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
               className={cn("w-full px-4 last:pb-4 sm:px-6", !printing && "absolute top-0 left-0")}
               style={printing ? undefined : { transform: `translateY(${row.start}px)` }}
             >
-              <FindContext value={wanted}>{rows[row.index]?.content}</FindContext>
+              <FindContext value={wanted}>
+                <StepContext value={step}>{rows[row.index]?.content}</StepContext>
+              </FindContext>
             </div>
           ))}
         </div>

@@ -192,7 +192,7 @@ it("the option that was chosen is marked", () => {
 });
 
 it("the line below says for how long the model has been silent", () => {
-  renderChat(<Working startedAt={null} connection="live" retrying={null} silence={30} />);
+  renderChat(<Working runId={null} startedAt={null} connection="live" retrying={null} silence={30} />);
   expect(screen.getByText(/Waiting for the model, 30/)).toBeTruthy();
 });
 

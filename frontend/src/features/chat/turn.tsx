@@ -10,6 +10,7 @@ import { ClarificationCard } from "./clarification";
 import { useNow } from "./clock";
 import { Question } from "./question";
 import { Steps } from "./steps";
+import { TimelineButton } from "./timeline-button";
 import type { Part, Turn } from "./turns";
 
 const SummaryMark = afterPage(() => import("./summary-mark"));
@@ -36,6 +37,7 @@ export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) 
       <Answer turn={turn} />
       {!open && <CutShort turn={turn} last={last} busy={busy} />}
       {turn.clarification && <ClarificationCard asked={turn.clarification} busy={busy} />}
+      {turn.state === "waiting" && <TimelineButton runId={turn.runId} />}
       {turn.state === "stopped" && <StoppedMark last={last} busy={busy} />}
       {turn.error && (
         <Suspense>
@@ -59,6 +61,7 @@ const isQuestion = (part: Part) =>
   part.kind === "tool" && part.call.name === "ask_clarification" && part.call.status === "done";
 
 interface WorkingProps {
+  runId: string | null;
   startedAt: string | null;
   connection: "live" | "retrying";
   /** The model did not answer, and is asked again: why. */
@@ -71,7 +74,7 @@ interface WorkingProps {
  * Stands below the conversation, not in it: words that come push nothing. As high as the actions that follow, so that nothing
  * moves when the run ends.
  */
-export function Working({ startedAt, connection, retrying, silence }: WorkingProps) {
+export function Working({ runId, startedAt, connection, retrying, silence }: WorkingProps) {
   const t = useT("chat.steps");
   const [locale] = useLocale();
   const now = useNow(true);
@@ -96,6 +99,7 @@ export function Working({ startedAt, connection, retrying, silence }: WorkingPro
           {formatDuration(Math.floor(since / 1000) * 1000, locale)}
         </span>
       )}
+      <TimelineButton runId={runId} />
     </p>
   );
 }

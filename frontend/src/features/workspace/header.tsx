@@ -15,6 +15,7 @@ export function Header({ onMenu }: { onMenu: () => void }) {
   const { threadId, title, files, phase } = useSession();
   const isThere = threadId !== null && phase !== "missing";
   const panel = usePanel();
+  const areFiles = panel.open !== null;
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 px-2 sm:px-4">
       <IconButton label={t("menu")} className="md:hidden" onClick={onMenu}>
@@ -41,8 +42,8 @@ export function Header({ onMenu }: { onMenu: () => void }) {
         <IconButton
           label={files.length > 0 ? t("filesCount", { n: files.length }) : t("files")}
           shortcut={SHORTCUTS.files}
-          aria-pressed={panel.open !== null}
-          onClick={() => panel.set(panel.open === null ? "" : null)}
+          aria-pressed={areFiles}
+          onClick={() => panel.set(areFiles ? null : "")}
           className="relative"
         >
           <Files />

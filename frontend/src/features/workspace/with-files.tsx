@@ -11,6 +11,7 @@ import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
 
 const TaskPanel = lazy(async () => ({ default: (await import("@/features/tasks")).TaskPanel }));
+const Timeline = lazy(() => import("@/features/runs"));
 
 /** Calls `show` when a run that was watched has ended with a single delivered file. */
 function useDelivered(show: (path: string) => void) {
@@ -26,7 +27,7 @@ function useDelivered(show: (path: string) => void) {
   }, [running]);
 }
 
-/** The files beside the conversation where there is room for both, else over it. */
+/** The files, or the timeline of a run, beside the conversation where there is room for both, else over it. */
 export function WithFiles({ children }: { children: ReactNode }) {
   const t = useT("common");
   const { threadId } = useSession();
@@ -34,7 +35,7 @@ export function WithFiles({ children }: { children: ReactNode }) {
   const wide = useWideScreen();
   const [share, setShare] = useStored("filesShare", SHARE.usual);
   useDelivered((path) => {
-    if (wide && panel.open === null && panel.task === null) panel.set(path);
+    if (wide && panel.open === null && panel.task === null && panel.run === null) panel.set(path);
   });
   useShortcut(SHORTCUTS.files, () => panel.set(panel.open === null ? "" : null), {
     enabled: threadId !== null,
@@ -57,13 +58,25 @@ export function WithFiles({ children }: { children: ReactNode }) {
       <TaskPanel key={panel.task} id={panel.task} />
     </Suspense>
   );
-  const beside = files || task;
+  const timeline = threadId !== null && panel.run !== null && (
+    <Suspense>
+      <Timeline
+        key={panel.run}
+        threadId={threadId}
+        runId={panel.run}
+        onClose={() => panel.set(null)}
+        onShown={() => wide || panel.set(null)}
+      />
+    </Suspense>
+  );
+  const beside = files || task || timeline;
+  const label = t(timeline ? "timeline" : "files");
   return (
     <div className="flex min-w-0 flex-1 print:block">
       <div className="flex min-w-0 flex-1 flex-col print:block">{children}</div>
       {wide && beside && (
         <>
-          <Splitter label={t("files")} share={share} onShare={setShare} />
+          <Splitter label={label} share={share} onShare={setShare} />
           <div
             className="flex shrink-0 flex-col print:hidden"
             style={{ width: `clamp(20rem, ${share}%, calc(100% - 22.5rem))` }}
@@ -75,7 +88,7 @@ export function WithFiles({ children }: { children: ReactNode }) {
       {!wide && beside && (
         <Sheet open onOpenChange={(stays) => !stays && panel.set(null)}>
           <SheetContent closable={false} aria-describedby={undefined} className="max-w-none sm:max-w-none">
-            {files && <SheetTitle className="sr-only">{t("files")}</SheetTitle>}
+            {!task && <SheetTitle className="sr-only">{label}</SheetTitle>}
             {beside}
           </SheetContent>
         </Sheet>

@@ -15,6 +15,7 @@ export const common = {
   earlyMessage: "Write while the page loads",
   menu: "Menu",
   files: "Files",
+  timeline: "Timeline",
   filesCount: "Files: {n}",
   ticked: "done",
   wayGone: "Can’t go back: the history has since been compacted.",

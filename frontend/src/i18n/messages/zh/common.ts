@@ -17,6 +17,7 @@ export const common: typeof en.common = {
   earlyMessage: "页面加载时即可输入",
   menu: "菜单",
   files: "文件",
+  timeline: "时间线",
   filesCount: "文件：{n}",
   ticked: "已完成",
   wayGone: "无法返回：历史记录已被压缩。",

@@ -58,7 +58,11 @@ for (const colorScheme of ["light", "dark"] as const) {
         await expect(page.getByText(seen).last()).toBeVisible();
       }
       await check("conversation");
-      await page.goto(`${page.url()}?panel=`);
+      await page.getByRole("button", { name: "Timeline", exact: true }).first().click();
+      await page.getByRole("tree").focus();
+      await page.keyboard.press("ArrowDown");
+      await check("timeline");
+      await page.goto(`${page.url().split("?")[0]}?panel=`);
       await expect(page.getByText("report.md").last()).toBeVisible();
       await check("files");
       await page.goto(page.url().split("?")[0]!);

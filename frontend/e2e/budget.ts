@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Page } from "@playwright/test";
-import { longThread } from "./chat";
+import { askWithSubagents, longThread } from "./chat";
 import { expect, test } from "./fixtures";
 
 const OUT = resolve(import.meta.dirname, "../out");
@@ -169,6 +169,39 @@ test("a thread of 500 messages opens and scrolls", async ({ page, gateway }) => 
     2000,
     "nodes",
   );
+});
+
+test("the timeline of a long run opens at once", async ({ page, gateway }) => {
+  test.setTimeout(180_000);
+  const id = await askWithSubagents(page, gateway.url, "fleet 8 24");
+  const times: number[] = [];
+  for (let i = 0; i <= TRIES; i += 1) {
+    await page.goto(`${gateway.url}/chats/${id}`);
+    await expect(page.getByText("All 8 parts were looked at.")).toBeVisible();
+    await page.waitForTimeout(1000);
+    const opened = await page.evaluate(async () => {
+      const before = performance.now();
+      document.querySelector<HTMLElement>('button[aria-label="Timeline"]')!.click();
+      while (document.querySelectorAll('[role="treeitem"]').length < 8)
+        await new Promise((next) => requestAnimationFrame(next));
+      await new Promise((next) => requestAnimationFrame(() => setTimeout(next)));
+      return performance.now() - before;
+    });
+    if (i > 0) times.push(opened); // the first visit fills the cache
+  }
+  await expect(page.getByRole("treeitem", { name: /49 steps inside/ })).toHaveCount(8);
+  within("timeline of 8 subagents, 400 steps: opened", median(times), 500, "ms");
+  for (let i = 0; i < 8; i += 1)
+    await page
+      .getByRole("treeitem", { expanded: false, name: /general-purpose/ })
+      .last()
+      .locator("svg")
+      .first()
+      .click();
+  const nodes = await page.evaluate(
+    () => document.querySelector('[role="tree"]')!.querySelectorAll("*").length,
+  );
+  within("timeline of 8 subagents, all open: DOM nodes", nodes, 2000, "nodes");
 });
 
 async function say(page: Page, text: string) {

@@ -55,12 +55,29 @@ export class Chat {
   }
 }
 
-/** A conversation of `count` messages; each answer has its number. */
-export async function longThread(page: Page, url: string, count: number): Promise<string> {
+/** A new conversation, as a program makes it; `post` goes on with it. */
+async function newThread(page: Page, url: string) {
   const csrf = (await page.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
   const headers = { "X-CSRF-Token": csrf, Origin: url };
   const made = await page.request.post(`${url}/api/threads`, { data: { metadata: {} }, headers });
   const { thread_id: id } = (await made.json()) as { thread_id: string };
+  const post = (path: string, data: object) =>
+    page.request.post(`${url}/api/threads/${id}${path}`, { data, headers, timeout: 120_000 });
+  return { id, post };
+}
+
+/** A conversation of one turn in which the agent may have subagents; it has ended. */
+export async function askWithSubagents(page: Page, url: string, text: string): Promise<string> {
+  const { id, post } = await newThread(page, url);
+  const input = { messages: [{ role: "user", content: text }] };
+  const answer = await post("/runs/wait", { input, context: { subagent_enabled: true } });
+  expect(answer.status()).toBe(200);
+  return id;
+}
+
+/** A conversation of `count` messages; each answer has its number. */
+export async function longThread(page: Page, url: string, count: number): Promise<string> {
+  const { id, post } = await newThread(page, url);
   const messages = Array.from({ length: count / 2 }, (_, i) => [
     { type: "human", id: `h${i}`, content: `question ${i}`, additional_kwargs: { run_id: `r${i}` } },
     {
@@ -69,10 +86,7 @@ export async function longThread(page: Page, url: string, count: number): Promis
       content: `**answer ${i}**\n\n- one\n- two\n\n\`\`\`python\nprint(${i})\n\`\`\`\n`,
     },
   ]).flat();
-  const response = await page.request.post(`${url}/api/threads/${id}/state`, {
-    data: { values: { messages }, as_node: "model" },
-    headers,
-  });
+  const response = await post("/state", { values: { messages }, as_node: "model" });
   expect(response.status()).toBe(200);
   return id;
 }

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import type { Page } from "@playwright/test";
 import { expect, signIn, test } from "./fixtures";
-import { Chat } from "./chat";
+import { askWithSubagents, Chat } from "./chat";
 import { Gateway } from "./server";
 
 const TARGET = resolve(import.meta.dirname, "../screenshots");
@@ -154,6 +154,14 @@ for (const { name, colorScheme, mobile } of LOOKS) {
       .click();
     await page.getByRole("heading", { name: "Sales in spring" }).waitFor();
     await shot("file-markdown");
+
+    await page.goto(`${gateway.url}/chats/${await askWithSubagents(page, gateway.url, "fleet 4 6")}`);
+    await page.getByRole("button", { name: "Timeline", exact: true }).click();
+    const lane = page.getByRole("treeitem", { name: /Look at part 2/ });
+    await lane.locator("svg").first().click();
+    await shot("timeline");
+    await lane.click();
+    await shot("timeline-step");
 
     await fresh();
     await chat.ask("files");

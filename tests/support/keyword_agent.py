@@ -19,6 +19,7 @@ from tests.support import keyword_texts as texts
 Message = Mapping[str, Any]
 OUTPUTS = "/mnt/user-data/outputs"
 USAGE = {"prompt_tokens": 4200, "completion_tokens": 180, "total_tokens": 4380}
+CACHED = {**USAGE, "prompt_tokens_details": {"cached_tokens": 3900}}
 
 
 class KeywordAgent(ScriptedOpenAI):
@@ -203,6 +204,23 @@ def _many(rest: str, results: Sequence[str]) -> Reply:
     return Text(f"I looked at {count} parts. Nothing is missing.")
 
 
+def _fleet(rest: str, results: Sequence[str]) -> Reply:
+    """`fleet N M`: N subagents, three at a time, each with M steps (needs `subagent_enabled`)."""
+    count, steps = (int(number) for number in rest.split()[:2])
+    left = range(len(results) + 1, min(count, len(results) + 3) + 1)
+    if left:
+        given = {"prompt": f"quick {steps}", "subagent_type": "general-purpose"}
+        return ToolCalls(*(("task", {"description": f"Look at part {number}", **given}) for number in left))
+    return Text(f"All {count} parts were looked at.", usage=USAGE)
+
+
+def _quick(rest: str, results: Sequence[str]) -> Reply:
+    """`quick N`: N steps that take no time, one after the other, then an answer."""
+    if len(results) < int(rest):
+        return ToolCalls(("ls", {"description": "Look", "path": "/mnt/user-data/workspace"}), usage=CACHED)
+    return Text("Nothing is missing.", usage=CACHED)
+
+
 def _fail(rest: str, results: Sequence[str]) -> Reply:
     if results:
         return Text("Reading failed, the file does not exist.")
@@ -250,6 +268,8 @@ BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "approve": _approve,
     "error": _error,
     "many": _many,
+    "fleet": _fleet,
+    "quick": _quick,
     "fail": _fail,
     "delegate": _delegate,
     "aside": _aside,

@@ -269,3 +269,4 @@ async def test_of_a_very_long_run_the_first_spans_are_shown(
     await _said(gateway.admin, path)
     found = await _timeline(gateway, path)
     assert found["truncated"] and [kind for kind, _, _ in _shown(found)] == ["queue", "model", "tool"]
+    assert all(span["end_ms"] is not None for span in found["spans"])

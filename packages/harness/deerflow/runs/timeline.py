@@ -205,7 +205,7 @@ class _Reader:
     def read(self, event: RunEvent) -> None:
         """Events without a time, of a server before times were kept, are as old as the first run."""
         lane = self._lanes.get(event.namespace)
-        if lane is None or len(self.spans) > MOST:
+        if lane is None:
             return
         now = max(0, round(event.at - self._began * 1000)) if event.at else 0
         if event.method == "messages":
@@ -393,7 +393,7 @@ class _Reader:
 
     def _drop_model(self, lane: _Lane) -> None:
         if lane.model is not None:
-            del self.spans[lane.model["id"]]
+            self.spans.pop(lane.model["id"], None)
         lane.model = None
 
     def _add(
@@ -420,7 +420,8 @@ class _Reader:
             "status": "running" if end is None else "success",
             "detail": detail,
         }
-        self.spans[self._made] = span
+        if len(self.spans) <= MOST:  # those that are kept still come to their ends
+            self.spans[self._made] = span
         return span
 
 

@@ -31,12 +31,20 @@ interface TimelineProps {
 
 /** When a turn did what, and what that cost. Grows while it goes on; fills its parent. */
 export default function Timeline(props: TimelineProps) {
+  useTimeline(props); // while the texts are on their way
   return (
     <LateTexts of="runs" fallback={<Waiting />}>
       <Panel {...props} />
     </LateTexts>
   );
 }
+
+const useTimeline = ({ threadId, runId }: Pick<TimelineProps, "threadId" | "runId">) =>
+  useQuery({
+    queryKey: keys.timeline(threadId, runId),
+    queryFn: () => http.get<Found>(addressOf(threadId, runId)),
+    refetchInterval: ({ state }) => (goesOn(state.data) ? EVERY : false),
+  });
 
 const addressOf = (threadId: string, runId: string) =>
   threadApi(threadId, `/runs/${encodeURIComponent(runId)}/timeline`);
@@ -47,11 +55,7 @@ function Panel({ threadId, runId, onClose, onShown }: TimelineProps) {
   const t = useT("runs");
   const title = useT("common")("timeline");
   const compact = useMedia("(max-width: 40rem)");
-  const { data, error, refetch } = useQuery({
-    queryKey: keys.timeline(threadId, runId),
-    queryFn: () => http.get<Found>(addressOf(threadId, runId)),
-    refetchInterval: ({ state }) => (goesOn(state.data) ? EVERY : false),
-  });
+  const { data, error, refetch } = useTimeline({ threadId, runId });
   const show = ({ span }: Row) => {
     if (showStep(placesOf(span, data?.spans ?? []))) onShown();
     else toast.error(t("notInChat"));

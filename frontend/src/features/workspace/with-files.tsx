@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect, useEffectEvent, useRef, type ReactNode } fro
 import { ArtifactPanel } from "@/features/artifacts";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
+import { afterPage } from "@/lib/after-page";
 import { fillComposer } from "@/lib/compose";
 import { usePanel } from "@/lib/route";
 import { useStored } from "@/lib/storage";
@@ -11,7 +12,7 @@ import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
 
 const TaskPanel = lazy(async () => ({ default: (await import("@/features/tasks")).TaskPanel }));
-const Timeline = lazy(() => import("@/features/runs"));
+const Timeline = afterPage(() => import("@/features/runs"));
 
 /** Calls `show` when a run that was watched has ended with a single delivered file. */
 function useDelivered(show: (path: string) => void) {

@@ -1885,6 +1885,11 @@ export interface components {
              */
             modified: number;
         };
+        /** McpAuthorizationUrl */
+        McpAuthorizationUrl: {
+            /** Authorization Url */
+            authorization_url: string;
+        };
         /**
          * McpConfig
          * @description Entries by name, as in `extensions_config.json`. Secrets are shown as marks; a mark that is sent back keeps its secret.
@@ -1904,7 +1909,8 @@ export interface components {
         };
         /**
          * McpServerState
-         * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last.
+         * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
+         *     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off.
          */
         McpServerState: {
             /** Name */
@@ -1919,6 +1925,8 @@ export interface components {
             since: string | null;
             /** Error */
             error: string;
+            /** Connection */
+            connection: ("needed" | "connected") | null;
             /** Tools */
             tools: components["schemas"]["McpTool"][];
         };
@@ -1927,7 +1935,10 @@ export interface components {
             /** Servers */
             servers: components["schemas"]["McpServerState"][];
         };
-        /** McpTool */
+        /**
+         * McpTool
+         * @description ``policy``: allow, ask or deny, as configured; null: as the guardrail judges.
+         */
         McpTool: {
             /** Name */
             name: string;
@@ -1935,6 +1946,10 @@ export interface components {
             description: string;
             /** Read Only */
             read_only: boolean;
+            /** Enabled */
+            enabled: boolean;
+            /** Policy */
+            policy: ("allow" | "ask" | "deny") | null;
         };
         /** Memory */
         Memory: {

@@ -66,6 +66,8 @@ class Harness:
     mcp: McpServers
     mcp_tools: tuple[BaseTool, ...] = ()
     """Of the servers that were up when the agent was asked for."""
+    mcp_unconnected: tuple[tuple[str, str], ...] = ()
+    """Name and description of those that the person has to connect first."""
     gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
     checkpointer: BaseCheckpointSaver[str] | None = None

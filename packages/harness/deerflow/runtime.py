@@ -36,6 +36,7 @@ from deerflow.files.directories import file_requests
 from deerflow.files.versions import record_run
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
+from deerflow.mcp.connections import McpConnections
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.attempt import Parts
 from deerflow.runs.crons import CronService
@@ -51,6 +52,7 @@ from deerflow.skills.installer import MAX_ARCHIVE_BYTES
 from deerflow.skills.service import Installed, SkillService
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
+from deerflow.storage.mcp import McpConnectionRepository
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
@@ -136,11 +138,13 @@ class Runtime:
         self.store = StoreService(self.database)
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
-        self.mcp = McpService(self.workshop.fresh)
         self.connections = ConnectionService(config_source)
         ask = Asker(self.database, self.workshop.harness.models)
         allow_nets = config.runs.webhook_allow_nets
         outbound = Outbound(Network("internet", allow_nets=allow_nets), "runs.webhook_allow_nets")
+        of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)
+        self.workshop.harness.mcp.connections = of_people
+        self.mcp = McpService(self.workshop.fresh)
         self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads)

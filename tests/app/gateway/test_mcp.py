@@ -97,10 +97,16 @@ async def test_state_tools_log_and_restart(opened: Open, tmp_path: Path) -> None
         assert servers["off"]["state"] == "off"
         again = (await gateway.admin.post("/api/mcp/servers/s/restart")).json()
         assert again["state"] == "ready"
-        assert {"name": "echo", "description": "Says it again.", "read_only": True} in again["tools"]
+        echo = {"name": "echo", "description": "Says it again.", "read_only": True, "enabled": True, "policy": None}
+        assert echo in again["tools"]
+        assert again["connection"] is None
         assert "the server speaks to its log" in (await gateway.admin.get("/api/mcp/servers/s/log")).json()["lines"]
         assert (await gateway.admin.post("/api/mcp/servers/off/restart")).status_code == 404
-        assert (await gateway.user.get("/api/mcp/servers")).status_code == 403
+        seen = (await gateway.user.get("/api/mcp/servers")).json()["servers"]
+        assert [(one["name"], one["error"]) for one in seen] == [("s", "")]
+        for forbidden in ("/api/mcp/config", "/api/mcp/servers/s/log"):
+            assert (await gateway.user.get(forbidden)).status_code == 403
+        assert (await gateway.user.post("/api/mcp/servers/s/restart")).status_code == 403
 
 
 async def test_the_first_server_makes_the_file_where_it_will_be_found(opened: Open, tmp_path: Path) -> None:  # noqa: F811

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, AliasChoices, Field, PrivateAttr, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from deerflow.config.document import ConfigError, ConfigProblem
 from deerflow.config.env import MissingEnv
@@ -619,12 +619,16 @@ class TokenUsageConfig(Section):
 
 
 class McpOAuthConfig(OpenSection):
-    """How a token for an HTTP server is had."""
+    """How a token for an HTTP server is had: one for everybody, or one of each person's own."""
 
     enabled: bool = True
-    token_url: str
-    grant_type: Literal["client_credentials", "refresh_token"] = "client_credentials"
+    token_url: str | None = None
+    authorization_url: str | None = None
+    """Where people allow access. Without it and ``token_url`` both are looked up at the server (RFC 9728 and 8414)."""
+    grant_type: Literal["client_credentials", "refresh_token", "authorization_code"] | None = None
+    """Left out: ``client_credentials`` with a ``client_id``, else ``authorization_code``."""
     client_id: str | None = None
+    """Left out with ``authorization_code``: DeerFlow registers itself (RFC 7591)."""
     client_secret: str | None = None
     refresh_token: str | None = None
     scope: str | None = None
@@ -635,6 +639,25 @@ class McpOAuthConfig(OpenSection):
     default_token_type: str = "Bearer"
     refresh_skew_seconds: int = Field(default=60, ge=0)
     extra_token_params: TextMapping = EMPTY
+
+    @property
+    def is_own(self) -> bool:
+        """Whether each person connects for themselves."""
+        granted = "client_credentials" if "client_id" in self.model_fields_set else "authorization_code"
+        return self.enabled and (self.grant_type or granted) == "authorization_code"
+
+
+class McpToolConfig(Section):
+    """What agents may do with one tool of a server. A key that is not known is refused: a misspelt ``deny`` would allow."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: bool = True
+    policy: Literal["allow", "ask", "deny"] | None = None
+    """``ask`` and ``deny`` count whatever the guardrail allows; ``allow`` takes away the question of the shipped policy."""
+
+
+_ANY_TOOL = McpToolConfig()
 
 
 class McpServerConfig(OpenSection):
@@ -657,6 +680,17 @@ class McpServerConfig(OpenSection):
     """What the sandbox of a stdio server reaches."""
     mounts: tuple[MountConfig, ...] = ()
     """Directories of the host that the sandbox of a stdio server sees."""
+    tools: Annotated[Mapping[str, McpToolConfig], AfterValidator(frozen)] = EMPTY
+    """By the names that the server gives them."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether each person has a connection of their own, and a session with it."""
+        return self.type != "stdio" and self.oauth is not None and self.oauth.is_own
+
+    def tool(self, name: str) -> McpToolConfig:
+        """What holds for a tool of the server."""
+        return self.tools.get(name, _ANY_TOOL)
 
     def problem(self) -> str:
         """Why there is no way to the server; empty if there is one."""

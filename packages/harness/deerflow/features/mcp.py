@@ -1,4 +1,5 @@
-"""MCP servers as administrators see them: their entries in ``extensions_config.json``, their state and their logs."""
+"""MCP servers: what administrators see and change (their entries in ``extensions_config.json``, their logs), and what each person
+sees and connects."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ from pydantic import ValidationError
 from deerflow.config.document import parse_json, read_text, write_text
 from deerflow.config.env import MASK, has_reference, mask_secrets
 from deerflow.config.schema import McpServerConfig
-from deerflow.errors import ForbiddenError, InvalidRequestError, UnavailableError
+from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.harness import Harness
 from deerflow.identity import Principal
+from deerflow.mcp.connections import Given, McpConnections
 from deerflow.mcp.servers import McpServerState
 
 FILE = "extensions_config.json"
@@ -42,7 +44,7 @@ _FLAG = re.compile(rf"--?{_SECRET}", re.IGNORECASE)
 
 
 class McpService:
-    """Every method raises ForbiddenError to those who are no administrators.
+    """``config``, ``update``, ``restart`` and ``log`` raise ForbiddenError to those who are no administrators.
 
     Args:
         harness: of the configuration as it is now.
@@ -72,25 +74,74 @@ class McpService:
         return await self.config(principal)
 
     async def states(self, principal: Principal) -> list[McpServerState]:
-        """Of each server, in the order of the file."""
-        _check(principal)
+        """Of each server, in the order of the file. Others than administrators see those that are on, without what went wrong."""
         harness = await self._harness()
-        return await harness.mcp.states(harness.config, harness.sandbox_provider)
+        found = await harness.mcp.states(harness.config, harness.sandbox_provider, principal.user_id)
+        if principal.role == "admin":
+            return found
+        on = harness.config.extensions.enabled_mcp_servers
+        return [{**one, "error": ""} for one in found if one["name"] in on]
 
     async def restart(self, principal: Principal, name: str) -> McpServerState:
         """Open a new session and wait for it. Raises NotFoundError."""
+        _check(principal)
         await self.states(principal)
-        await (await self._harness()).mcp.restart(name)
+        await (await self._harness()).mcp.restart(name, principal.user_id)
         return next(one for one in await self.states(principal) if one["name"] == name)
 
     async def log(self, principal: Principal, name: str) -> list[str]:
         """The last lines that a server has written, and what went wrong with it. Raises NotFoundError."""
+        _check(principal)
         await self.states(principal)
-        return (await self._harness()).mcp.log(name)
+        return (await self._harness()).mcp.log(name, principal.user_id)
+
+    async def connect(self, principal: Principal, session: str | None, name: str, redirect_uri: str) -> str:
+        """The address where the person allows DeerFlow to use a server for them.
+
+        Args:
+            session: of the browser that asks, which alone may bring the answer; None for a program.
+            redirect_uri: where the answer is brought.
+
+        Raises:
+            NotFoundError: there is no such server that is on.
+            ConflictError: it wants no connection of each person's own.
+            UnavailableError: it cannot be connected; says why.
+        """
+        harness = await self._harness()
+        entry = harness.config.extensions.enabled_mcp_servers.get(name)
+        if entry is None:
+            raise NotFoundError(f"There is no MCP server {name!r} that is on.")
+        if not entry.is_own:
+            raise ConflictError(f"The MCP server {name!r} needs no connection of your own.")
+        return await _connections(harness).begin(principal, session, name, entry, redirect_uri)
+
+    async def connected(self, principal: Principal, session: str | None, given: Given) -> str:
+        """Keep what a person has allowed; the name of the server.
+
+        Raises:
+            InvalidRequestError: it was not begun here, or is too old, or was refused.
+            UnavailableError: no token is to be had; says why.
+        """
+        harness = await self._harness()
+        servers = harness.config.extensions.enabled_mcp_servers
+        return await _connections(harness).finish(principal, session, given, servers)
+
+    async def disconnect(self, principal: Principal, name: str) -> None:
+        """Forget the person's connection. Raises NotFoundError: there is none."""
+        harness = await self._harness()
+        if not await _connections(harness).forget(principal, name):
+            raise NotFoundError(f"You are not connected to an MCP server {name!r}.")
+        await harness.mcp.tools(harness.config, harness.sandbox_provider, principal.user_id)  # ends the session
 
     async def _file(self, principal: Principal) -> Path:
         _check(principal)
         return (await self._harness()).config.origin.extensions_place
+
+
+def _connections(harness: Harness) -> McpConnections:
+    if harness.mcp.connections is None:
+        raise UnavailableError("Connections need a database, which is not there.")
+    return harness.mcp.connections
 
 
 def _check(principal: Principal) -> None:

@@ -14,7 +14,17 @@ from deerflow.config import Paths
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
-from deerflow.storage.tables import assistants, crons, grants, memory_facts, memory_sections, store_items, threads
+from deerflow.storage.tables import (
+    assistants,
+    crons,
+    grants,
+    mcp_authorizations,
+    mcp_connections,
+    memory_facts,
+    memory_sections,
+    store_items,
+    threads,
+)
 from deerflow.threads.service import ThreadService
 
 _AT_ONCE = 100
@@ -35,7 +45,7 @@ async def belongings(database: Database, paths: Paths, user_id: str) -> Belongin
 
 
 async def delete_belongings(database: Database, service: ThreadService, paths: Paths, user_id: str) -> None:
-    """Delete all threads, files, assistants, crons, store items, grants and memory of a user. Can be repeated.
+    """Delete all threads, files, assistants, crons, store items, grants, memory and connections of a user. Can be repeated.
 
     Raises:
         ConflictError: new runs start on a thread again and again.
@@ -51,7 +61,8 @@ async def delete_belongings(database: Database, service: ThreadService, paths: P
 
 
 def _delete_rows(connection: Connection, user_id: str) -> None:
-    for table in (crons, assistants, store_items, grants, memory_facts, memory_sections):
+    own = (crons, assistants, store_items, grants, memory_facts, memory_sections, mcp_connections, mcp_authorizations)
+    for table in own:
         connection.execute(delete(table).where(table.c.user_id == user_id))
 
 

@@ -2,3 +2,6 @@
 
 SERVER = "mcp_server"
 """Key in the metadata of a server's tools: its name."""
+
+POLICY = "mcp_policy"
+"""Another one: allow, ask or deny, where the server's entry says so."""

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,21 @@ TOKEN_SECONDS = 15.0
 LIFETIME = 3600
 
 
-class TokenAuth(httpx2.Auth):
+class HeaderAuth(httpx2.Auth):
+    """``header`` gives what goes into ``Authorization``, another one than what it is given: that was refused."""
+
+    def __init__(self, header: Callable[[str], Awaitable[str]]) -> None:
+        self.header = header
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        used = request.headers["Authorization"] = await self.header("")
+        response = yield request
+        if response.status_code == 401:
+            request.headers["Authorization"] = await self.header(used)
+            yield request
+
+
+class TokenAuth(HeaderAuth):
     """Client credentials, or a refresh token (RFC 6749, sections 4.4 and 6).
 
     Args:
@@ -29,6 +43,7 @@ class TokenAuth(httpx2.Auth):
     """
 
     def __init__(self, config: McpOAuthConfig, file: Path, key_file: Path) -> None:
+        super().__init__(self._header_but)
         self._config = config
         self._file = file
         self._key_file = key_file
@@ -36,19 +51,10 @@ class TokenAuth(httpx2.Auth):
         self._until = 0.0
         self._fetching = asyncio.Lock()
 
-    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        used = request.headers["Authorization"] = await self.header()
-        response = yield request
-        if response.status_code == 401:
-            request.headers["Authorization"] = await self.header(not_this=used)
-            yield request
-
-    async def header(self, not_this: str = "") -> str:
-        """What goes into ``Authorization``; another one than ``not_this``.
-
-        Raises:
-            ValueError: there is no token to be had.
-            ConfigError: the entry refers to a variable that is not set.
+    async def _header_but(self, not_this: str) -> str:
+        """Raises:
+        ValueError: there is no token to be had.
+        ConfigError: the entry refers to a variable that is not set.
         """
         async with self._fetching:
             if self._header == not_this or time.monotonic() >= self._until:
@@ -56,18 +62,18 @@ class TokenAuth(httpx2.Auth):
             return self._header
 
     async def _fetch(self) -> None:
-        config = self._config
-        form: dict[str, Any] = {"grant_type": config.grant_type, **require(config.extra_token_params)}
+        config, grant = self._config, self._config.grant_type or "client_credentials"
+        form: dict[str, Any] = {"grant_type": grant, **require(config.extra_token_params)}
         form |= {"scope": config.scope, "audience": config.audience}
         form |= {"client_id": config.client_id, "client_secret": config.client_secret}
-        if config.grant_type == "refresh_token":
+        if grant == "refresh_token":
             form["refresh_token"] = await asyncio.to_thread(self._kept) or config.refresh_token
-        needed = ("refresh_token",) if config.grant_type == "refresh_token" else ("client_id", "client_secret")
-        if missing := [name for name in needed if not form.get(name)]:
-            raise ValueError(f"oauth: {config.grant_type} needs {' and '.join(missing)}.")
+        needed = ("refresh_token",) if grant == "refresh_token" else ("client_id", "client_secret")
+        if missing := [name for name in needed if not form.get(name)] or ["token_url"] * (config.token_url is None):
+            raise ValueError(f"oauth: {grant} needs {' and '.join(missing)}.")
         client = await asyncio.to_thread(httpx2.AsyncClient, timeout=TOKEN_SECONDS)
         async with client:
-            answer = await client.post(config.token_url, data={key: value for key, value in form.items() if value})
+            answer = await client.post(str(config.token_url), data={key: value for key, value in form.items() if value})
         if not answer.is_success:
             raise ValueError(f"The token endpoint {config.token_url} answered {answer.status_code}.")
         given = answer.json()
@@ -76,7 +82,7 @@ class TokenAuth(httpx2.Auth):
         lifetime = max(1, int(given.get(config.expires_in_field) or LIFETIME))
         self._header = f"{given.get(config.token_type_field) or config.default_token_type} {given[config.token_field]}"
         self._until = time.monotonic() + max(1, lifetime - config.refresh_skew_seconds)
-        if config.grant_type == "refresh_token" and given.get("refresh_token"):
+        if grant == "refresh_token" and given.get("refresh_token"):
             await asyncio.to_thread(self._keep, given["refresh_token"])
 
     def _configured(self) -> str:

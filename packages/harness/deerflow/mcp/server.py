@@ -56,6 +56,8 @@ class McpServer:
         self.tools: tuple[Tool, ...] = ()
         self.generation = 0
         """Another one when its tools have changed."""
+        self.calls = 0
+        """On their way."""
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.tried = asyncio.Event()
         """Set when the first attempt to open it has ended."""
@@ -65,6 +67,11 @@ class McpServer:
         self._lost = asyncio.Event()
         self._wake = asyncio.Event()
         self._reopens = False
+
+    @property
+    def offer(self) -> object:
+        """What agents get of it."""
+        return self.tools
 
     async def run(self) -> None:
         """Keep a session open until this is cancelled."""
@@ -108,6 +115,7 @@ class McpServer:
             raise McpCallError(f"The MCP server {self.name} is not available now. {self.error}")
         call = asyncio.ensure_future(client.call_tool(tool, arguments, progress_callback=progress))
         lost = asyncio.ensure_future(self._lost.wait())
+        self.calls += 1
         try:
             await asyncio.wait({call, lost}, timeout=self.config.timeout, return_when=asyncio.FIRST_COMPLETED)
             if call.done():
@@ -120,6 +128,7 @@ class McpServer:
         except Exception as error:
             raise McpCallError(f"The MCP server {self.name} gave no valid answer: {_text(error)}") from error
         finally:
+            self.calls -= 1
             for task in (call, lost):
                 task.cancel()
         if self._client is client:

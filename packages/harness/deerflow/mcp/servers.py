@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -20,6 +21,7 @@ from deerflow.sandbox.spawner import Spawner
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from deerflow.mcp.connections import McpConnections
     from deerflow.mcp.server import McpServer
     from deerflow.mcp.tools import Interceptor
 
@@ -29,14 +31,24 @@ FIRST_SECONDS = 5.0
 """A run waits so long for the first one."""
 
 
+IDLE_SECONDS = 3600.0
+"""A person's session that was not used for so long ends; the next run opens another."""
+
+
 class McpTool(TypedDict):
+    """``policy``: allow, ask or deny, as configured; null: as the guardrail judges."""
+
     name: str
     description: str
     read_only: bool
+    enabled: bool
+    policy: Literal["allow", "ask", "deny"] | None
 
 
 class McpServerState(TypedDict):
-    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last."""
+    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
+    person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off.
+    """
 
     name: str
     type: str
@@ -44,6 +56,7 @@ class McpServerState(TypedDict):
     state: str
     since: str | None
     error: str
+    connection: Literal["needed", "connected"] | None
     tools: list[McpTool]
 
 
@@ -53,8 +66,15 @@ class _Running:
     task: asyncio.Task[None]
     made_for: object
     """What it was started with."""
-    tools: tuple[object, tuple[BaseTool, ...]] = (None, ())
+    began: float
+    used: float
+    """When a run asked for it last."""
+    tools: tuple[tuple[int, int] | None, tuple[BaseTool, ...]] = (None, ())
     """Of which generation and interceptors, and the tools."""
+
+
+Key = tuple[str, str]
+"""A server's name, and whose session it is; empty: everybody's."""
 
 
 @dataclass
@@ -64,38 +84,58 @@ class McpServers:
     Args:
         directory: where servers that run in sandboxes have their homes.
         key_file: encrypts tokens.
+        connections: of people, to servers that want one of each person. None: there are none.
     """
 
     directory: Path
     key_file: Path
+    connections: McpConnections | None = None
     _spawner: Spawner = field(default_factory=Spawner, repr=False)
-    _running: dict[str, _Running] = field(default_factory=dict[str, _Running])
+    _running: dict[Key, _Running] = field(default_factory=dict[Key, _Running])
     _interceptors: tuple[tuple[str, ...], list[Interceptor]] = ((), [])
     _applying: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
-    _began: float = 0.0
 
-    async def tools(self, config: AppConfig, provider: SandboxProvider, *, wait: bool = False) -> tuple[BaseTool, ...]:
-        """The tools of the servers that are up. Starts what ``config`` has new, ends what it has no longer; the others go on.
+    async def tools(
+        self, config: AppConfig, provider: SandboxProvider, user_id: str = "", *, wait: bool = False
+    ) -> tuple[BaseTool, ...]:
+        """The tools of the servers that are up, for this person. Starts what ``config`` has new, ends what it has no longer; the
+        others go on.
 
         Args:
             wait: for servers that are just starting, but not for those that hang.
         """
         if not config.extensions.enabled_mcp_servers and not self._running:
             return ()
-        return await self._spawner.call(self._tools(config, provider, wait))
+        mine = await self.connected(config, user_id)
+        return await self._spawner.call(self._tools(config, provider, user_id, mine, wait))
 
-    async def states(self, config: AppConfig, provider: SandboxProvider) -> list[McpServerState]:
+    async def connected(self, config: AppConfig, user_id: str) -> set[str]:
+        """Servers that want a connection of each person's own, and have one of this person."""
+        servers = config.extensions.enabled_mcp_servers
+        return await self.connections.connected(user_id, servers) if self.connections is not None else set()
+
+    async def unconnected(self, config: AppConfig, user_id: str) -> tuple[tuple[str, str], ...]:
+        """Name and description of those that have none."""
+        own = {name: one.description for name, one in config.extensions.enabled_mcp_servers.items() if one.is_own}
+        mine = await self.connected(config, user_id) if own else set()
+        return tuple((name, description) for name, description in own.items() if name not in mine)
+
+    async def states(self, config: AppConfig, provider: SandboxProvider, user_id: str = "") -> list[McpServerState]:
         """Of each configured server, in the order of the file."""
-        await self.tools(config, provider, wait=True)
-        return [_state(name, entry, self._running.get(name)) for name, entry in config.extensions.mcp_servers.items()]
+        await self.tools(config, provider, user_id, wait=True)
+        mine = await self.connected(config, user_id)
+        return [
+            _state(name, entry, self._running.get((name, user_id if entry.is_own else "")), name in mine)
+            for name, entry in config.extensions.mcp_servers.items()
+        ]
 
-    async def restart(self, name: str) -> None:
+    async def restart(self, name: str, user_id: str = "") -> None:
         """Open a new session, and wait until it is open or has failed. Raises NotFoundError: no server of that name is on."""
-        await self._spawner.call(self._of(name).server.restart())
+        await self._spawner.call(self._of(name, user_id).server.restart())
 
-    def log(self, name: str) -> list[str]:
+    def log(self, name: str, user_id: str = "") -> list[str]:
         """What the server has written to its standard error, and what went wrong with it. Raises NotFoundError."""
-        return list(self._of(name).server.log)
+        return list(self._of(name, user_id).server.log)
 
     async def aclose(self) -> None:
         """End all servers. Idempotent."""
@@ -106,20 +146,37 @@ class McpServers:
 
     # on the loop of the servers -----------------------------------------------------------------------------------------
 
-    async def _tools(self, config: AppConfig, provider: SandboxProvider, wait: bool) -> tuple[BaseTool, ...]:
+    async def _tools(
+        self, config: AppConfig, provider: SandboxProvider, user_id: str, mine: set[str], wait: bool
+    ) -> tuple[BaseTool, ...]:
         async with self._applying:
-            await self._apply(config, provider)
+            await self._apply(config, provider, user_id, mine)
+        keys = [(name, user_id if one.is_own else "") for name, one in config.extensions.enabled_mcp_servers.items()]
+        now = asyncio.get_running_loop().time()
+        for key in keys:
+            if key in self._running:
+                self._running[key].used = now
         if wait:
-            await self._settle()
-        return tuple(tool for running in list(self._running.values()) for tool in self._tools_of(running))
+            await self._settle(keys)
+        return tuple(tool for key in keys if key in self._running for tool in self._tools_of(self._running[key]))
 
-    async def _apply(self, config: AppConfig, provider: SandboxProvider) -> None:
+    async def _apply(self, config: AppConfig, provider: SandboxProvider, user_id: str, mine: set[str]) -> None:
+        entries = config.extensions.enabled_mcp_servers
+        now = asyncio.get_running_loop().time()
+        keys = [(name, "") for name, entry in entries.items() if not entry.is_own]
+        keys += [(name, user_id) for name, entry in entries.items() if entry.is_own and name in mine]
+        keys += [
+            (name, whose)
+            for (name, whose), one in self._running.items()
+            if whose not in ("", user_id) and (now - one.used < IDLE_SECONDS or one.server.calls)
+        ]
         wanted = {
-            name: (entry, None if entry.type != "stdio" or entry.isolation == "host" else config.sandbox)
-            for name, entry in config.extensions.enabled_mcp_servers.items()
+            key: (entry, None if entry.type != "stdio" or entry.isolation == "host" else config.sandbox)
+            for key in keys
+            if (entry := entries.get(key[0])) is not None and entry.is_own == bool(key[1])
         }
-        await self._stop([name for name, one in self._running.items() if wanted.get(name) != one.made_for])
-        new = wanted.keys() - self._running.keys()
+        await self._stop([key for key, one in self._running.items() if wanted.get(key) != one.made_for])
+        new = [key for key in wanted if key not in self._running]
         if not new:
             return
         for module in ("deerflow.mcp.tools", "deerflow.mcp.transport", "jsonschema"):  # costs seconds the first time
@@ -131,22 +188,33 @@ class McpServers:
         if (paths := config.extensions.mcp_interceptors) != self._interceptors[0]:
             self._interceptors = paths, await asyncio.to_thread(interceptors_of, paths)
         place = Place(self.directory, self.key_file, provider, config.sandbox)
-        self._began = asyncio.get_running_loop().time()
-        for name in sorted(new, key=list(wanted).index):
-            entry = wanted[name][0]
-            server = McpServer(name, entry, partial(transport_of, name, entry, place))
-            self._running[name] = _Running(server, asyncio.create_task(server.run(), name=f"mcp {name}"), wanted[name])
+        now = asyncio.get_running_loop().time()
+        for key in new:
+            entry, name = wanted[key][0], key[0]
+            server = McpServer(name, entry, partial(transport_of, name, entry, place, self._header(key, entry)))
+            task = asyncio.create_task(server.run(), name=f"mcp {name}")
+            self._running[key] = _Running(server, task, wanted[key], now, now)
 
-    async def _stop(self, names: list[str]) -> None:
-        tasks = [self._running.pop(name).task for name in names]
+    def _header(self, key: Key, entry: McpServerConfig) -> Callable[[str], Awaitable[str]] | None:
+        name, user_id = key
+        if not user_id or self.connections is None:
+            return None
+        return partial(self.connections.header, user_id, name, entry)
+
+    async def _stop(self, keys: list[Key]) -> None:
+        tasks = [self._running.pop(key).task for key in keys]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _settle(self) -> None:
+    async def _settle(self, keys: list[Key]) -> None:
         clock = asyncio.get_running_loop().time
-        until = self._began + FIRST_SECONDS
-        while waiting := [one.server for one in self._running.values() if not one.server.tried.is_set()]:
+        until = max((self._running[key].began for key in keys if key in self._running), default=0.0) + FIRST_SECONDS
+        while waiting := [
+            self._running[key].server
+            for key in keys
+            if key in self._running and not self._running[key].server.tried.is_set()
+        ]:
             tries = {asyncio.ensure_future(server.tried.wait()): server for server in waiting}
             done, left = await asyncio.wait(tries, timeout=max(0, until - clock()), return_when=asyncio.FIRST_COMPLETED)
             for task in left:
@@ -157,27 +225,51 @@ class McpServers:
                 until = clock() + GRACE_SECONDS
 
     def _tools_of(self, running: _Running) -> tuple[BaseTool, ...]:
-        from deerflow.mcp.tools import tool_of
+        from deerflow.mcp.tools import tools_of
 
         server, interceptors = running.server, self._interceptors[1]
         if server.state == "failed":
             return ()
         version = (server.generation, id(interceptors))
         if running.tools[0] != version:
-
-            async def send(*call: Any) -> Any:
-                return await self._spawner.call(server.call(*call))
-
-            running.tools = version, tuple(tool_of(server.name, tool, send, interceptors) for tool in server.tools)
+            # People with the same tools share them, and so their agents.
+            alike = (one.tools for one in self._running.values() if _offers_same(one, running))
+            made = next((tools for of, tools in alike if of and of[1] == version[1]), None)
+            made = made or tools_of(server, partial(self._send, server.name), interceptors)
+            running.tools = version, made
         return running.tools[1]
 
-    def _of(self, name: str) -> _Running:
-        if (running := self._running.get(name)) is None:
+    async def _send(self, name: str, user_id: str, *call: Any) -> Any:
+        """Make a call, in the person's own session where the server wants that. From any loop."""
+        key = (name, user_id) if (name, user_id) in self._running else (name, "")
+        if (running := self._running.get(key)) is None:
+            from deerflow.mcp.server import McpCallError
+
+            raise McpCallError(f"The MCP server {name} is not connected any more.")
+        return await self._spawner.call(self._call(running, *call))
+
+    async def _call(self, running: _Running, *call: Any) -> Any:
+        running.used = asyncio.get_running_loop().time()
+        return await running.server.call(*call)
+
+    def _of(self, name: str, user_id: str) -> _Running:
+        if (running := self._running.get((name, user_id)) or self._running.get((name, ""))) is None:
             raise NotFoundError(f"There is no MCP server {name!r} that is on.")
         return running
 
 
-def _state(name: str, entry: McpServerConfig, running: _Running | None) -> McpServerState:
+def _offers_same(one: _Running, other: _Running) -> bool:
+    """As far as ``one`` has made its tools."""
+    of = one.tools[0]
+    return (
+        (one.server.name, one.made_for) == (other.server.name, other.made_for)
+        and of is not None
+        and of[0] == one.server.generation
+        and one.server.offer == other.server.offer
+    )
+
+
+def _state(name: str, entry: McpServerConfig, running: _Running | None, is_connected: bool) -> McpServerState:
     server = running.server if running is not None else None
     return {
         "name": name,
@@ -186,11 +278,14 @@ def _state(name: str, entry: McpServerConfig, running: _Running | None) -> McpSe
         "state": server.state if server else "off",
         "since": server.since.isoformat() if server else None,
         "error": server.error if server else "",
+        "connection": ("connected" if is_connected else "needed") if entry.is_own else None,
         "tools": [
             {
                 "name": tool.name,
                 "description": tool.description or "",
                 "read_only": bool(tool.annotations and tool.annotations.read_only_hint),
+                "enabled": entry.tool(tool.name).enabled,
+                "policy": entry.tool(tool.name).policy,
             }
             for tool in (server.tools if server else ())
         ],

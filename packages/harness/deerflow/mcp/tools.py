@@ -25,8 +25,8 @@ from mcp_types import (
 )
 
 from deerflow.blocking import blocking_twin
-from deerflow.mcp import SERVER
-from deerflow.mcp.server import McpCallError
+from deerflow.mcp import POLICY, SERVER
+from deerflow.mcp.server import McpCallError, McpServer
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.interface import SandboxError
 from deerflow.security.door import harmless
@@ -61,7 +61,8 @@ class McpToolCall:
 
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-Send = Callable[[str, dict[str, Any], Progress], Awaitable[CallToolResult]]
+Send = Callable[[str, str, dict[str, Any], Progress], Awaitable[CallToolResult]]
+"""With whose call it is, the tool's name and its arguments."""
 Handler = Callable[[McpToolCall], Awaitable[Any]]
 Interceptor = Callable[[McpToolCall, Handler], Awaitable[Any]]
 
@@ -82,8 +83,18 @@ def interceptors_of(paths: Sequence[str]) -> list[Interceptor]:
     return made
 
 
-def tool_of(server: str, tool: Tool, send: Send, interceptors: Sequence[Interceptor]) -> BaseTool:
-    """A tool of a server as a tool of an agent. ``send`` makes the call, from any event loop."""
+def tools_of(server: McpServer, send: Send, interceptors: Sequence[Interceptor]) -> tuple[BaseTool, ...]:
+    """What agents get of a server: its tools that are on."""
+    entries = [(tool, server.config.tool(tool.name)) for tool in server.tools]
+    return tuple(
+        tool_of(server.name, tool, send, interceptors, entry.policy) for tool, entry in entries if entry.enabled
+    )
+
+
+def tool_of(
+    server: str, tool: Tool, send: Send, interceptors: Sequence[Interceptor], policy: str | None = None
+) -> BaseTool:
+    """A tool of a server as a tool of an agent. ``send`` makes the call for a person, from any event loop."""
     name = _name(server, tool.name)
 
     async def call(tool_runtime: Runtime, **arguments: Any) -> Any:
@@ -104,7 +115,11 @@ def tool_of(server: str, tool: Tool, send: Send, interceptors: Sequence[Intercep
         args_schema={**tool.input_schema, "type": "object", "properties": tool.input_schema.get("properties") or {}},
         func=blocking_twin(call),
         coroutine=call,
-        metadata={SERVER: server, **({"readOnlyHint": True} if reads else {})},
+        metadata={
+            SERVER: server,
+            **({"readOnlyHint": True} if reads else {}),
+            **({POLICY: policy} if policy else {}),
+        },
     )
 
 
@@ -134,7 +149,8 @@ def _sender(send: Send, runtime: Any, name: str) -> Handler:
         if writer is not None:  # which belongs to the loop of the run
             loop.call_soon_threadsafe(writer, event)
 
-    return lambda call: send(call.name, call.args, progress)
+    context = getattr(runtime, "context", None)
+    return lambda call: send(context.principal.user_id if context else "", call.name, call.args, progress)
 
 
 # results --------------------------------------------------------------------------------------------------------------

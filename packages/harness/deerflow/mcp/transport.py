@@ -9,7 +9,7 @@ import re
 import secrets
 import shlex
 from asyncio.streams import FlowControlMixin
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +25,12 @@ from mcp_types import jsonrpc_message_adapter
 
 from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.config.section import require
-from deerflow.mcp.oauth import TokenAuth
+from deerflow.mcp.oauth import HeaderAuth, TokenAuth
 from deerflow.sandbox.interface import WORKSPACE, Limits, Mount, Network, Policy, SandboxError, SandboxProvider
 
 Streams = Any
 Log = Callable[[str], None]
+Header = Callable[[str], Awaitable[str]]
 
 MAX_MESSAGE = 32 << 20
 """Bytes. A server that sends more in one message is cut off."""
@@ -51,8 +52,13 @@ class Place:
     sandbox: SandboxConfig
 
 
-def transport_of(name: str, server: McpServerConfig, place: Place, log: Log) -> AbstractAsyncContextManager[Streams]:
+def transport_of(
+    name: str, server: McpServerConfig, place: Place, header: Header | None, log: Log
+) -> AbstractAsyncContextManager[Streams]:
     """What opens the streams to a server, once.
+
+    Args:
+        header: gives the ``Authorization`` of the person whose session it is.
 
     Raises:
         ValueError: its entry lacks what its type needs.
@@ -61,8 +67,8 @@ def transport_of(name: str, server: McpServerConfig, place: Place, log: Log) -> 
     if problem := server.problem():
         raise ValueError(problem)
     if server.type != "stdio":
-        auth = None
-        if server.oauth is not None and server.oauth.enabled:
+        auth = HeaderAuth(header) if header is not None else None
+        if auth is None and server.oauth is not None and server.oauth.enabled:
             auth = TokenAuth(server.oauth, place.directory / _slug(name) / "oauth", place.key_file)
         return _http(str(server.url), require(server.headers), auth, events=server.type == "sse")
     argv, environment = [str(server.command), *require(server.args)], require(server.env)
@@ -72,9 +78,9 @@ def transport_of(name: str, server: McpServerConfig, place: Place, log: Log) -> 
 
 
 @asynccontextmanager
-async def _http(url: str, headers: dict[str, str], auth: TokenAuth | None, *, events: bool) -> AsyncIterator[Streams]:
+async def _http(url: str, headers: dict[str, str], auth: HeaderAuth | None, *, events: bool) -> AsyncIterator[Streams]:
     if auth is not None:
-        await auth.header()  # so that a session is not opened without one
+        await auth.header("")  # so that a session is not opened without one
     timeout = httpx2.Timeout(30, read=300)
     # Reads the certificates of authorities.
     client = await asyncio.to_thread(httpx2.AsyncClient, headers=headers, auth=auth, timeout=timeout)

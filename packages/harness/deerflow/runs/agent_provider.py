@@ -107,11 +107,12 @@ class Workshop:
                 self._retired.append(before.sandbox_provider)
         return self.harness
 
-    async def connected(self, *, wait: bool = False) -> Harness:
-        """The same with the tools of the MCP servers that are up. ``wait``: for those that are just starting."""
+    async def connected(self, principal: Principal = LOCAL_PRINCIPAL, *, wait: bool = False) -> Harness:
+        """The same with the tools of the MCP servers that are up for a person. ``wait``: for those that are just starting."""
         harness = await self.fresh()
-        tools = await harness.mcp.tools(harness.config, harness.sandbox_provider, wait=wait)
-        return replace(harness, mcp_tools=tools) if tools else harness
+        tools = await harness.mcp.tools(harness.config, harness.sandbox_provider, principal.user_id, wait=wait)
+        missing = await harness.mcp.unconnected(harness.config, principal.user_id)
+        return replace(harness, mcp_tools=tools, mcp_unconnected=missing) if tools or missing else harness
 
     async def agent(self, options: RunOptions | None = None, principal: Principal = LOCAL_PRINCIPAL) -> Agent:
         """The lead agent for these options and this person's skills, with the checkpointer; ready to read and change threads with.
@@ -120,7 +121,7 @@ class Workshop:
             ValueError: no model is configured.
         """
         # Who only reads threads need not wait for servers to be started.
-        harness = await (self.fresh() if options is None else self.connected())
+        harness = await (self.fresh() if options is None else self.connected(principal))
         options = options or RunOptions()
         return await self._agent(harness, options, *await harness.known_of(principal, options))
 
@@ -136,7 +137,7 @@ class Workshop:
         self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int
     ) -> tuple[Agent, RunContext]:
         """Agent and context of one run."""
-        harness = await self.connected(wait=True)
+        harness = await self.connected(principal, wait=True)
         context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
         self._has_packages = context.sandbox_policy.tools_dir is not None
         fence = (run_id, fencing_token)
@@ -148,7 +149,7 @@ class Workshop:
 
     async def context_table(self, principal: Principal, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
         """What the next request would hold for a thread with these values. Raises ValueError: no model is configured."""
-        harness = await self.connected()
+        harness = await self.connected(principal)
         skills, persona = await harness.known_of(principal, options)
         given: Any = {"skills": skills, "persona": persona, "features": self._features}
 
@@ -191,7 +192,8 @@ class Workshop:
             given |= {"skills": skills, "persona": persona}
             return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
-        key = (harness.config.id, options, self._has_packages, skills.id, persona, tuple(map(id, harness.mcp_tools)))
+        servers = (tuple(map(id, harness.mcp_tools)), harness.mcp_unconnected)
+        key = (harness.config.id, options, self._has_packages, skills.id, persona, servers)
         agent = await self._agents.get(key, build)
         saver = _per_run(harness.checkpointer, fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})

@@ -412,6 +412,29 @@ memory_watermarks = Table(
 )
 """Up to which message facts were taken from a thread. ``is_read``: that message was read as well."""
 
+mcp_connections = Table(
+    "mcp_connections",
+    metadata,
+    Column("user_id", Id, primary_key=True),
+    Column("server", String(256), primary_key=True),
+    Column("data", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("leased_until", UtcDateTime),
+)
+"""People's own access to MCP servers. ``data`` (tokens, and the client that they were given to) is encrypted; ``expires_at`` is when the
+access token does. Whoever leases a row refreshes it, which makes another ``version``."""
+
+mcp_authorizations = Table(
+    "mcp_authorizations",
+    metadata,
+    Column("state", String(64), primary_key=True),
+    Column("user_id", Id, nullable=False, index=True),
+    Column("data", Text, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+"""Connections that people are just allowing elsewhere. ``state`` is the SHA-256 of what comes back with them; ``data`` is encrypted."""
+
 CHECKPOINTS = """
 CREATE TABLE IF NOT EXISTS checkpoint_lines (
     line INTEGER PRIMARY KEY,

@@ -95,6 +95,12 @@ async def grow(context: Context) -> str:
     return "grown"
 
 
+@server.tool()
+def whoami(context: Context) -> str:
+    """Whose session it is."""
+    return (context.headers or {}).get("x-person", "nobody")
+
+
 def guarded() -> Any:
     """The server behind a bearer token, with its token endpoint. Tokens are used once; ``POST /revoke`` ends the present one."""
     app, number = server.streamable_http_app(), 0
@@ -134,6 +140,10 @@ if __name__ == "__main__":
             server.run("streamable-http", port=int(port))
         case ["guarded", port]:
             uvicorn.run(guarded(), port=int(port))
+        case ["oauth", port]:
+            from oauth_double import OAuthDouble
+
+            uvicorn.run(OAuthDouble(server.streamable_http_app(), f"http://127.0.0.1:{port}"), port=int(port))
         case ["sse", port]:
             server.run("sse", port=int(port))
         case _:

@@ -141,6 +141,7 @@ def _parts(
     groups = options.agent.tool_groups if options.agent is not None else None
     tools = get_available_tools(groups, app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
     tools += [one for one in harness.mcp_tools if groups is None or {"mcp", (one.metadata or {})[SERVER]} & {*groups}]
+    unconnected = [one for one in harness.mcp_unconnected if groups is None or {"mcp", one[0]} & {*groups}]
     if sandbox:
         tools += skill_tools(skills, evolution=config.skill_evolution.enabled and subagent is None)
     if subagent is None:
@@ -179,6 +180,7 @@ def _parts(
         subagents=limit,
         role=subagent.system_prompt if subagent is not None else "",
         memory=subagent is None and harness.checkpointer is not None and (config.learns or config.memory.has_tools),
+        unconnected=unconnected,
     )
     return model, tools, insert_extras(chain, extra_middleware), prompt
 

@@ -8,16 +8,28 @@ import struct
 import sys
 import time
 import zlib
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp.server.runner import serve_loop
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    METHOD_NOT_FOUND,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    InputRequiredResult,
+    RequestParams,
+    ToolAnnotations,
+)
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 server = MCPServer("test")
+marks: list[str] = []
+cancelled = 0
 
 
 def png() -> bytes:
@@ -51,7 +63,12 @@ def die() -> str:
 @server.tool()
 async def hang(seconds: float = 3600) -> str:
     """Does not answer."""
-    await asyncio.sleep(seconds)
+    global cancelled
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        cancelled += 1
+        raise
     return "late"
 
 
@@ -93,6 +110,64 @@ async def grow(context: Context) -> str:
 
     await context.notify_tools_changed()
     return "grown"
+
+
+class Order(BaseModel):
+    size: Literal["small", "large"] = "small"
+    count: int = Field(ge=1, le=9, default=1)
+    note: str = ""
+
+
+class Name(BaseModel):
+    name: str
+
+
+@server.tool()
+async def order(context: Context, what: str) -> str:
+    """Asks twice before it orders."""
+    marks.append(what)
+    if path := os.environ.get("MARKS"):
+        with open(path, "a") as file:
+            print(what, file=file)
+    first = await context.elicit(f"How much {what}?", Order)
+    if first.action != "accept":
+        return f"{first.action}, {len(marks)} calls"
+    second = await context.elicit("In whose name?", Name)
+    name = second.data.name if second.action == "accept" else second.action
+    return f"{first.data.count} {first.data.size} {what} for {name}{first.data.note}, {len(marks)} calls"
+
+
+@server.tool()
+async def book(context: Context, what: str) -> str | InputRequiredResult:
+    """Asks as the newest protocol has it: by an answer that wants more."""
+    if context.input_responses is None:
+        form = ElicitRequestFormParams(message=f"When is {what}?", requested_schema=Name.model_json_schema())
+        return InputRequiredResult(input_requests={"when": ElicitRequest(params=form)}, request_state="kept")
+    answer = context.input_responses["when"]
+    return f"{answer.action} {answer.content} {context.request_state}"
+
+
+async def refuse(*_: Any) -> Any:
+    raise MCPError(METHOD_NOT_FOUND, "Method not found")
+
+
+async def as_before(read: Any, write: Any, options: Any, raise_exceptions: bool = False) -> None:
+    async with low.lifespan(low) as state:
+        await serve_loop(
+            low, read, write, lifespan_state=state, init_options=options, raise_exceptions=raise_exceptions
+        )
+
+
+if os.environ.get("OLD_PROTOCOL"):
+    low = server._lowlevel_server
+    low.add_request_handler("server/discover", RequestParams, refuse)
+    low.run = as_before  # type: ignore[method-assign]
+
+
+@server.tool()
+async def seen_cancelled() -> str:
+    """How many calls of hang were cancelled."""
+    return str(cancelled)
 
 
 @server.tool()

@@ -23,9 +23,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-async def client_of(endpoint: ScriptedOpenAI, tmp_path: Path, **sections: Any) -> DeerFlowClient:
-    config = settings(endpoint, **sections)
-    return await asyncio.to_thread(lambda: DeerFlowClient(config=config, base_dir=tmp_path / "data"))
+async def client_of(
+    endpoint: ScriptedOpenAI, tmp_path: Path, *, unattended: bool = False, **sections: Any
+) -> DeerFlowClient:
+    config, data = settings(endpoint, **sections), tmp_path / "data"
+    return await asyncio.to_thread(lambda: DeerFlowClient(config=config, base_dir=data, unattended=unattended))
 
 
 def offered(request: Any) -> set[str]:

@@ -5,19 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError
-from mcp_types import CONNECTION_CLOSED, CallToolResult, Implementation, Tool, ToolListChangedNotification
+from mcp_types import (
+    CONNECTION_CLOSED,
+    CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
+    Implementation,
+    Tool,
+    ToolListChangedNotification,
+)
 
 from deerflow.config.schema import McpServerConfig
+from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall
 from deerflow.mcp.transport import Streams
 
 State = Literal["starting", "ready", "failed"]
+Result = TypeVar("Result")
 Connect = Callable[[Callable[[str], None]], Streams]
 
 OPEN_SECONDS = 10.0
@@ -25,6 +35,8 @@ PROGRAM_SECONDS = 60.0
 """Until a program answers for the first time: it may have to download itself."""
 WATCH_SECONDS = 30.0
 FIRST_RETRY, LAST_RETRY = 1.0, 300.0
+ASKING_SECONDS = 1.0
+"""How often is looked whether a person has answered."""
 STABLE_SECONDS = 60.0
 """A session that lasted so long is reopened without delay."""
 LOG_LINES = 500
@@ -56,7 +68,7 @@ class McpServer:
         self.tools: tuple[Tool, ...] = ()
         self.generation = 0
         """Another one when its tools have changed."""
-        self.calls = 0
+        self.calls: list[OpenCall] = []
         """On their way."""
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.tried = asyncio.Event()
@@ -102,24 +114,36 @@ class McpServer:
             delay = min(max(FIRST_RETRY, delay * 2), LAST_RETRY)
             self._taken()
 
-    async def call(self, tool: str, arguments: dict[str, Any], progress: Any = None) -> CallToolResult:
-        """Call a tool.
+    async def call(self, tool: str, arguments: dict[str, Any], call: OpenCall) -> CallToolResult:
+        """Call a tool. What the server asks meanwhile goes to ``call``.
 
         Raises:
             McpCallError: the server is down, refuses, does not answer in time, or is lost meanwhile.
         """
+        CURRENT.set(call)
+        self.calls.append(call)
+        try:
+            return await self._request(
+                lambda client: client.call_tool(tool, arguments, progress_callback=call.report), call
+            )
+        finally:
+            self.calls.remove(call)
+
+    async def _request(
+        self, send: Callable[[Client], Coroutine[Any, Any, Result]], call: OpenCall | None = None
+    ) -> Result:
+        """Raises McpCallError."""
         with suppress(TimeoutError):
             async with asyncio.timeout(0.01 if self.state == "failed" else OPEN_SECONDS):
                 await self._opened.wait()
         if (client := self._client) is None:
             raise McpCallError(f"The MCP server {self.name} is not available now. {self.error}")
-        call = asyncio.ensure_future(client.call_tool(tool, arguments, progress_callback=progress))
+        answer = asyncio.ensure_future(send(client))
         lost = asyncio.ensure_future(self._lost.wait())
-        self.calls += 1
         try:
-            await asyncio.wait({call, lost}, timeout=self.config.timeout, return_when=asyncio.FIRST_COMPLETED)
-            if call.done():
-                return call.result()
+            await self._until({answer, lost}, call)
+            if answer.done():
+                return answer.result()
         except MCPError as error:
             if error.code != CONNECTION_CLOSED:
                 raise McpCallError(f"The MCP server {self.name} refused the call: {_text(error)}") from error
@@ -128,13 +152,36 @@ class McpServer:
         except Exception as error:
             raise McpCallError(f"The MCP server {self.name} gave no valid answer: {_text(error)}") from error
         finally:
-            self.calls -= 1
-            for task in (call, lost):
+            for task in (answer, lost):
                 task.cancel()
         if self._client is client:
             self._wake.set()
             raise McpCallError(f"The MCP server {self.name} did not answer within {self.config.timeout:g} seconds.")
         raise McpCallError(f"The MCP server {self.name} ended before it answered; it is being restarted.")
+
+    async def _until(self, tasks: set[asyncio.Future[Any]], call: OpenCall | None) -> None:
+        """Until one is done, or the time is up. While the server waits for a person the clock stands still."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + self.config.timeout
+        while True:
+            left = until + (call.waited if call else 0.0) - clock()
+            if call is not None and call.is_asking:
+                left = ASKING_SECONDS
+            if left <= 0:
+                return
+            done, _ = await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return
+
+    async def _elicited(self, _: object, params: ElicitRequestParams) -> ElicitResult:
+        """Older versions of the protocol do not say to which call a question belongs: then it must be the only one."""
+        call = CURRENT.get() or (self.calls[0] if len(self.calls) == 1 else None)
+        if call is None:
+            self.log.append(
+                "A question was declined: several calls were on their way, and it did not say which one asked."
+            )
+            return DECLINED
+        return await call.ask(params)
 
     async def restart(self) -> None:
         """Close the session, open another, and wait until that is open or has failed."""
@@ -153,7 +200,9 @@ class McpServer:
         async with asyncio.timeout(PROGRAM_SECONDS if self.config.type == "stdio" else OPEN_SECONDS) as opening:
             streams = self._connect(lambda text: self.log.extend(text.splitlines()))
             info = Implementation(name="deerflow", version="1")
-            async with Client(streams, client_info=info, message_handler=self._heard, cache=None) as client:
+            async with Client(
+                streams, client_info=info, message_handler=self._heard, elicitation_callback=self._elicited, cache=None
+            ) as client:
                 await self._list(client)
                 opening.reschedule(None)
                 self._client = client

@@ -20,8 +20,10 @@ from deerflow.sandbox.spawner import Spawner
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
+    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
     from deerflow.mcp.connections import McpConnections
+    from deerflow.mcp.questions import OpenCall
     from deerflow.mcp.server import McpServer
     from deerflow.mcp.tools import Interceptor
 
@@ -93,6 +95,8 @@ class McpServers:
     _spawner: Spawner = field(default_factory=Spawner, repr=False)
     _running: dict[Key, _Running] = field(default_factory=dict[Key, _Running])
     _interceptors: tuple[tuple[str, ...], list[Interceptor]] = ((), [])
+    _open: dict[str, OpenCall] = field(default_factory=dict[str, "OpenCall"])
+    """Calls on their way."""
     _applying: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def tools(
@@ -136,6 +140,52 @@ class McpServers:
     def log(self, name: str, user_id: str = "") -> list[str]:
         """What the server has written to its standard error, and what went wrong with it. Raises NotFoundError."""
         return list(self._of(name, user_id).server.log)
+
+    async def begin(
+        self, name: str, user_id: str, key: str, tool: str, arguments: dict[str, Any], call: OpenCall
+    ) -> CallToolResult | ElicitRequestParams:
+        """Call a tool, in the person's own session where the server wants that: its result, or what the server asks.
+
+        Args:
+            key: by which a call that asks is found again.
+
+        Raises:
+            McpCallError: there is no result.
+        """
+
+        async def begin() -> CallToolResult | ElicitRequestParams:
+            running.used = asyncio.get_running_loop().time()
+            self._open[key] = call
+            call.task = asyncio.create_task(running.server.call(tool, arguments, call))
+            call.task.add_done_callback(partial(self._ended, key, call))
+            return await call.step()
+
+        running = self._running.get((name, user_id)) or self._running.get((name, ""))
+        if running is None:
+            from deerflow.mcp.server import McpCallError
+
+            raise McpCallError(f"The MCP server {name} is not connected any more.")
+        return await self._spawner.call(begin())
+
+    def held(self, key: str) -> OpenCall | None:
+        """The call that is open since it asked something."""
+        return self._open.get(key)
+
+    async def go_on(self, call: OpenCall, answer: ElicitResult | None = None) -> CallToolResult | ElicitRequestParams:
+        """With an open call, and the answer to what it asks. Raises McpCallError: there is no result."""
+
+        async def go_on() -> CallToolResult | ElicitRequestParams:
+            if answer is not None:
+                call.give(answer)
+            return await call.step()
+
+        return await self._spawner.call(go_on())
+
+    def _ended(self, key: str, call: OpenCall, task: asyncio.Task[CallToolResult]) -> None:
+        if self._open.get(key) is call:
+            del self._open[key]
+        if not task.cancelled():
+            task.exception()  # who waited has it; else nobody does any more
 
     async def aclose(self) -> None:
         """End all servers. Idempotent."""
@@ -202,7 +252,8 @@ class McpServers:
         return partial(self.connections.header, user_id, name, entry)
 
     async def _stop(self, keys: list[Key]) -> None:
-        tasks = [self._running.pop(key).task for key in keys]
+        ended = [self._running.pop(key) for key in keys]
+        tasks = [one.task for one in ended] + [call.task for one in ended for call in one.server.calls if call.task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -235,22 +286,9 @@ class McpServers:
             # People with the same tools share them, and so their agents.
             alike = (one.tools for one in self._running.values() if _offers_same(one, running))
             made = next((tools for of, tools in alike if of and of[1] == version[1]), None)
-            made = made or tools_of(server, partial(self._send, server.name), interceptors)
+            made = made or tools_of(server, self, interceptors)
             running.tools = version, made
         return running.tools[1]
-
-    async def _send(self, name: str, user_id: str, *call: Any) -> Any:
-        """Make a call, in the person's own session where the server wants that. From any loop."""
-        key = (name, user_id) if (name, user_id) in self._running else (name, "")
-        if (running := self._running.get(key)) is None:
-            from deerflow.mcp.server import McpCallError
-
-            raise McpCallError(f"The MCP server {name} is not connected any more.")
-        return await self._spawner.call(self._call(running, *call))
-
-    async def _call(self, running: _Running, *call: Any) -> Any:
-        running.used = asyncio.get_running_loop().time()
-        return await running.server.call(*call)
 
     def _of(self, name: str, user_id: str) -> _Running:
         if (running := self._running.get((name, user_id)) or self._running.get((name, ""))) is None:

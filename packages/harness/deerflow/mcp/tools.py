@@ -8,14 +8,18 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
+from uuid import uuid4
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from mcp_types import (
     CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
     EmbeddedResource,
     ImageContent,
     ResourceLink,
@@ -26,6 +30,7 @@ from mcp_types import (
 
 from deerflow.blocking import blocking_twin
 from deerflow.mcp import POLICY, SERVER
+from deerflow.mcp.questions import GIVEN_UP, OpenCall, Progress, answer_to, is_answered, skip
 from deerflow.mcp.server import McpCallError, McpServer
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.interface import SandboxError
@@ -60,9 +65,6 @@ class McpToolCall:
         return replace(self, **changes)
 
 
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-Send = Callable[[str, str, dict[str, Any], Progress], Awaitable[CallToolResult]]
-"""With whose call it is, the tool's name and its arguments."""
 Handler = Callable[[McpToolCall], Awaitable[Any]]
 Interceptor = Callable[[McpToolCall, Handler], Awaitable[Any]]
 
@@ -83,22 +85,36 @@ def interceptors_of(paths: Sequence[str]) -> list[Interceptor]:
     return made
 
 
-def tools_of(server: McpServer, send: Send, interceptors: Sequence[Interceptor]) -> tuple[BaseTool, ...]:
+class Calls(Protocol):
+    """Makes calls, from any event loop; see :class:`deerflow.mcp.servers.McpServers`."""
+
+    async def begin(
+        self, name: str, user_id: str, key: str, tool: str, arguments: dict[str, Any], call: OpenCall
+    ) -> CallToolResult | ElicitRequestParams: ...
+
+    def held(self, key: str) -> OpenCall | None: ...
+
+    async def go_on(
+        self, call: OpenCall, answer: ElicitResult | None = None
+    ) -> CallToolResult | ElicitRequestParams: ...
+
+
+def tools_of(server: McpServer, calls: Calls, interceptors: Sequence[Interceptor]) -> tuple[BaseTool, ...]:
     """What agents get of a server: its tools that are on."""
     entries = [(tool, server.config.tool(tool.name)) for tool in server.tools]
     return tuple(
-        tool_of(server.name, tool, send, interceptors, entry.policy) for tool, entry in entries if entry.enabled
+        tool_of(server.name, tool, calls, interceptors, entry.policy) for tool, entry in entries if entry.enabled
     )
 
 
 def tool_of(
-    server: str, tool: Tool, send: Send, interceptors: Sequence[Interceptor], policy: str | None = None
+    server: str, tool: Tool, calls: Calls, interceptors: Sequence[Interceptor], policy: str | None = None
 ) -> BaseTool:
-    """A tool of a server as a tool of an agent. ``send`` makes the call for a person, from any event loop."""
+    """A tool of a server as a tool of an agent."""
     name = _name(server, tool.name)
 
     async def call(tool_runtime: Runtime, **arguments: Any) -> Any:
-        handler = _around(interceptors, _sender(send, tool_runtime, name))
+        handler = _around(interceptors, partial(_made, calls, name, tool_runtime))
         try:
             result = await handler(McpToolCall(tool.name, arguments, server, runtime=tool_runtime))
         except McpCallError as error:
@@ -139,18 +155,48 @@ def _bound(interceptor: Interceptor, inner: Handler) -> Handler:
     return lambda call: interceptor(call, inner)
 
 
-def _sender(send: Send, runtime: Any, name: str) -> Handler:
+async def _made(calls: Calls, name: str, runtime: Any, call: McpToolCall) -> CallToolResult:
+    """A call, made once, however often the run is interrupted by what the server asks. Raises McpCallError."""
+    context, call_id = getattr(runtime, "context", None), getattr(runtime, "tool_call_id", None)
+    key, progress = _key(name, runtime), _progress(name, runtime)
+    held = calls.held(key)
+    if held is not None:
+        held.progress = progress
+        skip(held.answers)
+        outcome = await calls.go_on(held)
+    elif is_answered():
+        raise McpCallError(GIVEN_UP)
+    else:
+        held = OpenCall(progress, asks=context is not None and not context.unattended)
+        user_id = context.principal.user_id if context is not None else ""
+        outcome = await calls.begin(call.server_name, user_id, key, call.name, call.args, held)
+    while not isinstance(outcome, CallToolResult):
+        answer, count = answer_to(call.server_name, name, call_id, outcome)
+        held.answers += count
+        outcome = await calls.go_on(held, answer)
+    return outcome
+
+
+def _key(name: str, runtime: Any) -> str:
+    """Some providers count their calls anew in every message, so that counts, too."""
+    context, state = getattr(runtime, "context", None), getattr(runtime, "state", None)
+    messages = state.get("messages") or () if isinstance(state, Mapping) else ()
+    asking = next((message.id for message in reversed(messages) if isinstance(message, AIMessage)), None)
+    where = (context.thread_id, context.task_namespace) if context is not None else (str(uuid4()),)
+    return json.dumps([*where, asking, getattr(runtime, "tool_call_id", None), name])
+
+
+def _progress(name: str, runtime: Any) -> Progress:
     loop = asyncio.get_running_loop()
     writer = getattr(runtime, "stream_writer", None)
 
     async def progress(done: float, total: float | None, text: str | None) -> None:
         event = {"type": "tool_progress", "tool": name, "tool_call_id": getattr(runtime, "tool_call_id", None)}
         event |= {"progress": done, "total": total, "message": inline(text or "")}
-        if writer is not None:  # which belongs to the loop of the run
+        if writer is not None and not loop.is_closed():  # a call that asks outlives its run
             loop.call_soon_threadsafe(writer, event)
 
-    context = getattr(runtime, "context", None)
-    return lambda call: send(context.principal.user_id if context else "", call.name, call.args, progress)
+    return progress
 
 
 # results --------------------------------------------------------------------------------------------------------------

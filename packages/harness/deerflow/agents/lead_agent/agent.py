@@ -52,7 +52,7 @@ from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
-from deerflow.mcp import SERVER
+from deerflow.mcp import POLICY, SERVER
 from deerflow.models.factory import NO_MODELS
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
@@ -314,9 +314,11 @@ def _slots(
     if entry is not None and entry.supports_vision:
         slots["vision"] = ViewImageMiddleware()
     guardrails = options.agent.guardrails(config.guardrails) if options.agent is not None else config.guardrails
-    if guardrails.enabled and entry is not None:
+    policies = {tool.name: tool.metadata[POLICY] for tool in tools if tool.metadata and POLICY in tool.metadata}
+    if (guardrails.enabled or policies) and entry is not None:
         brought = [tool for slot in slots.values() for tool in getattr(slot, "tools", ())]
-        slots["guardrail"] = guardrail_of(guardrails, Reach.of([*tools, *brought], config.sandbox.network.mode))
+        reach = Reach.of([*tools, *brought], config.sandbox.network.mode)
+        slots["guardrail"] = guardrail_of(guardrails, reach, policies)
     return slots
 
 

@@ -21,6 +21,7 @@ from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
 from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result, with_replaced
 from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
+from deerflow.config.section import EMPTY
 from deerflow.context import RunContext
 from deerflow.guardrails import (
     GuardrailDecision,
@@ -38,6 +39,8 @@ logger = logging.getLogger(__name__)
 DECISIONS = ("approve", "edit", "reject", "respond")
 GRANTS = ("thread", "always")
 SHELL = "bash"
+OF_TOOL = "mcp"
+DENIED = GuardrailReason("deerflow.tool_denied", "an administrator has forbidden it")
 NO_PERSON = GuardrailReason("deerflow.unattended", "it needs a person's decision, and this run is not attended")
 
 
@@ -102,6 +105,7 @@ class GuardrailMiddleware(Middleware):
         passport: sent to the provider as ``agent_id``.
         reach: which tools leave the sandbox.
         unattended: what becomes of calls that ask in a run without a person.
+        policies: of tools by name, what their servers' entries say: allow, ask or deny.
     """
 
     def __init__(
@@ -112,8 +116,10 @@ class GuardrailMiddleware(Middleware):
         passport: str | None = None,
         reach: Reach = ANYTHING,
         unattended: UnattendedConfig | None = None,
+        policies: Mapping[str, str] = EMPTY,
     ) -> None:
         super().__init__()
+        self.policies = policies
         self.reach, self.unattended = reach, unattended or UnattendedConfig()
         self.provider = provider
         self.fail_closed = fail_closed
@@ -184,6 +190,20 @@ class GuardrailMiddleware(Middleware):
         return with_replaced(await handler(changed), noted)
 
     async def _judged(self, request: ToolCallRequest) -> GuardrailDecision:
+        """A tool's own policy makes the provider's stricter; only what the shipped policy asks about can be allowed by it."""
+        name = request.tool_call["name"]
+        policy = self.policies.get(name)
+        if policy == "deny":
+            return GuardrailDecision(False, [DENIED], policy_id=OF_TOOL)
+        decision = await self._provided(request)
+        if policy == "ask" and decision.allow:
+            reason = GuardrailReason("deerflow.ask", f"the tool '{name}' needs your approval")
+            return GuardrailDecision(False, [reason], policy_id=OF_TOOL, ask=True)
+        if policy == "allow" and decision.ask and isinstance(self.provider, PolicyProvider):
+            return GuardrailDecision(True, [GuardrailReason("oap.allowed")], policy_id=OF_TOOL)
+        return decision
+
+    async def _provided(self, request: ToolCallRequest) -> GuardrailDecision:
         context = _context(request)
         asked = GuardrailRequest(
             tool_name=request.tool_call["name"],
@@ -208,16 +228,26 @@ class GuardrailMiddleware(Middleware):
             return GuardrailDecision(allow=not self.fail_closed, reasons=[reason])
 
 
-def guardrail_of(config: GuardrailsConfig, reach: Reach = ANYTHING) -> GuardrailMiddleware:
-    """The configured guardrail; without a provider the shipped policy.
+def guardrail_of(
+    config: GuardrailsConfig, reach: Reach = ANYTHING, policies: Mapping[str, str] = EMPTY
+) -> GuardrailMiddleware:
+    """The configured guardrail; without a provider the shipped policy. One that is off heeds the tools' own policies alone.
 
     Raises:
         ValueError: the class does not fit.
         ImportError: its package is not installed.
     """
-    provider = PolicyProvider(config.policy) if config.provider is None else _provider(config.provider)
+    if config.provider is None or not config.enabled:
+        provider: GuardrailProvider = PolicyProvider(config.policy if config.enabled else "off")
+    else:
+        provider = _provider(config.provider)
     return GuardrailMiddleware(
-        provider, fail_closed=config.fail_closed, passport=config.passport, reach=reach, unattended=config.unattended
+        provider,
+        fail_closed=config.fail_closed,
+        passport=config.passport,
+        reach=reach,
+        unattended=config.unattended,
+        policies=policies,
     )
 
 

@@ -116,3 +116,18 @@ async def test_the_first_server_makes_the_file_where_it_will_be_found(opened: Op
         assert made.status_code == 200 and list(made.json()["mcp_servers"]) == ["new"]
     file = tmp_path / "extensions_config.json"
     assert await asyncio.to_thread(lambda: file.stat().st_mode & 0o777) == 0o600
+
+
+async def test_what_is_said_of_a_tool_is_kept_and_a_misspelt_word_is_refused(opened: Open, tmp_path: Path) -> None:  # noqa: F811
+    write(tmp_path, s=on_host())
+    async with opened() as gateway:
+        shown = (await gateway.admin.get("/api/mcp/config")).json()
+        for tools in ({"echo": {"polcy": "deny"}}, {"echo": {"policy": "never"}}, {"echo": "deny"}):
+            shown["mcp_servers"]["s"]["tools"] = tools
+            refused = await gateway.admin.put("/api/mcp/config", json=shown)
+            assert refused.status_code == 422 and "tools.echo" in refused.json()["detail"], refused.text
+        shown["mcp_servers"]["s"]["tools"] = {"echo": {"policy": "deny"}, "fail": {"enabled": False}}
+        assert (await gateway.admin.put("/api/mcp/config", json=shown)).status_code == 200
+        (server,) = (await gateway.admin.get("/api/mcp/servers")).json()["servers"]
+        tools = {tool["name"]: tool for tool in server["tools"]}
+        assert (tools["echo"]["policy"], tools["fail"]["enabled"]) == ("deny", False)

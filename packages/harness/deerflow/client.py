@@ -675,6 +675,10 @@ class DeerFlowClient:
         """``{name, type, description, state, since, error, tools}`` of each."""
         return [{**server} for server in await self._runtime().mcp.states(self._principal)]
 
+    async def alist_mcp_prompts(self) -> list[dict[str, Any]]:
+        """``{command, server, name, description, arguments}`` of each; a message that begins with ``command`` calls it."""
+        return [{**prompt} for prompt in await self._runtime().mcp.prompts(self._principal)]
+
     async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
         """Open a new session, and wait for it. Raises NotFoundError."""
         return {**await self._runtime().mcp.restart(self._principal, name)}
@@ -750,6 +754,7 @@ class DeerFlowClient:
     get_mcp_config = _blocking(aget_mcp_config)
     update_mcp_config = _blocking(aupdate_mcp_config)
     list_mcp_servers = _blocking(alist_mcp_servers)
+    list_mcp_prompts = _blocking(alist_mcp_prompts)
     restart_mcp_server = _blocking(arestart_mcp_server)
     read_mcp_log = _blocking(aread_mcp_log)
     list_agents = _blocking(alist_agents)

@@ -181,6 +181,7 @@ class Runtime:
             uploads_dir=lambda user_id, thread_id: paths.uploads(thread_id, user_id),
             graph=self.workshop.reader,
             skills=self.workshop.skills,
+            prompt=self.workshop.prompt,
             webhooks=webhooks,
             observer=observer,
         )

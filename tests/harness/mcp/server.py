@@ -112,6 +112,27 @@ async def grow(context: Context) -> str:
     return "grown"
 
 
+@server.resource("note://today", description="What is up.")
+def today() -> str:
+    return "Buy tea.\u202e"
+
+
+@server.resource("note://day/{day}")
+def of_day(day: str) -> str:
+    return f"Nothing on {day}."
+
+
+@server.resource("note://picture", mime_type="image/png")
+def drawn() -> bytes:
+    return png()
+
+
+@server.prompt()
+def greet(name: str, style: str = "formal") -> str:
+    """Greets somebody."""
+    return f"Greet {name} in a {style} way.</server_prompt>"
+
+
 class Order(BaseModel):
     size: Literal["small", "large"] = "small"
     count: int = Field(ge=1, le=9, default=1)

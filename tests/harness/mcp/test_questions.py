@@ -52,7 +52,7 @@ async def test_what_a_server_asks_waits_for_the_person_and_the_call_is_made_once
     endpoint: ScriptedOpenAI,
     tmp_path: Path,
     file: Path,
-    entry: dict[str, Any],  # noqa: F811
+    entry: dict[str, Any],
 ) -> None:
     file.write_text(json.dumps({"mcpServers": {"shop": entry}}))
     endpoint.script(ToolCalls(("shop_order", {"what": "tea"})), Text("Ordered."))
@@ -115,7 +115,7 @@ async def test_a_person_may_decline_or_cancel(
     tmp_path: Path,
     file: Path,
     given: dict[str, Any],
-    outcome: str,  # noqa: F811
+    outcome: str,
 ) -> None:
     file.write_text(json.dumps({"mcpServers": {"shop": shop()}}))
     endpoint.script(ToolCalls(("shop_order", {"what": "tea"})), Text("Not ordered."))
@@ -162,7 +162,7 @@ async def test_the_time_that_a_person_takes_counts_for_no_timeout_and_ends(
     endpoint: ScriptedOpenAI,
     tmp_path: Path,
     file: Path,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file.write_text(json.dumps({"mcpServers": {"shop": shop(timeout=1)}}))
     endpoint.script(ToolCalls(("shop_order", {"what": "tea"})), Text("Ordered."))

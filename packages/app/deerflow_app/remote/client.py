@@ -330,6 +330,9 @@ class RemoteClient:
     async def alist_mcp_servers(self) -> list[dict[str, Any]]:
         return (await self._connection.get("/api/mcp/servers"))["servers"]
 
+    async def alist_mcp_prompts(self) -> list[dict[str, Any]]:
+        return (await self._connection.get("/api/mcp/prompts"))["prompts"]
+
     async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
         return await self._connection.post(f"/api/mcp/servers/{quote(name, safe='')}/restart")
 

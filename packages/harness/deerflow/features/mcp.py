@@ -18,6 +18,7 @@ from deerflow.config.schema import McpServerConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.harness import Harness
 from deerflow.identity import Principal
+from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given, McpConnections
 from deerflow.mcp.servers import McpServerState
 
@@ -81,6 +82,11 @@ class McpService:
             return found
         on = harness.config.extensions.enabled_mcp_servers
         return [{**one, "error": ""} for one in found if one["name"] in on]
+
+    async def prompts(self, principal: Principal) -> list[McpPrompt]:
+        """Those of the servers that are up, for the person's messages."""
+        harness = await self._harness()
+        return await harness.mcp.prompts(harness.config, harness.sandbox_provider, principal.user_id)
 
     async def restart(self, principal: Principal, name: str) -> McpServerState:
         """Open a new session and wait for it. Raises NotFoundError."""

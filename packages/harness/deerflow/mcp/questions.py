@@ -187,7 +187,24 @@ def _read(answer: Any, fields: Mapping[str, Any], schema: Mapping[str, Any] | No
 
 
 _KEYWORDS = frozenset(
-    ["type", "enum", "const", "oneOf", "anyOf", "items", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "title", "description", "default", "format"]
+    [
+        "type",
+        "enum",
+        "const",
+        "oneOf",
+        "anyOf",
+        "items",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "minItems",
+        "maxItems",
+        "title",
+        "description",
+        "default",
+        "format",
+    ]
 )
 
 

@@ -17,12 +17,17 @@ from mcp_types import (
     CallToolResult,
     ElicitRequestParams,
     ElicitResult,
+    GetPromptResult,
     Implementation,
+    Prompt,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
     Tool,
     ToolListChangedNotification,
 )
 
 from deerflow.config.schema import McpServerConfig
+from deerflow.mcp.offers import RESOURCE_TOOLS, call_resource_tool, has_resources, prompts_of
 from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall
 from deerflow.mcp.transport import Streams
 
@@ -41,6 +46,8 @@ STABLE_SECONDS = 60.0
 """A session that lasted so long is reopened without delay."""
 LOG_LINES = 500
 MAX_TOOLS = 500
+
+CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
 
 logger = logging.getLogger(__name__)
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # what it has to say becomes our own warning
@@ -66,6 +73,7 @@ class McpServer:
         self.error = ""
         self.since = datetime.now(UTC)
         self.tools: tuple[Tool, ...] = ()
+        self.prompts: tuple[Prompt, ...] = ()
         self.generation = 0
         """Another one when its tools have changed."""
         self.calls: list[OpenCall] = []
@@ -79,11 +87,7 @@ class McpServer:
         self._lost = asyncio.Event()
         self._wake = asyncio.Event()
         self._reopens = False
-
-    @property
-    def offer(self) -> object:
-        """What agents get of it."""
-        return self.tools
+        self._has_resources = False
 
     async def run(self) -> None:
         """Keep a session open until this is cancelled."""
@@ -120,14 +124,22 @@ class McpServer:
         Raises:
             McpCallError: the server is down, refuses, does not answer in time, or is lost meanwhile.
         """
+
+        def send(client: Client) -> Coroutine[Any, Any, CallToolResult]:
+            if any(one is added for one in self.tools for added in RESOURCE_TOOLS if added.name == tool):
+                return call_resource_tool(client, tool, arguments)
+            return client.call_tool(tool, arguments, progress_callback=call.report)
+
         CURRENT.set(call)
         self.calls.append(call)
         try:
-            return await self._request(
-                lambda client: client.call_tool(tool, arguments, progress_callback=call.report), call
-            )
+            return await self._request(send, call)
         finally:
             self.calls.remove(call)
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
+        """Raises McpCallError."""
+        return await self._request(lambda client: client.get_prompt(name, arguments))
 
     async def _request(
         self, send: Callable[[Client], Coroutine[Any, Any, Result]], call: OpenCall | None = None
@@ -203,7 +215,7 @@ class McpServer:
             async with Client(
                 streams, client_info=info, message_handler=self._heard, elicitation_callback=self._elicited, cache=None
             ) as client:
-                await self._list(client)
+                await self._look(client)
                 opening.reschedule(None)
                 self._client = client
                 self._become("ready")
@@ -217,16 +229,24 @@ class McpServer:
     async def _watch(self, client: Client) -> None:
         while True:
             await self._sleep(WATCH_SECONDS)
+            has_changed = self._wake.is_set()
             if self._taken():
                 return
             async with asyncio.timeout(OPEN_SECONDS):
-                await self._list(client)  # which every version of the protocol answers, unlike a ping
+                # Every version of the protocol answers to that, unlike to a ping.
+                await (self._look(client) if has_changed else self._list(client))
 
     async def _sleep(self, seconds: float) -> None:
         """Until something is to be done at once."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
+
+    async def _look(self, client: Client) -> None:
+        """At all that it offers."""
+        self.prompts = await prompts_of(client)
+        self._has_resources = await has_resources(client)
+        await self._list(client)
 
     async def _list(self, client: Client) -> None:
         found: list[Tool] = []
@@ -236,7 +256,9 @@ class McpServer:
             found += page.tools
             if not (cursor := page.next_cursor):
                 break
-        listed = tuple(found[:MAX_TOOLS])
+        names = {tool.name for tool in found}
+        added = [tool for tool in RESOURCE_TOOLS if self._has_resources and tool.name not in names]
+        listed = (*found[:MAX_TOOLS], *added)
         if listed != self.tools:
             self.tools = listed
             self.generation += 1
@@ -244,12 +266,14 @@ class McpServer:
     async def _listen(self, client: Client) -> None:
         """Servers of the newest protocol tell of changes to those who ask for it."""
         with suppress(ListenNotSupportedError, MCPError):
-            async with client.listen(tools_list_changed=True) as changes:
+            async with client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as changes:
                 async for _ in changes:
                     self._wake.set()
 
     async def _heard(self, message: object) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, CHANGES):
             self._wake.set()
 
     def _taken(self) -> bool:

@@ -15,8 +15,10 @@ from typing_extensions import TypedDict
 from deerflow.config import AppConfig
 from deerflow.config.schema import McpServerConfig
 from deerflow.errors import NotFoundError
+from deerflow.mcp import COMMAND, McpPrompt
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.spawner import Spawner
+from deerflow.security.text import inline
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -131,6 +133,45 @@ class McpServers:
         return [
             _state(name, entry, self._running.get((name, user_id if entry.is_own else "")), name in mine)
             for name, entry in config.extensions.mcp_servers.items()
+        ]
+
+    async def prompts(self, config: AppConfig, provider: SandboxProvider, user_id: str) -> list[McpPrompt]:
+        """Of the servers that are up for this person."""
+        await self.tools(config, provider, user_id, wait=True)
+        found = self._of_person(config, user_id)
+        if not found:
+            return []
+        from deerflow.mcp.offers import described
+
+        return [one for running in found for one in described(running.server.name, running.server.prompts)]
+
+    async def prompt(
+        self, config: AppConfig, provider: SandboxProvider, user_id: str, text: str
+    ) -> dict[str, str] | None:
+        """What a person's message calls: ``{"name", "text"}``, or ``{"name", "error"}``; None: it calls no prompt."""
+        called = COMMAND.fullmatch(text.strip())
+        if called is None or not config.extensions.enabled_mcp_servers:
+            return None
+        await self.tools(config, provider, user_id, wait=True)
+        from deerflow.mcp import offers
+
+        wanted = f"/{called[1]}:{called[2]}"
+        for running in self._of_person(config, user_id):
+            for one in offers.described(running.server.name, running.server.prompts):
+                if one["command"] == wanted:
+                    try:
+                        arguments = offers.arguments_of(one, called[3] or "")
+                        result = await self._spawner.call(running.server.prompt(one["name"], arguments))
+                    except Exception as error:  # whatever a server does, the message is the person's
+                        return {"name": inline(wanted[1:]), "error": inline(str(error))[:500]}
+                    return {"name": inline(wanted[1:]), "text": offers.text_of(result)}
+        return None
+
+    def _of_person(self, config: AppConfig, user_id: str) -> list[_Running]:
+        servers = config.extensions.enabled_mcp_servers.items()
+        keys = [(name, user_id if one.is_own else "") for name, one in servers]
+        return [
+            self._running[key] for key in keys if key in self._running and self._running[key].server.state == "ready"
         ]
 
     async def restart(self, name: str, user_id: str = "") -> None:
@@ -303,7 +344,7 @@ def _offers_same(one: _Running, other: _Running) -> bool:
         (one.server.name, one.made_for) == (other.server.name, other.made_for)
         and of is not None
         and of[0] == one.server.generation
-        and one.server.offer == other.server.offer
+        and one.server.tools == other.server.tools
     )
 
 

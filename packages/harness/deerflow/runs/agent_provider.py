@@ -147,6 +147,11 @@ class Workshop:
         """All skills that the person has now."""
         return (await (await self.fresh()).known_of(principal, RunOptions()))[0]
 
+    async def prompt(self, principal: Principal, text: str) -> Mapping[str, str] | None:
+        """The prompt of an MCP server that a message calls, see :meth:`McpServers.prompt`."""
+        harness = await self.fresh()
+        return await harness.mcp.prompt(harness.config, harness.sandbox_provider, principal.user_id, text)
+
     async def context_table(self, principal: Principal, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
         """What the next request would hold for a thread with these values. Raises ValueError: no model is configured."""
         harness = await self.connected(principal)

@@ -442,7 +442,7 @@ class Attempt:
     async def _prepare(self, agent: Agent, *, again: bool = False) -> GraphInput:
         spec = self._specified()
         uploads = self.parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id)
-        facts = TurnFacts(uploads, self._skills)
+        facts = TurnFacts(uploads, self._skills, lambda text: self.parts.agents.prompt(spec.principal, text))
         given = await self._input.prepare(self.run, spec, agent, facts, again=again)
         if self._trace is not None:
             given = replace(given, config=self._trace.configured(given.config))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
 from deerflow.skills.catalog import SkillSet
 from deerflow.storage.runs import EMPTY_THREAD, Run, RunStatus, RunStore
 from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
-from deerflow.threads.input import messages_of, visible_input, with_facts
+from deerflow.threads.input import called_prompts, messages_of, visible_input, with_facts
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -51,10 +51,12 @@ class GraphInput:
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """What is looked at to record the facts of a turn: the thread's uploads, and the skills that a message may name."""
+    """What is looked at to record the facts of a turn: the thread's uploads, the skills that a message may name, and the prompts
+    of MCP servers that it may call."""
 
     uploads: Path | None
     skills: SkillSet
+    prompt: Callable[[str], Awaitable[Mapping[str, str] | None]]
 
 
 class RunInput:
@@ -157,6 +159,7 @@ async def _first_input(run: Run, spec: RunSpec, facts: TurnFacts, *, is_new: boo
         now=run.created_at.astimezone(),
         uploads_dir=facts.uploads,
         skills=facts.skills,
+        prompts=await called_prompts(messages, facts.prompt),
     )
     given = visible_input({**given, "messages": []})
     people = [message for message in messages if isinstance(message, HumanMessage)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread
 from deerflow.threads.checkpoint import config_of
-from deerflow.threads.input import messages_of, visible_input, with_facts
+from deerflow.threads.input import called_prompts, messages_of, visible_input, with_facts
 
 if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
@@ -54,6 +55,7 @@ class RunService:
     observer: learns of each run that is new or was asked to stop.
     uploads_dir: where a thread's uploads lie, by user id and thread id.
     skills: those that a person may name in a message.
+    prompt: that of an MCP server which a message of a person calls.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class RunService:
         uploads_dir: Callable[[str, str], Path],
         graph: Callable[[], Awaitable[Agent]],
         skills: Callable[[Principal], Awaitable[SkillSet]],
+        prompt: Callable[[Principal, str], Awaitable[Mapping[str, str] | None]],
         webhooks: WebhookPolicy = WebhookPolicy(),
         observer: RunObserver | None = None,
     ) -> None:
@@ -84,6 +87,7 @@ class RunService:
         self._uploads_dir = uploads_dir
         self._graph = graph
         self._skills = skills
+        self._prompt = prompt
         self._webhooks = webhooks
         self._observer = observer or RunObserver()
 
@@ -285,7 +289,8 @@ class RunService:
                 continue
             uploads = self._uploads_dir(run.user_id, thread_id)
             skills = await self._skills(principal) if messages[0].text.startswith("/") else NO_SKILLS
-            said = await _with_facts_now(messages, run.run_id, uploads, skills)
+            prompts = await called_prompts(messages, partial(self._prompt, principal))
+            said = await _with_facts_now(messages, run.run_id, uploads, skills, prompts)
             if await self._runs.steer(run.run_id, message_json(said)):
                 await self._runs.add_turn(run, said.id or "", None)
                 return run
@@ -395,9 +400,17 @@ def _messages(request: RunRequest) -> Sequence[AnyMessage]:
     return messages_of(given or [])
 
 
-async def _with_facts_now(messages: Sequence[Any], run_id: str, uploads: Path, skills: SkillSet) -> HumanMessage:
+async def _with_facts_now(
+    messages: Sequence[Any], run_id: str, uploads: Path, skills: SkillSet, prompts: Mapping[str, Mapping[str, str]]
+) -> HumanMessage:
     found = await asyncio.to_thread(
-        with_facts, messages, run_id=run_id, now=utc_now().astimezone(), uploads_dir=uploads, skills=skills
+        with_facts,
+        messages,
+        run_id=run_id,
+        now=utc_now().astimezone(),
+        uploads_dir=uploads,
+        skills=skills,
+        prompts=prompts,
     )
     assert isinstance(found[0], HumanMessage)
     return found[0]

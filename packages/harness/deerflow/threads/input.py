@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from langchain_core.messages import AnyMessage, HumanMessage, convert_to_message
 
 from deerflow.agents.summaries import COMPACTION
 from deerflow.agents.turn import FACTS, human_message
+from deerflow.config.section import EMPTY
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
+from deerflow.mcp import COMMAND
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.uploads import Upload, list_uploads
 
@@ -65,6 +67,16 @@ def visible_input(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "messages": messages_of(given["messages"])} if "messages" in given else dict(given)
 
 
+async def called_prompts(
+    messages: Sequence[AnyMessage], prompt: Callable[[str], Awaitable[Mapping[str, str] | None]]
+) -> dict[str, Mapping[str, str]]:
+    """Prompts of MCP servers that people's messages call, by their text. ``prompt`` fetches one."""
+    texts = [message.text for message in messages if isinstance(message, HumanMessage)]
+    called = [text for text in texts if COMMAND.fullmatch(text.strip())]
+    found = {text: await prompt(text) for text in called}
+    return {text: one for text, one in found.items() if one is not None}
+
+
 def with_facts(
     messages: Sequence[AnyMessage],
     *,
@@ -72,22 +84,36 @@ def with_facts(
     now: datetime,
     uploads_dir: Path | None,
     skills: SkillSet = NO_SKILLS,
+    prompts: Mapping[str, Mapping[str, str]] = EMPTY,
 ) -> list[AnyMessage]:
-    """``messages`` with the facts of the turn recorded with each of the person's messages. Reads the uploads directory."""
+    """``messages`` with the facts of the turn recorded with each of the person's messages. Reads the uploads directory.
+
+    Args:
+        prompts: of MCP servers, by the text that calls them.
+    """
     return [
-        _human(message, run_id, now, uploads_dir, skills) if isinstance(message, HumanMessage) else message
+        _human(message, run_id, now, uploads_dir, skills, prompts.get(message.text))
+        if isinstance(message, HumanMessage)
+        else message
         for message in messages
     ]
 
 
 def _human(
-    message: HumanMessage, run_id: str, now: datetime, uploads_dir: Path | None, skills: SkillSet
+    message: HumanMessage,
+    run_id: str,
+    now: datetime,
+    uploads_dir: Path | None,
+    skills: SkillSet,
+    prompt: Mapping[str, str] | None,
 ) -> HumanMessage:
     told = message.additional_kwargs
     files = _named_uploads(told.get("files"), uploads_dir)
     called = _SKILL.match(message.text.strip())
     skill = skills.enabled.get(called[1]) if called else None
-    made = human_message(message.content, now=now, run_id=run_id, files=files, uploads_dir=uploads_dir, skill=skill)
+    made = human_message(
+        message.content, now=now, run_id=run_id, files=files, uploads_dir=uploads_dir, skill=skill, prompt=prompt
+    )
     own = made.additional_kwargs
     if asked := _COMPACT.fullmatch(message.text.strip()):
         own[COMPACTION] = {"keep": asked[1].strip()}

@@ -167,6 +167,9 @@ async def _help(chat: Chat, _argument: str) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2))
     for command in COMMANDS.values():
         table.add_row(Text(command.usage, style="accent"), command.help)
+    for prompt in await chat.client.alist_mcp_prompts():
+        usage = " ".join([prompt["command"], *(f"[{one['name']}]" for one in prompt["arguments"])])
+        table.add_row(Text(clean(usage), style="accent"), Text(one_line(prompt["description"], 100)))
     for key, what in _KEYS:
         table.add_row(Text(key, style="accent"), Text(what))
     chat.transcript.block(table)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from deerflow.errors import RequestError
+from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given
 from deerflow.mcp.servers import McpServerState
 from deerflow_app.gateway.deps import CurrentAdmin, CurrentCredential, CurrentPrincipal, CurrentRuntime
@@ -29,6 +30,10 @@ class McpConfig(BaseModel):
 
 class McpServers(TypedDict):
     servers: list[McpServerState]
+
+
+class McpPrompts(TypedDict):
+    prompts: list[McpPrompt]
 
 
 class McpLog(TypedDict):
@@ -55,6 +60,12 @@ async def list_servers(principal: CurrentPrincipal, runtime: CurrentRuntime) -> 
     """`connection` is `needed` or `connected` where each person connects for themselves, otherwise null. Administrators also see
     servers that are off, and what went wrong last."""
     return {"servers": await runtime.mcp.states(principal)}
+
+
+@router.get("/prompts", summary="Prompts of MCP servers, which a message can call")
+async def list_prompts(principal: CurrentPrincipal, runtime: CurrentRuntime) -> McpPrompts:
+    """A message that begins with `command`, and goes on with the arguments, calls the prompt."""
+    return {"prompts": await runtime.mcp.prompts(principal)}
 
 
 @router.post("/servers/{name}/restart", summary="Open a new session with an MCP server")

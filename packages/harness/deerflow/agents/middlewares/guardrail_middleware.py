@@ -19,7 +19,7 @@ from langgraph.types import interrupt
 from deerflow.agents.marks import NOTE
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
 from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result, with_replaced
-from deerflow.agents.turn import FACTS, MEMORY
+from deerflow.agents.turn import FACTS, MEMORY, PROMPT
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.config.section import EMPTY
 from deerflow.context import RunContext
@@ -84,6 +84,8 @@ class Reach:
                     sources["uploads"] = None
                 if facts.get(MEMORY, {}).get("untrusted"):
                     sources[MEMORY] = None
+                if prompt := facts.get(PROMPT):
+                    sources[prompt["name"]] = None
         return tuple(sources)
 
 

@@ -1,4 +1,4 @@
-"""Tells the model when a message was sent and which files came with it."""
+"""Tells the model when a message was sent, which files came with it, and what a prompt that it calls says."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from deerflow.agents.marks import system_note, thread_mark
 from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.summaries import COMPACTION
 from deerflow.agents.transcript import MessageMemo, Transcript
-from deerflow.agents.turn import FACTS, render_facts
+from deerflow.agents.turn import FACTS, PROMPT, render_facts
 from deerflow.context import RunContext
+from deerflow.security.door import Untrusted, admit
 
 
 class UploadsMiddleware(Middleware):
@@ -33,7 +34,10 @@ def _has_facts(message: AnyMessage) -> bool:
 
 
 def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
-    text = system_note(render_facts(message.additional_kwargs[FACTS]), mark)
+    facts = message.additional_kwargs[FACTS]
+    text = system_note(render_facts(facts), mark)
+    if called := facts.get(PROMPT, {}).get("text"):
+        text += f"\n\n{admit(Untrusted(called, facts[PROMPT]['name']), mark)}"
     if isinstance(message.content, str):
         content: str | list[str | dict[str, object]] = f"{text}\n\n{message.content}"
     else:

@@ -17,7 +17,7 @@ from bench.endpoint_process import EndpointProcess
 from bench.figures import Figure, table
 from bench.worker import Options, run
 
-FAMILIES = ("cpu", "latency", "http", "served", "long_thread", "sandbox", "imports", "knowledge")
+FAMILIES = ("cpu", "latency", "http", "served", "long_thread", "sandbox", "imports", "knowledge", "tool_servers")
 RESULTS = Path("bench/results")
 
 

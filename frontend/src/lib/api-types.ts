@@ -1908,6 +1908,36 @@ export interface components {
             lines: string[];
         };
         /**
+         * McpPrompt
+         * @description ``command``: what a message begins with that calls it, e.g. ``/server:prompt``.
+         */
+        McpPrompt: {
+            /** Command */
+            command: string;
+            /** Server */
+            server: string;
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** Arguments */
+            arguments: components["schemas"]["McpPromptArgument"][];
+        };
+        /** McpPromptArgument */
+        McpPromptArgument: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** Required */
+            required: boolean;
+        };
+        /** McpPrompts */
+        McpPrompts: {
+            /** Prompts */
+            prompts: components["schemas"]["McpPrompt"][];
+        };
+        /**
          * McpServerState
          * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
          *     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off.

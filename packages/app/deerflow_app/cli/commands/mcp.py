@@ -153,6 +153,8 @@ def _print(server: Any) -> None:
     from deerflow_app.cli.terminal import clean, one_line
 
     more = one_line(server["error"], 200) if server["error"] else f"{len(server['tools'])} tools"
+    if server["connection"] == "needed":
+        more = "needs a connection of your own: connect it on the page, in Settings under MCP"
     typer.echo(f"{clean(server['name'])}\t{server['state']}\t{server['type']}\t{more}")
 
 

@@ -1,4 +1,5 @@
 """People's own connections to MCP servers, allowed at a real authorization server over HTTP."""
+# ruff: noqa: F811 - fixtures of other modules
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ import httpx
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.app.gateway.conftest import Gateway
-from tests.app.gateway.test_agents import opened, said, tools_of  # noqa: F401 - a fixture
-from tests.harness.mcp.conftest import start  # noqa: F401 - a fixture
+from tests.app.gateway.test_agents import opened, said, tools_of  # noqa: F401
+from tests.harness.mcp.conftest import start  # noqa: F401
 
 from deerflow.errors import UnavailableError
 
@@ -23,7 +24,7 @@ Open = Callable[..., AbstractAsyncContextManager[Gateway]]
 
 
 @pytest.fixture
-async def server(start: Callable[..., str], tmp_path: Path) -> str:  # noqa: F811
+async def server(start: Callable[..., str], tmp_path: Path) -> str:
     """The address of an MCP server that wants a connection of each person's own, and is in the file."""
     url = await asyncio.to_thread(start, "oauth")
     write(tmp_path, url, {"grant_type": "authorization_code"})
@@ -111,7 +112,7 @@ async def test_each_person_has_a_session_of_their_own_with_their_own_tools(
         assert len(rows) == 1 and "access_token" not in rows[0][0] and "client-" not in rows[0][0]
 
 
-async def test_an_answer_counts_once_and_only_for_who_began_in_that_session(opened: Open, server: str) -> None:  # noqa: F811
+async def test_an_answer_counts_once_and_only_for_who_began_in_that_session(opened: Open, server: str) -> None:
     async with opened() as gateway:
         address = await begin(gateway.user)
         back = await allow(address, "ada")
@@ -145,7 +146,7 @@ async def test_an_answer_that_comes_after_ten_minutes_is_too_late(
         assert late.status_code == 422 and "ten minutes" in late.text
 
 
-async def test_a_program_begins_with_its_token_what_the_person_allows_in_a_browser(opened: Open, server: str) -> None:  # noqa: F811
+async def test_a_program_begins_with_its_token_what_the_person_allows_in_a_browser(opened: Open, server: str) -> None:
     async with opened() as gateway:
         program = await gateway.token(gateway.user, "read", "write")
         back = await allow(await begin(program), "ada")
@@ -174,7 +175,7 @@ async def test_tokens_that_expire_are_refreshed_once_whoever_needs_them(
         assert "ada" in await who(gateway, gateway.user, scripted), "one that was revoked is refreshed, too"
 
 
-async def test_a_connection_that_is_allowed_no_more_is_needed_again(opened: Open, server: str) -> None:  # noqa: F811
+async def test_a_connection_that_is_allowed_no_more_is_needed_again(opened: Open, server: str) -> None:
     async with opened() as gateway:
         await connect(gateway.user, "ada")
         assert (await seen(gateway.user))["state"] == "ready"

@@ -1,4 +1,5 @@
 """Resources and prompts of servers."""
+# ruff: noqa: F811 - fixtures of other modules
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from mcp_types import Prompt, PromptArgument
 from tests.harness.mcp.conftest import World, on_host
-from tests.harness.mcp.test_turns_with_servers import client_of, file, offered, result  # noqa: F401 - a fixture
+from tests.harness.mcp.test_turns_with_servers import client_of, file, offered, result  # noqa: F401
 
 from deerflow.mcp.offers import arguments_of, described
 
@@ -32,7 +33,7 @@ async def test_resources_are_read_by_two_tools_that_can_be_switched_off(world: W
 async def test_a_message_calls_a_prompt_of_a_server(
     endpoint: ScriptedOpenAI,
     tmp_path: Path,
-    file: Path,  # noqa: F811
+    file: Path,
 ) -> None:
     file.write_text(json.dumps({"mcpServers": {"my shop": on_host()}}))
     endpoint.script(Text("Dear Ada."), Text("How?"), Text("What?"), ToolCalls(("my_shop_environment", {})), Text("No."))

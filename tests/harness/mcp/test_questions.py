@@ -1,4 +1,5 @@
 """Servers that ask in the middle of a call: the run waits, the call stays open, and is made once."""
+# ruff: noqa: F811 - fixtures of other modules
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams
 from tests.harness.mcp.conftest import on_host
-from tests.harness.mcp.test_turns_with_servers import client_of, file, result  # noqa: F401 - a fixture
+from tests.harness.mcp.test_turns_with_servers import client_of, file, result  # noqa: F401
 
 from deerflow import DeerFlowClient
 from deerflow.mcp import questions
@@ -78,7 +79,7 @@ async def test_what_a_server_asks_waits_for_the_person_and_the_call_is_made_once
 async def test_the_newest_protocol_asks_by_an_answer_that_wants_more(
     endpoint: ScriptedOpenAI,
     tmp_path: Path,
-    file: Path,  # noqa: F811
+    file: Path,
     start: Callable[..., str],
     kind: str,
 ) -> None:
@@ -128,7 +129,7 @@ async def test_a_person_may_decline_or_cancel(
 async def test_a_call_that_asks_for_approval_and_then_asks_itself_is_made_once(
     endpoint: ScriptedOpenAI,
     tmp_path: Path,
-    file: Path,  # noqa: F811
+    file: Path,
 ) -> None:
     file.write_text(json.dumps({"mcpServers": {"shop": shop(tools={"order": {"policy": "ask"}})}}))
     endpoint.script(ToolCalls(("shop_order", {"what": "tea"})), Text("Ordered."))
@@ -144,7 +145,7 @@ async def test_a_call_that_asks_for_approval_and_then_asks_itself_is_made_once(
 async def test_a_call_that_is_open_no_more_is_not_repeated(
     endpoint: ScriptedOpenAI,
     tmp_path: Path,
-    file: Path,  # noqa: F811
+    file: Path,
 ) -> None:
     made = tmp_path / "made"
     file.write_text(json.dumps({"mcpServers": {"shop": shop(env={"MARKS": str(made)})}}))
@@ -180,7 +181,7 @@ async def test_the_time_that_a_person_takes_counts_for_no_timeout_and_ends(
         assert "was not repeated" in result(endpoint.requests[-1])
 
 
-async def test_a_run_without_a_person_declines(endpoint: ScriptedOpenAI, tmp_path: Path, file: Path) -> None:  # noqa: F811
+async def test_a_run_without_a_person_declines(endpoint: ScriptedOpenAI, tmp_path: Path, file: Path) -> None:
     file.write_text(json.dumps({"mcpServers": {"shop": shop()}}))
     endpoint.script(ToolCalls(("shop_order", {"what": "tea"})), Text("Not ordered."))
     async with await client_of(endpoint, tmp_path, unattended=True) as client:

@@ -31,6 +31,9 @@ MAX_RESOURCES, MAX_PROMPTS = 200, 100
 MAX_PROMPT = 20_000
 """Characters of a prompt's text."""
 
+UNUSABLE = (MCPError, ValueError)
+"""What a server answers that promises a list and has none. It keeps its tools."""
+
 _READS = ToolAnnotations(read_only_hint=True)
 RESOURCE_TOOLS = (
     Tool(
@@ -53,7 +56,7 @@ async def prompts_of(client: Client) -> tuple[Prompt, ...]:
         return ()
     try:
         return tuple((await client.list_prompts()).prompts[:MAX_PROMPTS])
-    except MCPError:
+    except UNUSABLE:
         return ()
 
 
@@ -63,7 +66,7 @@ async def has_resources(client: Client) -> bool:
         return False
     try:
         return bool((await client.list_resources()).resources or await _templates(client))
-    except MCPError:
+    except UNUSABLE:
         return False
 
 
@@ -93,7 +96,7 @@ async def _listed(client: Client) -> list[str]:
 async def _templates(client: Client) -> Sequence[Any]:
     try:
         return (await client.list_resource_templates()).resource_templates[:MAX_RESOURCES]
-    except MCPError:
+    except UNUSABLE:
         return ()
 
 

@@ -73,7 +73,11 @@ RULES: dict[str, Rule] = {
     "DELETE /api/connections/{provider}": Rule(ADMIN, owner=(404,)),
     "GET /api/mcp/config": Rule(ADMIN),
     "PUT /api/mcp/config": Rule(ADMIN, {"mcp_servers": {}}),
-    "GET /api/mcp/servers": Rule(ADMIN),
+    "GET /api/mcp/servers": Rule(SIGNED_IN),
+    "GET /api/mcp/prompts": Rule(SIGNED_IN),
+    "POST /api/mcp/servers/{name}/connect": Rule(SIGNED_IN, owner=(404,)),
+    "DELETE /api/mcp/servers/{name}/connect": Rule(SIGNED_IN, owner=(404,)),
+    "GET /api/mcp/oauth/callback": Rule(SIGNED_IN, params={"state": "unknown"}, owner=(422,)),
     "POST /api/mcp": Rule(
         SIGNED_IN,
         {

@@ -174,3 +174,13 @@ async def test_a_server_ends_when_it_is_told_to_although_its_session_fails_meanw
     server.cancel()
     await asyncio.wait({server}, timeout=5)
     assert server.done()
+
+
+async def test_a_call_to_a_server_that_is_taken_away_gets_an_error_and_is_not_cancelled(world: World) -> None:
+    await world.tools({"s": on_host()})
+    call = asyncio.ensure_future(world.call("s_hang"))
+    while not any(one.server.calls for one in world.servers._running.values()):
+        await asyncio.sleep(0.01)
+    await world.tools({})
+    failed = await call
+    assert failed.status == "error" and "ended before it answered" in failed.content

@@ -130,21 +130,22 @@ class McpServer:
                 return call_resource_tool(client, tool, arguments)
             return client.call_tool(tool, arguments, progress_callback=call.report)
 
-        CURRENT.set(call)
-        self.calls.append(call)
-        try:
-            return await self._request(send, call)
-        finally:
-            self.calls.remove(call)
+        return await self._request(send, call)
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
         """Raises McpCallError."""
-        return await self._request(lambda client: client.get_prompt(name, arguments))
+        return await self._request(lambda client: client.get_prompt(name, arguments), OpenCall(_silent, asks=False))
 
-    async def _request(
-        self, send: Callable[[Client], Coroutine[Any, Any, Result]], call: OpenCall | None = None
-    ) -> Result:
+    async def _request(self, send: Callable[[Client], Coroutine[Any, Any, Result]], call: OpenCall) -> Result:
         """Raises McpCallError."""
+        CURRENT.set(call)
+        self.calls.append(call)
+        try:
+            return await self._answered(send, call)
+        finally:
+            self.calls.remove(call)
+
+    async def _answered(self, send: Callable[[Client], Coroutine[Any, Any, Result]], call: OpenCall) -> Result:
         with suppress(TimeoutError):
             async with asyncio.timeout(0.01 if self.state == "failed" else OPEN_SECONDS):
                 await self._opened.wait()
@@ -171,14 +172,12 @@ class McpServer:
             raise McpCallError(f"The MCP server {self.name} did not answer within {self.config.timeout:g} seconds.")
         raise McpCallError(f"The MCP server {self.name} ended before it answered; it is being restarted.")
 
-    async def _until(self, tasks: set[asyncio.Future[Any]], call: OpenCall | None) -> None:
+    async def _until(self, tasks: set[asyncio.Future[Any]], call: OpenCall) -> None:
         """Until one is done, or the time is up. While the server waits for a person the clock stands still."""
         clock = asyncio.get_running_loop().time
         until = clock() + self.config.timeout
         while True:
-            left = until + (call.waited if call else 0.0) - clock()
-            if call is not None and call.is_asking:
-                left = ASKING_SECONDS
+            left = ASKING_SECONDS if call.is_asking else until + call.waited - clock()
             if left <= 0:
                 return
             done, _ = await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -232,9 +231,13 @@ class McpServer:
             has_changed = self._wake.is_set()
             if self._taken():
                 return
-            async with asyncio.timeout(OPEN_SECONDS):
-                # Every version of the protocol answers to that, unlike to a ping.
-                await (self._look(client) if has_changed else self._list(client))
+            async with asyncio.timeout(
+                OPEN_SECONDS
+            ):  # lists are what every version of the protocol answers, unlike a ping
+                if has_changed:
+                    await self._look(client)
+                else:
+                    self._offer(await _tools(client))
 
     async def _sleep(self, seconds: float) -> None:
         """Until something is to be done at once."""
@@ -244,21 +247,14 @@ class McpServer:
 
     async def _look(self, client: Client) -> None:
         """At all that it offers."""
-        self.prompts = await prompts_of(client)
-        self._has_resources = await has_resources(client)
-        await self._list(client)
+        found = await asyncio.gather(_tools(client), prompts_of(client), has_resources(client))
+        tools, self.prompts, self._has_resources = found
+        self._offer(tools)
 
-    async def _list(self, client: Client) -> None:
-        found: list[Tool] = []
-        cursor: str | None = None
-        while len(found) < MAX_TOOLS:
-            page = await client.list_tools(cursor=cursor)
-            found += page.tools
-            if not (cursor := page.next_cursor):
-                break
-        names = {tool.name for tool in found}
+    def _offer(self, tools: list[Tool]) -> None:
+        names = {tool.name for tool in tools}
         added = [tool for tool in RESOURCE_TOOLS if self._has_resources and tool.name not in names]
-        listed = (*found[:MAX_TOOLS], *added)
+        listed = (*tools, *added)
         if listed != self.tools:
             self.tools = listed
             self.generation += 1
@@ -286,6 +282,20 @@ class McpServer:
         self.state, self.error, self.since = state, error, datetime.now(UTC)
         if state != "starting":
             self.tried.set()
+
+
+async def _tools(client: Client) -> list[Tool]:
+    found: list[Tool] = []
+    cursor: str | None = None
+    while len(found) < MAX_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        if not (cursor := page.next_cursor):
+            break
+    return found[:MAX_TOOLS]
+
+
+async def _silent(*_: Any) -> None: ...
 
 
 def _text(error: BaseException) -> str:

@@ -33,8 +33,6 @@ GRACE_SECONDS = 0.5
 """A run waits so long for further servers when one has become ready."""
 FIRST_SECONDS = 5.0
 """A run waits so long for the first one."""
-
-
 IDLE_SECONDS = 3600.0
 """A person's session that was not used for so long ends; the next run opens another."""
 
@@ -294,10 +292,12 @@ class McpServers:
 
     async def _stop(self, keys: list[Key]) -> None:
         ended = [self._running.pop(key) for key in keys]
-        tasks = [one.task for one in ended] + [call.task for one in ended for call in one.server.calls if call.task]
+        tasks = [one.task for one in ended]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if calls := [call.task for one in ended for call in one.server.calls if call.task]:
+            await asyncio.wait(calls, timeout=1)  # which end by themselves when their session has
 
     async def _settle(self, keys: list[Key]) -> None:
         clock = asyncio.get_running_loop().time

@@ -231,9 +231,8 @@ class McpServer:
             has_changed = self._wake.is_set()
             if self._taken():
                 return
-            async with asyncio.timeout(
-                OPEN_SECONDS
-            ):  # lists are what every version of the protocol answers, unlike a ping
+            async with asyncio.timeout(OPEN_SECONDS):
+                # A list is what every version of the protocol answers, unlike a ping.
                 if has_changed:
                     await self._look(client)
                 else:

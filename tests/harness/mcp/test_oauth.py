@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from tests.harness.mcp.conftest import World
 
+from deerflow.config.env import MissingEnv
+from deerflow.config.schema import McpServerConfig
 from deerflow.mcp.servers import McpServers
 
 
@@ -46,3 +49,22 @@ async def test_a_token_that_is_refused_is_said_without_the_secret(world: World, 
     assert await world.tools({"s": entry(url, client_id="me", client_secret="wrong-secret")}) == {}
     error = (await world.state("s"))["error"]
     assert "/token answered 400" in error and "wrong-secret" not in error
+
+
+@pytest.mark.parametrize(
+    ("oauth", "is_own"),
+    [
+        ({}, True),
+        ({"grant_type": "authorization_code", "client_id": "me"}, True),
+        ({"client_id": "me", "client_secret": "hidden-secret", "token_url": "https://auth.example.org/token"}, False),
+        ({"grant_type": "refresh_token", "refresh_token": "r", "token_url": "https://auth.example.org/token"}, False),
+        ({"client_id": MissingEnv("$LOST", ("LOST",)), "token_url": "https://auth.example.org/token"}, False),
+        ({"enabled": False}, False),
+    ],
+)
+def test_each_person_connects_where_no_client_is_named_or_the_entry_says_so(
+    oauth: dict[str, Any], is_own: bool
+) -> None:
+    entry = {"type": "http", "url": "https://example.org/mcp", "oauth": oauth}
+    assert McpServerConfig.model_validate(entry).is_own is is_own
+    assert not McpServerConfig.model_validate({"command": "program", "oauth": oauth}).is_own

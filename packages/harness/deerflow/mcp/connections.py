@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deerflow.config.schema import McpServerConfig
 from deerflow.config.section import require
@@ -21,9 +21,6 @@ from deerflow.identity import Principal
 from deerflow.security.outbound import Outbound
 from deerflow.storage.mcp import McpAuthorization, McpConnection, McpConnectionRepository
 from deerflow.storage.tables import utc_now
-
-if TYPE_CHECKING:
-    from deerflow.mcp import authorization
 
 LIFETIME = timedelta(minutes=10)
 """For allowing access elsewhere."""
@@ -71,7 +68,9 @@ class McpConnections:
         self, principal: Principal, session: str | None, name: str, entry: McpServerConfig, redirect_uri: str
     ) -> str:
         """The address where the person allows access. Raises UnavailableError: the server cannot be connected; says why."""
-        steps = await _steps()
+        await _import()
+        from deerflow.mcp import authorization as steps
+
         state = secrets.token_urlsafe(32)
         known = next(iter(await self._held(principal.user_id, name)), (None, None))[1]
         door = steps.door_of(entry, self._outbound)
@@ -104,7 +103,9 @@ class McpConnections:
             )
         if not given.code:
             raise InvalidRequestError(f"{name} was not connected: {given.error or 'nothing was allowed'}.")
-        steps = await _steps()
+        await _import()
+        from deerflow.mcp import authorization as steps
+
         try:
             made, seconds = await steps.finish(kept, given.code, given.issuer, steps.door_of(entry, self._outbound))
         except steps.AuthorizationError as error:
@@ -141,7 +142,9 @@ class McpConnections:
                     await asyncio.sleep(0.1)
 
     async def _refresh(self, held: McpConnection, known: Mapping[str, Any], entry: McpServerConfig) -> None:
-        steps = await _steps()
+        await _import()
+        from deerflow.mcp import authorization as steps
+
         data = None
         until = held.expires_at
         try:
@@ -172,9 +175,9 @@ class McpConnections:
             return None
 
 
-async def _steps() -> authorization:  # type: ignore[valid-type]
-    """Imported when it is needed: the SDK takes its time."""
-    return await asyncio.to_thread(import_module, "deerflow.mcp.authorization")  # type: ignore[return-value]
+async def _import() -> None:
+    """The SDK takes its time, so it is imported when it is needed, and not on a loop."""
+    await asyncio.to_thread(import_module, "deerflow.mcp.authorization")
 
 
 def _fits(known: Mapping[str, Any] | None, entry: McpServerConfig) -> bool:
@@ -193,7 +196,7 @@ def _as_configured(known: Mapping[str, Any], entry: McpServerConfig) -> Mapping[
 
 def _until(seconds: int | None, entry: McpServerConfig) -> Any:
     skew = entry.oauth.refresh_skew_seconds if entry.oauth is not None else 0
-    return None if seconds is None else utc_now() + timedelta(seconds=max(seconds - skew, seconds / 2))
+    return None if seconds is None else utc_now() + timedelta(seconds=max(seconds - skew, seconds / 2, 1))
 
 
 def _digest(state: str) -> str:

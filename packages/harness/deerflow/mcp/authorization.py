@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -73,23 +73,19 @@ class Door:
         """The answer to ``request``; redirects are not followed. Raises AuthorizationError."""
         try:
             async with asyncio.timeout(SECONDS), self._answer(request) as answer:
-                data = bytearray()
-                async for chunk in answer.aiter_bytes() if body else _nothing():
-                    data += chunk
-                    if len(data) > MAX_ANSWER:
-                        raise AuthorizationError(f"{request.url.host} answered with more than {MAX_ANSWER >> 20} MB.")
+                data = await _read(answer, request.url.host) if body else b""
                 kept = {
                     name: answer.headers[name]
                     for name in ("www-authenticate", "content-type")
                     if name in answer.headers
                 }
-                return httpx2.Response(answer.status_code, headers=kept, content=bytes(data), request=request)
+                return httpx2.Response(answer.status_code, headers=kept, content=data, request=request)
         except (Blocked, OSError, httpx.HTTPError, httpx2.HTTPError) as error:
             why = "it does not answer" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
             raise AuthorizationError(f"{request.url.host} cannot be asked: {why}") from error
 
     @asynccontextmanager
-    async def _answer(self, request: httpx2.Request) -> Any:
+    async def _answer(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response | httpx.Response]:
         content = await request.aread()
         if request.url.host in self.hosts:
             async with await asyncio.to_thread(httpx2.AsyncClient, timeout=SECONDS) as client:
@@ -107,9 +103,13 @@ class Door:
             yield answer
 
 
-async def _nothing() -> Any:
-    for chunk in ():
-        yield chunk
+async def _read(answer: httpx2.Response | httpx.Response, host: str) -> bytes:
+    data = bytearray()
+    async for chunk in answer.aiter_bytes():
+        data += chunk
+        if len(data) > MAX_ANSWER:
+            raise AuthorizationError(f"{host} answered with more than {MAX_ANSWER >> 20} MB.")
+    return bytes(data)
 
 
 def door_of(entry: McpServerConfig, outbound: Outbound) -> Door:

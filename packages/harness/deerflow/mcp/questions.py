@@ -53,8 +53,8 @@ class OpenCall:
     _answer: asyncio.Future[ElicitResult] | None = None
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def report(self, done: float, total: float | None, text: str | None) -> None:
-        await self.progress(done, total, text)
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        await self.progress(progress, total, message)
 
     async def ask(self, params: ElicitRequestParams) -> ElicitResult:
         """What the person answers; one question after the other."""

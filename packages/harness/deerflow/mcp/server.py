@@ -184,7 +184,7 @@ class McpServer:
             if done:
                 return
 
-    async def _elicited(self, _: object, params: ElicitRequestParams) -> ElicitResult:
+    async def _elicited(self, context: object, params: ElicitRequestParams) -> ElicitResult:
         """Older versions of the protocol do not say to which call a question belongs: then it must be the only one."""
         call = CURRENT.get() or (self.calls[0] if len(self.calls) == 1 else None)
         if call is None:

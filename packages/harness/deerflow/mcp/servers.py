@@ -192,19 +192,20 @@ class McpServers:
             McpCallError: there is no result.
         """
 
-        async def begin() -> CallToolResult | ElicitRequestParams:
-            running.used = asyncio.get_running_loop().time()
-            self._open[key] = call
-            call.task = asyncio.create_task(running.server.call(tool, arguments, call))
-            call.task.add_done_callback(partial(self._ended, key, call))
-            return await call.step()
-
-        running = self._running.get((name, user_id)) or self._running.get((name, ""))
-        if running is None:
+        if (running := self._running.get((name, user_id)) or self._running.get((name, ""))) is None:
             from deerflow.mcp.server import McpCallError
 
             raise McpCallError(f"The MCP server {name} is not connected any more.")
-        return await self._spawner.call(begin())
+        return await self._spawner.call(self._begin(running, key, tool, arguments, call))
+
+    async def _begin(
+        self, running: _Running, key: str, tool: str, arguments: dict[str, Any], call: OpenCall
+    ) -> CallToolResult | ElicitRequestParams:
+        running.used = asyncio.get_running_loop().time()
+        self._open[key] = call
+        call.task = asyncio.create_task(running.server.call(tool, arguments, call))
+        call.task.add_done_callback(partial(self._ended, key, call))
+        return await call.step()
 
     def held(self, key: str) -> OpenCall | None:
         """The call that is open since it asked something."""

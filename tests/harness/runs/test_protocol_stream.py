@@ -53,6 +53,7 @@ class World:
             database=database,
             runs=self.store,
             threads=self.threads,
+            transcript=nobody,
             assistants=nobody,
             log=self.log,
             queue=nobody,
@@ -60,6 +61,7 @@ class World:
             uploads_dir=lambda user, thread: Path(),
             graph=nobody,
             skills=nobody,
+            prompt=nobody,
         )
         self.hub = Hub()
         self.streams = ProtocolStreams(self.runs, self.log, cast(Any, self.states), self.hub)

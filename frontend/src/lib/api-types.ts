@@ -677,11 +677,17 @@ export interface components {
         };
         /**
          * Connection
-         * @description A provider. ``place``: where its key stands (null: not connected); ``models``: that it offers.
+         * @description A provider. ``place``: where its key stands (null: not connected); ``in_use``: whether agents use it now; ``models``: that it
+         *     offers.
          */
         Connection: {
             /** Id */
             id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "model" | "search";
             /** Title */
             title: string;
             /** Variable */
@@ -692,16 +698,23 @@ export interface components {
             base_url: string | null;
             /** Models */
             models: string[];
-            /** Needs Address */
-            needs_address: boolean;
+            /**
+             * Needs
+             * @enum {string}
+             */
+            needs: "key" | "address" | "nothing";
+            /** In Use */
+            in_use: boolean;
         };
         /**
          * Connections
-         * @description ``models_in_file``: config.yaml names the models, so none can be connected.
+         * @description ``models_in_file``, ``tools_in_file``: config.yaml names them, so none of that kind can be connected.
          */
         Connections: {
             /** Models In File */
             models_in_file: boolean;
+            /** Tools In File */
+            tools_in_file: boolean;
             /** Connections */
             connections: components["schemas"]["Connection"][];
         };
@@ -1902,6 +1915,15 @@ export interface components {
                 };
             };
         };
+        /** McpEntry */
+        McpEntry: {
+            /** Name */
+            name: string;
+            /** Entry */
+            entry: {
+                [key: string]: unknown;
+            };
+        };
         /** McpLog */
         McpLog: {
             /** Lines */
@@ -1980,6 +2002,20 @@ export interface components {
             enabled: boolean;
             /** Policy */
             policy: ("allow" | "ask" | "deny") | null;
+        };
+        /**
+         * McpTrial
+         * @description ``state``: ready or failed. ``log``: what the server has written, and what went wrong.
+         */
+        McpTrial: {
+            /** State */
+            state: string;
+            /** Error */
+            error: string;
+            /** Tools */
+            tools: components["schemas"]["McpTool"][];
+            /** Log */
+            log: string[];
         };
         /** Memory */
         Memory: {

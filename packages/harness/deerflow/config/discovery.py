@@ -1,6 +1,7 @@
 """Finding models when no file names any: keys in the environment, then servers on this machine, then the demo model.
 
 A provider's models and address can be set without a file: ``<PREFIX>_MODEL`` (several with commas) and ``<PREFIX>_BASE_URL``.
+Who searches the web is found the same way where no file lists the tools.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
 
-from deerflow.config.document import ConfigProblem
+from deerflow.config.document import ConfigError, ConfigProblem
 from deerflow.config.env import MissingEnv
-from deerflow.config.schema import ModelConfig
+from deerflow.config.schema import DEFAULT_TOOLS, ModelConfig, ToolConfig
 from deerflow.errors import InvalidRequestError
 
 Probe = Callable[[str, str | None, float], Sequence[str]]
@@ -29,8 +30,12 @@ Probe = Callable[[str, str | None, float], Sequence[str]]
 LOCAL_TIMEOUT, REMOTE_TIMEOUT = 0.3, 10.0
 LOCAL_SILENCE = 300
 """Seconds: a server on this machine may load a model before it answers."""
+Needs = Literal["key", "address", "nothing"]
 MAX_LISTED, MAX_ANSWER = 20, 1 << 20
 DEMO_MODEL = "demo"
+
+SEARCH_VARIABLE = "DEER_FLOW_WEB_SEARCH"
+"""Names who searches the web where several could."""
 
 PATCHED_OPENAI = "deerflow.models.patched_openai:PatchedChatOpenAI"
 
@@ -63,6 +68,8 @@ class Provider:
     models_path: str = "/models"
     headers: dict[str, str] = field(default_factory=lambda: {"Authorization": "Bearer {key}"})
     """Of a request for the models; ``{key}`` stands for the key."""
+    needs: Needs = "key"
+    """What must be given before it can be used."""
 
     @property
     def prefix(self) -> str:
@@ -88,6 +95,10 @@ class Provider:
         """That the environment names in place of the provider's own."""
         return self.variable(environ, "BASE_URL", "API_BASE")
 
+    def is_ready(self, environ: Mapping[str, str]) -> bool:
+        """Whether the environment gives what it needs."""
+        return {"key": self.key(environ), "address": self.address(environ), "nothing": True}[self.needs] is not None
+
     def variable(self, environ: Mapping[str, str], *suffixes: str) -> str | None:
         """What the environment says under a name of this provider's with one of these suffixes."""
         names = (key.removesuffix("API_KEY") + suffix for key in self.keys for suffix in suffixes)
@@ -103,7 +114,7 @@ def providers() -> tuple[Provider, ...]:
     )
 
 
-COMPATIBLE = Provider("OpenAI-compatible server", ("OPENAI_COMPATIBLE_API_KEY",))
+COMPATIBLE = Provider("OpenAI-compatible server", ("OPENAI_COMPATIBLE_API_KEY",), needs="address")
 """Any server that speaks OpenAI's protocol, beside OpenAI itself: known by its address, with or without a key."""
 
 LOCAL_SERVERS = (
@@ -112,6 +123,23 @@ LOCAL_SERVERS = (
     Provider("LM Studio", base_url="http://127.0.0.1:1234/v1"),
 )
 """Model servers on their usual ports of this machine. They have no keys."""
+
+_SEARCHES: tuple[tuple[str, str, str, Needs], ...] = (
+    ("Tavily", "TAVILY_API_KEY", "tavily", "key"),
+    ("Brave Search", "BRAVE_API_KEY", "brave", "key"),
+    ("Serper (Google)", "SERPER_API_KEY", "serper", "key"),
+    ("Exa", "EXA_API_KEY", "exa", "key"),
+    ("Jina", "JINA_API_KEY", "jina_ai", "key"),
+    ("Firecrawl", "FIRECRAWL_API_KEY", "firecrawl", "key"),
+    ("InfoQuest", "INFOQUEST_API_KEY", "infoquest", "key"),
+    ("SearXNG", "SEARX_API_KEY", "searx", "address"),
+    ("DuckDuckGo", "DDG_API_KEY", "ddg_search", "nothing"),
+)
+SEARCHES = tuple(
+    Provider(title, (key,), f"deerflow.community.{place}.tools:web_search_tool", needs=needs)
+    for title, key, place, needs in _SEARCHES
+)
+"""Who can search the web. The first that has what it needs does."""
 
 _NOT_FOR_CHAT = re.compile(
     "embed|rerank|whisper|tts|moderation|dall-e|image|audio|realtime|transcribe|sora|clip|bge-", re.IGNORECASE
@@ -128,6 +156,38 @@ def discover_models(environ: Mapping[str, str], probe: Probe) -> tuple[ModelConf
     if not models:
         models = _of_local_servers(probe)
     return tuple({model.name: model for model in reversed(models or [_demo()])}.values())[::-1]
+
+
+def search_provider(environ: Mapping[str, str]) -> Provider:
+    """Who searches the web: the one that ``DEER_FLOW_WEB_SEARCH`` names, else the first that has what it needs.
+
+    Raises:
+        ConfigError: the variable names none.
+    """
+    if named := environ.get(SEARCH_VARIABLE, "").strip().lower():
+        for provider in SEARCHES:
+            if provider.id == named:
+                return provider
+        known = ", ".join(provider.id for provider in SEARCHES)
+        raise ConfigError(
+            ConfigProblem(f"{SEARCH_VARIABLE} names no provider: {named}.", remedy=f"Choose one of {known}.")
+        )
+    return next(provider for provider in SEARCHES if provider.is_ready(environ))
+
+
+def search_tool(provider: Provider, environ: Mapping[str, str]) -> ToolConfig:
+    """The entry of ``web_search`` that asks ``provider``, with the key and at the address that the environment gives for it."""
+    given = {"api_key": (provider.key(environ) or ("", None))[1], "base_url": provider.address(environ)}
+    return ToolConfig.model_validate(
+        {"name": "web_search", "group": "web", "use": provider.use, "discovered_from": provider.title}
+        | {name: value for name, value in given.items() if value}
+    )
+
+
+def discover_tools(environ: Mapping[str, str]) -> tuple[ToolConfig, ...]:
+    """The default tools, with the web searched by whom the environment offers. Raises as :func:`search_provider`."""
+    search = search_tool(search_provider(environ), environ)
+    return tuple(search if tool.name == search.name else tool for tool in DEFAULT_TOOLS)
 
 
 def http_probe(base_url: str, api_key: str | None, timeout: float) -> Sequence[str]:

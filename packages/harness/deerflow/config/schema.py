@@ -120,6 +120,8 @@ class ToolConfig(OpenSection):
     """Path ``package.module:attribute`` of a LangChain tool."""
     annotations: Annotated[Mapping[str, bool], AfterValidator(frozen)] = EMPTY
     """What guardrails know of it: ``readOnlyHint``, ``openWorldHint``, as in the Model Context Protocol."""
+    discovered_from: str | None = None
+    """Who is asked, where no file says it and the environment does."""
     max_results: int | None = None
     api_key: str | None = None
     timeout: float | None = None
@@ -134,7 +136,8 @@ class ToolConfig(OpenSection):
 
     def options(self) -> dict[str, Any]:
         """Everything that configures the tool itself, without nulls. Raises ConfigError if a variable is missing."""
-        return thawed(require(self).model_dump(exclude={"name", "group", "use", "annotations"}, exclude_none=True))
+        own = {"name", "group", "use", "annotations", "discovered_from"}
+        return thawed(require(self).model_dump(exclude=own, exclude_none=True))
 
 
 class SecurityConfig(Section):
@@ -823,6 +826,11 @@ class AppConfig(OpenSection):
     def origin(self) -> Origin:
         """Where the snapshot came from; of one made in code: nowhere, with an empty environment."""
         return self._origin or Origin()
+
+    @property
+    def lists_tools(self) -> bool:
+        """Whether somebody has chosen the tools; else they are the default ones."""
+        return "tools" in self.model_fields_set and not any(tool.discovered_from for tool in self.tools)
 
     @property
     def learns(self) -> bool:

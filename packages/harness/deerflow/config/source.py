@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from deerflow.config.discovery import Probe, discover_models, http_probe
+from deerflow.config.discovery import Probe, discover_models, discover_tools, http_probe
 from deerflow.config.document import (
     ConfigError,
     ConfigProblem,
@@ -219,6 +219,8 @@ class ConfigSource:
         snapshot = _validated(AppConfig, data, main)
         if not snapshot.models:
             snapshot = snapshot.model_copy(update={"models": discover_models(environ, self._probe)})
+        if not snapshot.lists_tools:
+            snapshot = snapshot.model_copy(update={"tools": discover_tools(environ)})
         warnings = tuple(_warnings(main)) if config else ()
         place = extensions or search.places[0]
         root = project_root(self._cwd)
@@ -235,7 +237,8 @@ def load_config(
 ) -> AppConfig:
     """Read the configuration that applies here, once; see :class:`ConfigSource` for the arguments.
 
-    Without models, in a file or for want of one, those that the environment offers are used, see :func:`discover_models`.
+    Without models, in a file or for want of one, those that the environment offers are used, see :func:`discover_models`; without
+    tools the default ones, see :func:`discover_tools`.
 
     Raises:
         FileNotFoundError, ConfigError: see :meth:`ConfigSource.read`.

@@ -1,4 +1,5 @@
-"""Providers of models as administrators connect them: with a key, an address where it is needed, and the models to use.
+"""Providers of models, and of searches of the web, as administrators connect them: with a key, an address where it is needed, and
+the models to use.
 
 What is connected is set as variables, which the configuration is read with; so it holds at once, in every process that reads it.
 """
@@ -10,16 +11,28 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig, ConfigError, ConfigSource, MissingEnv
-from deerflow.config.discovery import COMPATIBLE, Provider, for_chat, http_probe, list_models, models_of, providers
+from deerflow.config.discovery import (
+    COMPATIBLE,
+    SEARCH_VARIABLE,
+    SEARCHES,
+    Provider,
+    for_chat,
+    http_probe,
+    list_models,
+    models_of,
+    providers,
+    search_provider,
+    search_tool,
+)
 from deerflow.config.variables import Place, Store
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
-from deerflow.features.model_check import ModelCheck, check_model
+from deerflow.features.checks import Check, check_model, check_search
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 
@@ -32,21 +45,25 @@ _WORD = re.compile(r"[!#%&(-[\]-~]{1,4096}")
 
 
 class Connection(TypedDict):
-    """A provider. ``place``: where its key stands (null: not connected); ``models``: that it offers."""
+    """A provider. ``place``: where its key stands (null: not connected); ``in_use``: whether agents use it now; ``models``: that it
+    offers."""
 
     id: str
+    kind: Literal["model", "search"]
     title: str
     variable: str
     place: Place | None
     base_url: str | None
     models: list[str]
-    needs_address: bool
+    needs: Literal["key", "address", "nothing"]
+    in_use: bool
 
 
 class Connections(TypedDict):
-    """``models_in_file``: config.yaml names the models, so none can be connected."""
+    """``models_in_file``, ``tools_in_file``: config.yaml names them, so none of that kind can be connected."""
 
     models_in_file: bool
+    tools_in_file: bool
     connections: list[Connection]
 
 
@@ -67,10 +84,11 @@ class ConnectionService:
         self._writing = asyncio.Lock()
 
     async def all(self, principal: Principal) -> Connections:
-        """Of each provider, in the order in which their models are offered."""
+        """Of each provider, in the order in which they are asked."""
         _check(principal)
-        found = await _blocking(lambda: [self._connection(one) for one in (*providers(), COMPATIBLE)])
-        return {"models_in_file": _in_file(await self._source.acurrent()), "connections": found}
+        found = await _blocking(lambda: [self._connection(one) for one in _all()])
+        config = await self._source.acurrent()
+        return {"models_in_file": _in_file(config), "tools_in_file": config.lists_tools, "connections": found}
 
     async def models(self, principal: Principal, provider: str, trial: Trial) -> list[str]:
         """The models that a key reaches, those first that are known to work well.
@@ -79,6 +97,8 @@ class ConnectionService:
             InvalidRequestError: the key is refused, or no server answers as it should; see :func:`list_models`.
         """
         one = _provider(principal, provider)
+        if one in SEARCHES:
+            raise NotFoundError(f"{one.title} has no models.")
 
         def ask() -> list[str]:
             environ = self._environ(one, trial)
@@ -92,9 +112,16 @@ class ConnectionService:
 
         return await _blocking(ask)
 
-    async def test(self, principal: Principal, provider: str, trial: Trial) -> ModelCheck:
-        """Ask the first of the models for one word, before anything is kept. Raises InvalidRequestError: there is none."""
+    async def test(self, principal: Principal, provider: str, trial: Trial) -> Check:
+        """Ask the first of the models for one word, or search once, before anything is kept.
+
+        Raises:
+            InvalidRequestError: there is no key, no address or no model.
+        """
         one = _provider(principal, provider)
+        if one in SEARCHES:
+            entry = search_tool(one, await _blocking(self._environ, one, trial))
+            return await check_search(await self._source.acurrent(), entry)
 
         def snapshot() -> AppConfig:
             found = tuple(models_of(one, self._environ(one, trial), http_probe))[:1]
@@ -126,21 +153,34 @@ class ConnectionService:
         """Forget key, address and models. Raises as :meth:`connect`."""
         one = _provider(principal, provider)
         async with self._writing:
-            await _blocking(self._change, one, dict.fromkeys(one.names), "encrypted")
+            await _blocking(self._disconnect, one)
 
     def _connect(self, provider: Provider, trial: Trial, store: Store) -> None:
-        if _in_file(self._source.current()):
+        config, is_search = self._source.current(), provider in SEARCHES
+        if is_search and config.lists_tools:
+            raise ConflictError("config.yaml lists the tools. Set `use` of web_search there, or take its `tools` away.")
+        if not is_search and _in_file(config):
             raise ConflictError("config.yaml names the models. Add this one there, or take its `models` away.")
         if provider is COMPATIBLE and not any(trial.models):
             raise InvalidRequestError("Choose a model.")
         environ = self._environ(provider, trial)
         given = {name: environ[name] for name in provider.names if name in environ}
-        self._change(provider, dict.fromkeys(provider.names) | given, store)
+        chosen = {SEARCH_VARIABLE: provider.id} if is_search else {}
+        outside = self._source.variables.place_of(*provider.names) == "environment"
+        if is_search and outside and not trial.key:  # it has all that it needs, and is only chosen
+            self._change(provider, chosen, store)
+        else:
+            self._change(provider, dict.fromkeys(provider.names) | given | chosen, store)
+
+    def _disconnect(self, provider: Provider) -> None:
+        chosen = self._source.variables.merged().get(SEARCH_VARIABLE, "").strip().lower() == provider.id
+        names = (*provider.names, *([SEARCH_VARIABLE] if chosen else []))
+        self._change(provider, dict.fromkeys(names), "encrypted")
 
     def _change(self, provider: Provider, changes: Mapping[str, str | None], store: Store) -> None:
-        if self._source.variables.place_of(*provider.names) == "environment":
+        if outside := [name for name in changes if self._source.variables.place_of(name) == "environment"]:
             raise ConflictError(
-                f"{provider.title} is set in the environment in which DeerFlow was started. Change it there.",
+                f"{outside[0]} is set in the environment in which DeerFlow was started. Change it there.",
                 code="set_outside",
             )
         try:
@@ -161,9 +201,9 @@ class ConnectionService:
             if base_url != (provider.address(environ) or "").rstrip("/"):
                 raise InvalidRequestError("The key that is kept is not sent to another address. Give the key, too.")
             key = kept[1]
-        if not key and not (provider is COMPATIBLE and base_url):
-            raise InvalidRequestError("Give the key." if provider is not COMPATIBLE else "Give the server's address.")
-        if provider is COMPATIBLE and not base_url:
+        if provider.needs == "key" and not key:
+            raise InvalidRequestError("Give the key.")
+        if provider.needs == "address" and not base_url:
             raise InvalidRequestError("Give the server's address.")
         names = ",".join(name.strip() for name in trial.models)
         for what, text in (("key", key), ("address", base_url), ("name of a model", names)):
@@ -179,16 +219,21 @@ class ConnectionService:
     def _connection(self, provider: Provider) -> Connection:
         environ = self._source.variables.merged()
         address = provider.address(environ)
-        models = [model.__dict__["model"] for model in models_of(provider, environ, lambda *_: ())]
+        is_search = provider in SEARCHES
+        models = [] if is_search else [one.__dict__["model"] for one in models_of(provider, environ, lambda *_: ())]
         place = self._source.variables.place_of(*provider.keys) or self._source.variables.place_of(*provider.names)
+        ready = provider.is_ready(environ) if is_search else bool(models)
+        in_use = provider is search_provider(environ) if is_search else ready
         return {
             "id": provider.id,
+            "kind": "search" if is_search else "model",
             "title": provider.title,
             "variable": provider.keys[0],
-            "place": place if models else None,
+            "place": place if ready else None,
             "base_url": address if address and _is_address(address) else None,
             "models": [model for model in models if not isinstance(model, MissingEnv)],
-            "needs_address": provider is COMPATIBLE,
+            "needs": provider.needs,
+            "in_use": in_use,
         }
 
 
@@ -205,10 +250,14 @@ async def _blocking(function: Callable[..., Done], *arguments: object) -> Done:
 
 def _provider(principal: Principal, provider: str) -> Provider:
     _check(principal)
-    found = next((one for one in (*providers(), COMPATIBLE) if one.id == provider), None)
+    found = next((one for one in _all() if one.id == provider), None)
     if found is None:
         raise NotFoundError(f"There is no provider {provider!r}.")
     return found
+
+
+def _all() -> tuple[Provider, ...]:
+    return (*providers(), COMPATIBLE, *SEARCHES)
 
 
 def _check(principal: Principal) -> None:

@@ -79,7 +79,7 @@ def _configured_tools(groups: Collection[str] | None, config: AppConfig) -> Iter
             continue
         if entry.use.startswith(WEB) and not entry.use.startswith(OWN_SEARCH):
             denied = config.security.native_web_tools == "deny"
-            if "tools" not in config.model_fields_set and (denied or config.sandbox.network.mode == "allowlist"):
+            if not config.lists_tools and (denied or config.sandbox.network.mode == "allowlist"):
                 continue
             if denied:
                 raise NativeWebToolDisabledError(

@@ -1,4 +1,4 @@
-"""Providers of models: connected, tried and forgotten by administrators. Keys go in and never come out."""
+"""Providers of models and of searches: connected, tried and forgotten by administrators. Keys go in and never come out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReachedModels(TypedDict):
     models: list[str]
 
 
-@router.get("", summary="Providers of models, and which are connected")
+@router.get("", summary="Providers of models and searches, and which are connected")
 async def list_connections(principal: CurrentAdmin, runtime: CurrentRuntime) -> Connections:
     return await runtime.connections.all(principal)
 
@@ -46,7 +46,9 @@ async def list_reached(
     return {"models": await runtime.connections.models(principal, provider, given.trial())}
 
 
-@router.post("/{provider}/test", summary="Ask the first of the models for one word, before it is connected")
+@router.post(
+    "/{provider}/test", summary="Ask the first of the models for one word, or search once, before it is connected"
+)
 async def test_connection(
     provider: str, given: GivenTrial, request: Request, principal: CurrentAdmin, runtime: CurrentRuntime
 ) -> ModelTest:

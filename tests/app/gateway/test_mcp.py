@@ -11,7 +11,9 @@ from typing import Any
 
 from tests.app.gateway.conftest import Gateway
 from tests.app.gateway.test_agents import opened  # noqa: F401 - a fixture
-from tests.harness.mcp.conftest import on_host
+from tests.harness.mcp.conftest import on_host, start
+
+__all__ = ["start"]
 
 Open = Callable[..., AbstractAsyncContextManager[Gateway]]
 MARK = "********"
@@ -118,6 +120,42 @@ async def test_the_first_server_makes_the_file_where_it_will_be_found(opened: Op
     assert await asyncio.to_thread(lambda: file.stat().st_mode & 0o777) == 0o600
 
 
+async def test_a_server_is_tried_before_it_is_kept(opened: Open, start: Callable[..., str], tmp_path: Path) -> None:  # noqa: F811
+    header = {"headers": {"X-Key": "topsecret"}}
+    file = write(tmp_path, kept={"type": "http", "url": start("http"), **header}, s=on_host())
+    before = await asyncio.to_thread(file.read_text)
+
+    async with opened() as gateway:
+
+        async def tried(name: str, **entry: Any) -> Any:
+            return await gateway.admin.post("/api/mcp/test", json={"name": name, "entry": entry})
+
+        shown = (await gateway.admin.get("/api/mcp/config")).json()["mcp_servers"]["kept"]
+        for name, entry in (("kept", shown), ("new", {"type": "http", "url": shown["url"]})):
+            found = (await tried(name, **entry)).json()
+            assert found["state"] == "ready" and "echo" in {tool["name"] for tool in found["tools"]}
+        boxed = (await tried("s", command="cat", args=["/nowhere"])).json()
+        assert boxed["state"] == "failed" and "exit code 1" in boxed["error"]
+        assert any("cat: /nowhere: No such file" in line for line in boxed["log"])
+        closed = (await tried("new", type="http", url="http://127.0.0.1:9/mcp")).json()
+        assert closed["state"] == "failed" and closed["error"] and closed["tools"] == []
+        assert (await tried("s", **on_host())).json()["state"] == "ready", "beside the one that runs"
+        states = {one["name"]: one["state"] for one in (await gateway.admin.get("/api/mcp/servers")).json()["servers"]}
+        assert states == {"kept": "ready", "s": "ready"}
+
+        for entry, status, words in (
+            ({"type": "http"}, 422, "needs a url"),
+            ({"type": "http", "url": "http://h", "headers": {"K": MARK}}, 422, "secret that is kept"),
+            (on_host(), 403, "isolation"),
+            ({"type": "http", "url": "http://h", "oauth": {}}, 422, "Each person connects"),
+        ):
+            refused = await tried("new", **entry)
+            assert refused.status_code == status and words in refused.text, refused.text
+        assert (await gateway.user.post("/api/mcp/test", json={"name": "x", "entry": {}})).status_code == 403
+    assert await asyncio.to_thread(file.read_text) == before
+    assert not await asyncio.to_thread(lambda: list(tmp_path.rglob("mcp/test-*"))), "homes of tests are gone"
+
+
 async def test_what_is_said_of_a_tool_is_kept_and_a_misspelt_word_is_refused(opened: Open, tmp_path: Path) -> None:  # noqa: F811
     write(tmp_path, s=on_host())
     async with opened() as gateway:
@@ -131,3 +169,5 @@ async def test_what_is_said_of_a_tool_is_kept_and_a_misspelt_word_is_refused(ope
         (server,) = (await gateway.admin.get("/api/mcp/servers")).json()["servers"]
         tools = {tool["name"]: tool for tool in server["tools"]}
         assert (tools["echo"]["policy"], tools["fail"]["enabled"]) == ("deny", False)
+        log = (await gateway.admin.get("/api/mcp/servers/s/log")).json()["lines"]
+        assert log.count("the server speaks to its log") == 1, "the session goes on"

@@ -13,14 +13,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from deerflow.config.document import parse_json, read_text, write_text
-from deerflow.config.env import MASK, has_reference, mask_secrets
+from deerflow.config.env import MASK, has_reference, mask_secrets, resolve_tree
 from deerflow.config.schema import McpServerConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given, McpConnections
-from deerflow.mcp.servers import McpServerState
+from deerflow.mcp.servers import McpServerState, McpTrial
 
 FILE = "extensions_config.json"
 KEYS = ("mcpServers", "mcp_servers")
@@ -94,6 +94,19 @@ class McpService:
         await self.states(principal)
         await (await self._harness()).mcp.restart(name, principal.user_id)
         return next(one for one in await self.states(principal) if one["name"] == name)
+
+    async def test(self, principal: Principal, name: str, entry: Mapping[str, Any]) -> McpTrial:
+        """Open a session with a server as ``entry`` describes it, before it is kept. Raises as :meth:`update`."""
+        file, harness = await self._file(principal), await self._harness()
+
+        def checked() -> McpServerConfig:
+            made = _checked(name, entry, _servers(_read(file)).get(name) or {})
+            return McpServerConfig.model_validate(resolve_tree(made, harness.config.origin.environ))
+
+        valid = await asyncio.to_thread(checked)
+        if valid.is_own:
+            raise InvalidRequestError("Each person connects to this server. Save it, then connect: that tests it, too.")
+        return await harness.mcp.trial(name, valid, harness.config, harness.sandbox_provider)
 
     async def log(self, principal: Principal, name: str) -> list[str]:
         """The last lines that a server has written, and what went wrong with it. Raises NotFoundError."""

@@ -79,6 +79,8 @@ class McpServer:
         self.calls: list[OpenCall] = []
         """On their way."""
         self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self._in_line = False
+        """What was written last goes on."""
         self.tried = asyncio.Event()
         """Set when the first attempt to open it has ended."""
         self._connect = connect
@@ -102,7 +104,7 @@ class McpServer:
                 await self._session()
                 why = ""
             except Exception as error:
-                why = " ".join(filter(None, (_text(error), *list(self.log)[-1:]))).strip()
+                why = ": ".join(filter(None, (_text(error).rstrip("."), *list(self.log)[-1:]))).strip()
             finally:
                 self._client = None
                 self._opened.clear()
@@ -112,6 +114,7 @@ class McpServer:
             if why:
                 logger.warning("MCP server %s: %s", self.name, why)
                 self.log.append(why)
+                self._in_line = False
             delay = 0 if clock() - began > STABLE_SECONDS else delay
             if why and delay:
                 await self._sleep(delay)
@@ -209,7 +212,7 @@ class McpServer:
 
     async def _session(self) -> None:
         async with asyncio.timeout(PROGRAM_SECONDS if self.config.type == "stdio" else OPEN_SECONDS) as opening:
-            streams = self._connect(lambda text: self.log.extend(text.splitlines()))
+            streams = self._connect(self._written)
             info = Implementation(name="deerflow", version="1")
             async with Client(
                 streams, client_info=info, message_handler=self._heard, elicitation_callback=self._elicited, cache=None
@@ -224,6 +227,12 @@ class McpServer:
                     await self._watch(client)
                 finally:
                     listening.cancel()
+
+    def _written(self, text: str) -> None:
+        """Takes what a program writes, which comes in pieces of lines."""
+        begun = self.log.pop() if self._in_line and self.log else ""
+        self.log.extend((begun + text).splitlines())
+        self._in_line = not text.endswith("\n")
 
     async def _watch(self, client: Client) -> None:
         while True:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -22,7 +23,7 @@ from deerflow.security.text import inline
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
-    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
+    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, Tool
 
     from deerflow.mcp.connections import McpConnections
     from deerflow.mcp.questions import OpenCall
@@ -35,6 +36,10 @@ FIRST_SECONDS = 5.0
 """A run waits so long for the first one."""
 IDLE_SECONDS = 3600.0
 """A person's session that was not used for so long ends; the next run opens another."""
+
+
+MODULES = ("deerflow.mcp.tools", "deerflow.mcp.transport", "jsonschema")
+"""Cost seconds the first time."""
 
 
 class McpTool(TypedDict):
@@ -60,6 +65,15 @@ class McpServerState(TypedDict):
     error: str
     connection: Literal["needed", "connected"] | None
     tools: list[McpTool]
+
+
+class McpTrial(TypedDict):
+    """``state``: ready or failed. ``log``: what the server has written, and what went wrong."""
+
+    state: str
+    error: str
+    tools: list[McpTool]
+    log: list[str]
 
 
 @dataclass
@@ -176,6 +190,10 @@ class McpServers:
         """Open a new session, and wait until it is open or has failed. Raises NotFoundError: no server of that name is on."""
         await self._spawner.call(self._of(name, user_id).server.restart())
 
+    async def trial(self, name: str, entry: McpServerConfig, config: AppConfig, provider: SandboxProvider) -> McpTrial:
+        """Open a session with a server that need not be configured, and close it. What a program writes to its home is gone then."""
+        return await self._spawner.call(self._trial(name, entry, config, provider))
+
     def log(self, name: str, user_id: str = "") -> list[str]:
         """What the server has written to its standard error, and what went wrong with it. Raises NotFoundError."""
         return list(self._of(name, user_id).server.log)
@@ -261,15 +279,19 @@ class McpServers:
             if whose not in ("", user_id) and (now - one.used < IDLE_SECONDS or one.server.calls)
         ]
         wanted = {
-            key: (entry, None if entry.type != "stdio" or entry.isolation == "host" else config.sandbox)
+            key: (_opened_by(entry), None if entry.type != "stdio" or entry.isolation == "host" else config.sandbox)
             for key in keys
             if (entry := entries.get(key[0])) is not None and entry.is_own == bool(key[1])
         }
         await self._stop([key for key, one in self._running.items() if wanted.get(key) != one.made_for])
+        for key, one in self._running.items():
+            if (entry := entries[key[0]]) != one.server.config:
+                one.server.config = entry
+                one.server.generation += 1
         new = [key for key in wanted if key not in self._running]
         if not new:
             return
-        for module in ("deerflow.mcp.tools", "deerflow.mcp.transport", "jsonschema"):  # costs seconds the first time
+        for module in MODULES:
             await asyncio.to_thread(import_module, module)
         from deerflow.mcp.server import McpServer
         from deerflow.mcp.tools import interceptors_of
@@ -280,10 +302,33 @@ class McpServers:
         place = Place(self.directory, self.key_file, provider, config.sandbox)
         now = asyncio.get_running_loop().time()
         for key in new:
-            entry, name = wanted[key][0], key[0]
+            entry, name = entries[key[0]], key[0]
             server = McpServer(name, entry, partial(transport_of, name, entry, place, self._header(key, entry)))
             task = asyncio.create_task(server.run(), name=f"mcp {name}")
             self._running[key] = _Running(server, task, wanted[key], now, now)
+
+    async def _trial(self, name: str, entry: McpServerConfig, config: AppConfig, provider: SandboxProvider) -> McpTrial:
+        for module in MODULES:
+            await asyncio.to_thread(import_module, module)
+        from anyio import TemporaryDirectory
+
+        from deerflow.mcp.server import McpServer
+        from deerflow.mcp.transport import Place, transport_of
+
+        await asyncio.to_thread(self.directory.mkdir, parents=True, exist_ok=True)
+        async with TemporaryDirectory(dir=str(self.directory), prefix="test-", ignore_cleanup_errors=True) as directory:
+            # A program must not share its sandbox with the one that runs; a rotated token must not be lost.
+            own, home = (secrets.token_hex(8), Path(directory)) if entry.type == "stdio" else (name, self.directory)
+            place = Place(home, self.key_file, provider, config.sandbox)
+            server = McpServer(name, entry, partial(transport_of, own, entry, place, None))
+            task = asyncio.create_task(server.run(), name=f"mcp test of {name}")
+            try:
+                await server.tried.wait()
+                state, error, tools = server.state, server.error, _shown(entry, server.tools)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        return {"state": state, "error": error, "tools": tools, "log": list(server.log)}
 
     def _header(self, key: Key, entry: McpServerConfig) -> Callable[[str], Awaitable[str]] | None:
         name, user_id = key
@@ -338,11 +383,16 @@ class McpServers:
         return running
 
 
+def _opened_by(entry: McpServerConfig) -> McpServerConfig:
+    """What a session depends on: others of its settings change while it goes on."""
+    return entry.model_copy(update={"tools": {}, "description": "", "timeout": 0})
+
+
 def _offers_same(one: _Running, other: _Running) -> bool:
     """As far as ``one`` has made its tools."""
     of = one.tools[0]
     return (
-        (one.server.name, one.made_for) == (other.server.name, other.made_for)
+        (one.server.name, one.server.config) == (other.server.name, other.server.config)
         and of is not None
         and of[0] == one.server.generation
         and one.server.tools == other.server.tools
@@ -359,14 +409,18 @@ def _state(name: str, entry: McpServerConfig, running: _Running | None, is_conne
         "since": server.since.isoformat() if server else None,
         "error": server.error if server else "",
         "connection": ("connected" if is_connected else "needed") if entry.is_own else None,
-        "tools": [
-            {
-                "name": tool.name,
-                "description": tool.description or "",
-                "read_only": bool(tool.annotations and tool.annotations.read_only_hint),
-                "enabled": entry.tool(tool.name).enabled,
-                "policy": entry.tool(tool.name).policy,
-            }
-            for tool in (server.tools if server else ())
-        ],
+        "tools": _shown(entry, server.tools if server else ()),
     }
+
+
+def _shown(entry: McpServerConfig, tools: Iterable[Tool]) -> list[McpTool]:
+    return [
+        {
+            "name": tool.name,
+            "description": tool.description or "",
+            "read_only": bool(tool.annotations and tool.annotations.read_only_hint),
+            "enabled": entry.tool(tool.name).enabled,
+            "policy": entry.tool(tool.name).policy,
+        }
+        for tool in tools
+    ]

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from deerflow.errors import RequestError
 from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given
-from deerflow.mcp.servers import McpServerState
+from deerflow.mcp.servers import McpServerState, McpTrial
 from deerflow_app.gateway.deps import CurrentAdmin, CurrentCredential, CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(prefix="/api/mcp", tags=["mcp"])
@@ -26,6 +26,11 @@ class McpConfig(BaseModel):
     """Entries by name, as in `extensions_config.json`. Secrets are shown as marks; a mark that is sent back keeps its secret."""
 
     mcp_servers: dict[str, dict[str, Any]]
+
+
+class McpEntry(BaseModel):
+    name: str
+    entry: dict[str, Any]
 
 
 class McpServers(TypedDict):
@@ -60,6 +65,12 @@ async def list_servers(principal: CurrentPrincipal, runtime: CurrentRuntime) -> 
     """`connection` is `needed` or `connected` where each person connects for themselves, otherwise null. Administrators also see
     servers that are off, and what went wrong last."""
     return {"servers": await runtime.mcp.states(principal)}
+
+
+@router.post("/test", summary="Open a session with an MCP server before it is kept")
+async def test_server(given: McpEntry, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpTrial:
+    """A mark in `entry` stands for the secret of the server that is kept under this name."""
+    return await runtime.mcp.test(principal, given.name, given.entry)
 
 
 @router.get("/prompts", summary="Prompts of MCP servers, which a message can call")

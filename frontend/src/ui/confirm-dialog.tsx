@@ -1,8 +1,9 @@
 "use client";
 import { AlertDialog as Primitive } from "radix-ui";
-import { useState, type ReactNode } from "react";
+import { useState, type ComponentProps, type ReactNode } from "react";
 import { useT } from "@/i18n";
 import { Button } from "./button";
+import { useFocusBack } from "./focus-back";
 import { backdrop } from "./layer";
 
 export interface ConfirmDialogProps {
@@ -39,7 +40,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
     <Primitive.Root open={open} onOpenChange={(next) => !pending && onOpenChange(next)}>
       <Primitive.Portal>
         <Primitive.Overlay className={backdrop} />
-        <Primitive.Content
+        <Content
           {...(text ? {} : { "aria-describedby": undefined })}
           className="fixed inset-x-0 bottom-0 z-50 mx-auto flex w-full flex-col gap-4 rounded-t-2xl bg-popover p-5 pb-[max(1.25rem,env(safe-area-inset-bottom))] text-popover-foreground shadow-float duration-200 outline-none data-[state=closed]:animate-out data-[state=closed]:fade-out-0 data-[state=open]:animate-in data-[state=open]:fade-in-0 data-[state=open]:slide-in-from-bottom-2 sm:top-1/2 sm:bottom-auto sm:max-w-md sm:-translate-y-1/2 sm:rounded-2xl sm:p-6"
         >
@@ -69,8 +70,12 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
               {confirm}
             </Button>
           </div>
-        </Primitive.Content>
+        </Content>
       </Primitive.Portal>
     </Primitive.Root>
   );
+}
+
+function Content(props: ComponentProps<typeof Primitive.Content>) {
+  return <Primitive.Content onCloseAutoFocus={useFocusBack()} {...props} />;
 }

@@ -1,10 +1,11 @@
 "use client";
 import { X } from "lucide-react";
 import { Dialog as Primitive } from "radix-ui";
-import { useState, type ComponentProps } from "react";
+import type { ComponentProps } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { Button } from "./button";
+import { useFocusBack } from "./focus-back";
 import { backdrop } from "./layer";
 
 export { ConfirmDialog } from "./confirm-dialog";
@@ -16,16 +17,8 @@ export interface DialogContentProps extends ComponentProps<typeof Primitive.Cont
   closable?: boolean;
 }
 
-/** Radix gives the focus back to a dialog's trigger only; without one it would be lost. */
 export function FocusedContent(props: ComponentProps<typeof Primitive.Content>) {
-  const [before] = useState(() => document.activeElement); // it mounts when the dialog opens
-  const giveBack = (event: Event) => {
-    if (!(before instanceof HTMLElement) || before === document.body) return;
-    event.preventDefault();
-    const elsewhere = document.activeElement && document.activeElement !== document.body;
-    if (!elsewhere) before.focus({ preventScroll: true });
-  };
-  return <Primitive.Content onCloseAutoFocus={giveBack} {...props} />;
+  return <Primitive.Content onCloseAutoFocus={useFocusBack()} {...props} />;
 }
 
 /** Needs a DialogTitle inside. On a phone it sits at the lower edge. */

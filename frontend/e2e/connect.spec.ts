@@ -1,3 +1,6 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Chat } from "./chat";
 import { expect, test } from "./fixtures";
 import { Gateway, Process } from "./server";
 
@@ -11,7 +14,81 @@ async function provider() {
   return { process, url: `${address.origin}/v1` };
 }
 
+/** A SearXNG that finds one page for everything. */
+async function searxng() {
+  const asked: string[] = [];
+  const server = createServer((request, answer) => {
+    asked.push(request.url ?? "");
+    const results = [
+      { title: "Deer of the wood", url: "https://example.org/deer", content: "They eat grass." },
+    ];
+    answer.setHeader("Content-Type", "application/json").end(JSON.stringify({ results }));
+  });
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  return { server, asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
 test.use({ signedIn: false });
+
+test("someone who has never seen it watches the demo, and has a real model and a search 90 seconds later", async ({
+  page,
+}, info) => {
+  test.setTimeout(180_000);
+  const { process, url } = await provider();
+  const search = await searxng();
+  const gateway = await new Gateway(url, ["--no-account", "--no-model"]).start();
+  const chat = new Chat(page);
+  try {
+    await page.goto(gateway.url);
+    await page.getByLabel("Email").fill("first@example.com");
+    await page.getByLabel("Password", { exact: true }).fill("a long enough secret");
+    const began = Date.now();
+    await page.getByRole("button", { name: "Create administrator" }).click();
+    await page.getByRole("button", { name: "Watch the demo" }).click();
+    // Where the demo ends it leads on.
+    const onward = page.getByRole("log").getByRole("link", { name: "Settings → Models" }).last();
+    await expect(onward).toBeVisible({ timeout: 60_000 });
+    await chat.done();
+    await onward.click();
+    await expect(page).toHaveURL(/\/settings\/models$/);
+
+    await page.getByRole("combobox", { name: "Provider" }).click();
+    await page.getByRole("option", { name: /^Other/ }).click();
+    await page.getByLabel("Address").fill(url);
+    await page.getByLabel(/^API key/).fill(KEY);
+    await page.getByRole("button", { name: "Show models" }).click();
+    await page.getByRole("button", { name: "Use it" }).click();
+    await expect(page.getByRole("heading", { name: "big" })).toBeVisible();
+
+    const group = page.getByRole("region", { name: "Web search" });
+    await expect(group.getByText("DuckDuckGo")).toBeVisible();
+    await group.getByRole("button", { name: "Change" }).click();
+    await group.getByRole("combobox", { name: "Provider" }).click();
+    await page.getByRole("option", { name: "SearXNG" }).click();
+    await group.getByLabel("Address").fill(search.url);
+    await group.getByRole("button", { name: "Test", exact: true }).click();
+    await expect(group.getByText("“Deer of the wood”")).toBeVisible();
+    await group.getByRole("button", { name: "Use it" }).click();
+    await expect(group.getByText(search.url)).toBeVisible();
+    expect(search.asked.at(-1)).toContain("/search?q=");
+
+    await page.getByRole("link", { name: "Back to chat" }).click();
+    await chat.say("Hello");
+    await expect(chat.log.getByText(/tok\d\d/).last()).toBeVisible();
+    const seconds = (Date.now() - began) / 1000;
+    info.annotations.push({ type: "seconds to an answer", description: String(seconds) });
+    expect(seconds).toBeLessThan(90);
+
+    await page.goto(`${gateway.url}/settings/models`);
+    await page.getByRole("button", { name: "Disconnect: SearXNG" }).click();
+    await page.getByRole("alertdialog").getByRole("button", { name: "Disconnect" }).click();
+    await expect(group.getByText("DuckDuckGo")).toBeVisible();
+  } finally {
+    await gateway.stop();
+    search.server.close();
+    await process.end("SIGKILL");
+  }
+});
 
 test("from a new server to an answer of a real model, without a terminal", async ({ page }, info) => {
   test.setTimeout(120_000);

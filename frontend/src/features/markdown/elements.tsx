@@ -1,16 +1,18 @@
 "use client";
 import { ArrowUpRight, FileText, ImageOff } from "lucide-react";
+import OwnLink from "next/link";
 import type { ComponentProps, ReactNode } from "react";
 import { useT } from "@/i18n";
 import { nameOf, pictureUrl, threadPathOf } from "@/lib/files";
 import { hostOf, isWeb } from "@/lib/web";
 import { usePlace } from "./place";
 
-/** A link: to a file of the thread it opens the file, to a page a new tab, to anything else it is only text. */
+/** A link: to a file of the thread it opens the file, to the settings those, to a page a new tab; anything else is only text. */
 export function Link({ href = "", children }: ComponentProps<"a">) {
   const path = threadPathOf(href);
   if (path) return <FileLink path={path}>{children}</FileLink>;
   if (href.startsWith("#")) return <a href={href}>{children}</a>;
+  if (/^\/settings\/\w+$/.test(href)) return <OwnLink href={href}>{children}</OwnLink>;
   if (!isWeb(href) && !/^mailto:/i.test(href)) return <span>{children}</span>;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>

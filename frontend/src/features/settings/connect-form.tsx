@@ -6,7 +6,6 @@ import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { Button } from "@/ui/button";
-import { Checkbox } from "@/ui/checkbox";
 import { Input } from "@/ui/input";
 import { Label } from "@/ui/label";
 import { SegmentedControl } from "@/ui/segmented";
@@ -15,21 +14,31 @@ import { toast } from "@/ui/toast";
 import { connect, reachedModels, testConnection, type Connection, type Store } from "./api";
 import { Field } from "./dialog-form";
 import { TestOutcome } from "./model-card";
-import { SearchField } from "./parts";
+import { ModelChoice } from "./model-choice";
 
-/** From this many models on they can be searched. */
-const MANY = 10;
-/** What one provider may offer at most. */
-const MOST = 20;
+/** What needs neither a choice of models nor a key of ours says so by `needs` and `place`. */
+const fieldsOf = (provider: Connection) => {
+  const isModel = provider.kind === "model";
+  const isOutside = provider.place === "environment";
+  return {
+    address: provider.needs === "address",
+    key: !isOutside && (provider.needs === "key" || (isModel && provider.needs === "address")),
+    models: isModel,
+    store: !isOutside && provider.needs !== "nothing",
+  };
+};
 
 /** What the server says no with, in the person's language; anything else is told in the server's words. */
 const PROBLEMS = { key_refused: "refused", no_server: "noServer" } as const;
 
-/** Connects a provider: its key, the models that the key reaches, a test, and where the key is kept. */
+/** Connects a provider: its key or address, the models that the key reaches, a test, and where the key is kept. */
 export function ConnectForm({ connections }: { connections: Connection[] }) {
   const t = useT("settings.models.connect");
-  const free = connections.filter((one) => one.place !== "environment");
-  const [id, setId] = useState(free[0]?.id ?? "");
+  // Who searches is a choice among all; a model of the environment is there already.
+  const free = connections.filter((one) => one.kind === "search" || one.place !== "environment");
+  const [id, setId] = useState(
+    (free.find((one) => one.kind === "search" && one.in_use) ?? free[0])?.id ?? "",
+  );
   const provider = free.find((one) => one.id === id);
   return (
     <div className="flex flex-col gap-4">
@@ -42,7 +51,7 @@ export function ConnectForm({ connections }: { connections: Connection[] }) {
             <SelectContent>
               {free.map((one) => (
                 <SelectItem key={one.id} value={one.id}>
-                  {one.needs_address ? t("other") : one.title}
+                  {one.kind === "model" && one.needs === "address" ? t("other") : one.title}
                 </SelectItem>
               ))}
             </SelectContent>
@@ -71,8 +80,11 @@ function ProviderForm({ provider }: { provider: Connection }) {
   };
   const test = useMutation({ mutationFn: () => testConnection(provider.id, trial) });
   const isKept = provider.place !== null && address.trim() === (provider.base_url ?? "");
-  const canAsk = provider.needs_address ? !!address.trim() : !!key.trim() || isKept;
-  const canUse = models !== null && trial.models.length > 0;
+  const fields = fieldsOf(provider);
+  const canAsk = provider.needs === "nothing" || (fields.address ? !!address.trim() : !!key.trim() || isKept);
+  const canUse = fields.models ? models !== null && trial.models.length > 0 : canAsk;
+  /** Nothing has to be asked first. */
+  const isOpen = !fields.models || models !== null;
 
   const inWords = (problem: unknown) => {
     const known = problem instanceof ApiError && PROBLEMS[problem.code as keyof typeof PROBLEMS];
@@ -104,7 +116,7 @@ function ProviderForm({ provider }: { provider: Connection }) {
   };
   const use = async () => {
     await connect(provider.id, trial, store);
-    toast.success(t("done", { provider: provider.title }));
+    toast.success(t(fields.models ? "done" : "searches", { provider: provider.title }));
     setKey("");
     changed();
     await Promise.all(
@@ -119,14 +131,14 @@ function ProviderForm({ provider }: { provider: Connection }) {
 
   return (
     <form onSubmit={submit} className="flex flex-col gap-4" autoComplete="off">
-      {provider.needs_address && (
-        <Field label={t("address")} hint={t("addressHint")}>
+      {fields.address && (
+        <Field label={t("address")} hint={t(fields.models ? "addressHint" : "searchAddressHint")}>
           {(control) => (
             <Input
               {...control}
               type="url"
               required
-              placeholder="http://localhost:11434/v1"
+              placeholder={fields.models ? "http://localhost:11434/v1" : "http://localhost:8080"}
               value={address}
               onChange={(event) => {
                 setAddress(event.target.value);
@@ -136,27 +148,34 @@ function ProviderForm({ provider }: { provider: Connection }) {
           )}
         </Field>
       )}
-      <Field
-        label={provider.needs_address ? t("keyIfAny") : t("key")}
-        hint={provider.place ? t("keyKept") : undefined}
-      >
-        {(control) => (
-          <Input
-            {...control}
-            type="password"
-            autoComplete="off"
-            autoCapitalize="off"
-            spellCheck={false}
-            placeholder={provider.needs_address ? undefined : "sk-…"}
-            value={key}
-            onChange={(event) => {
-              setKey(event.target.value);
-              changed();
-            }}
-          />
-        )}
-      </Field>
-      {models === null && (
+      {fields.key && (
+        <Field
+          label={fields.address ? t("keyIfAny") : t("key")}
+          hint={provider.place ? t("keyKept") : undefined}
+        >
+          {(control) => (
+            <Input
+              {...control}
+              type="password"
+              autoComplete="off"
+              autoCapitalize="off"
+              spellCheck={false}
+              placeholder={fields.models && !fields.address ? "sk-…" : undefined}
+              value={key}
+              onChange={(event) => {
+                setKey(event.target.value);
+                changed();
+              }}
+            />
+          )}
+        </Field>
+      )}
+      {!fields.key && !fields.address && (
+        <p className="text-[13px] leading-relaxed text-muted-foreground">
+          {t(provider.needs === "nothing" ? "noKey" : "keyOutside", { variable: provider.variable })}
+        </p>
+      )}
+      {fields.models && models === null && (
         <Button
           type="submit"
           className="self-start"
@@ -166,7 +185,9 @@ function ProviderForm({ provider }: { provider: Connection }) {
           {t("show")}
         </Button>
       )}
-      {models !== null && models.length > 0 && <Choice models={models} chosen={chosen} onChange={choose} />}
+      {models !== null && models.length > 0 && (
+        <ModelChoice models={models} chosen={chosen} onChange={choose} />
+      )}
       {models?.length === 0 && (
         <Field label={t("model")} hint={t("modelHint")}>
           {(control) => (
@@ -178,31 +199,33 @@ function ProviderForm({ provider }: { provider: Connection }) {
           )}
         </Field>
       )}
-      {models !== null && (
+      {isOpen && (
         <>
-          <div className="flex flex-col gap-1.5">
-            <Label asChild>
-              <span>{t("store")}</span>
-            </Label>
-            <SegmentedControl
-              label={t("store")}
-              className="self-start"
-              value={store}
-              onValueChange={setStore}
-              options={[
-                { value: "encrypted", label: t("place.encrypted") },
-                { value: "dotenv", label: t("place.dotenv") },
-              ]}
-            />
-            <p className="text-xs leading-relaxed text-muted-foreground">{t(`storeText.${store}`)}</p>
-          </div>
+          {fields.store && (
+            <div className="flex flex-col gap-1.5">
+              <Label asChild>
+                <span>{t("store")}</span>
+              </Label>
+              <SegmentedControl
+                label={t("store")}
+                className="self-start"
+                value={store}
+                onValueChange={setStore}
+                options={[
+                  { value: "encrypted", label: t("place.encrypted") },
+                  { value: "dotenv", label: t("place.dotenv") },
+                ]}
+              />
+              <p className="text-xs leading-relaxed text-muted-foreground">{t(`storeText.${store}`)}</p>
+            </div>
+          )}
           <div role="status" className="empty:hidden">
             <TestOutcome test={test} />
           </div>
         </>
       )}
       <FormError message={form.message} />
-      {models !== null && (
+      {isOpen && (
         <div className="flex flex-wrap gap-2">
           <Button type="submit" pending={form.pending} disabled={!canUse || form.blocked}>
             {t("use")}
@@ -213,50 +236,5 @@ function ProviderForm({ provider }: { provider: Connection }) {
         </div>
       )}
     </form>
-  );
-}
-
-interface ChoiceProps {
-  models: string[];
-  chosen: string[];
-  onChange: (chosen: string[]) => void;
-}
-
-/** Which models are offered; the one that was chosen first is the default. */
-function Choice({ models, chosen, onChange }: ChoiceProps) {
-  const t = useT("settings.models.connect");
-  const [search, setSearch] = useState("");
-  const shown = models.filter((name) => name.toLowerCase().includes(search.trim().toLowerCase()));
-  return (
-    <fieldset className="flex min-w-0 flex-col gap-2">
-      <legend className="mb-2 text-sm font-medium">{t("models")}</legend>
-      {models.length > MANY && <SearchField label={t("search")} value={search} onChange={setSearch} />}
-      <div
-        className="max-h-64 divide-y overflow-y-auto rounded-lg border"
-        tabIndex={0}
-        role="group"
-        aria-label={t("models")}
-      >
-        {shown.map((name) => (
-          <Label
-            key={name}
-            className="flex min-h-10 cursor-pointer items-center gap-3 px-3 py-2 font-normal hover:bg-accent"
-          >
-            <Checkbox
-              checked={chosen.includes(name)}
-              disabled={!chosen.includes(name) && chosen.length >= MOST}
-              onCheckedChange={(on) =>
-                onChange(on ? [...chosen, name] : chosen.filter((other) => other !== name))
-              }
-            />
-            <span className="min-w-0 flex-1 font-mono text-xs break-all">{name}</span>
-            {chosen.length > 1 && chosen[0] === name && (
-              <span className="text-xs text-muted-foreground">{t("first")}</span>
-            )}
-          </Label>
-        ))}
-        {shown.length === 0 && <p className="px-3 py-4 text-sm text-muted-foreground">{t("nothing")}</p>}
-      </div>
-    </fieldset>
   );
 }

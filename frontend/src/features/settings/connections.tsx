@@ -61,7 +61,7 @@ export function ConnectionList({ connections }: { connections: Connection[] }) {
         open={leaving !== null}
         onOpenChange={(open) => !open && setLeaving(null)}
         title={t("disconnectTitle", { provider: leaving?.title ?? "" })}
-        text={t("disconnectText")}
+        text={t(leaving?.kind === "search" ? "disconnectSearchText" : "disconnectText")}
         confirm={t("disconnect")}
         destructive
         onConfirm={() => leaving && leave(leaving)}

@@ -11,6 +11,7 @@ import { ConnectModel } from "./connect-model";
 import { ConnectionList } from "./connections";
 import { ModelCard } from "./model-card";
 import { Group, Panel, Waiting } from "./parts";
+import { WebSearch } from "./web-search";
 
 export default function ModelsSection() {
   const t = useT("settings.models");
@@ -21,7 +22,9 @@ export default function ModelsSection() {
   const all = data.models;
   const onlyDemo = isOnlyDemo(all);
   // Where config.yaml names the models, they are changed there.
-  const own = connected.data && !connected.data.models_in_file ? connected.data.connections : null;
+  const { connections: every = [], models_in_file, tools_in_file } = connected.data ?? {};
+  const own = connected.data && !models_in_file ? every.filter((one) => one.kind === "model") : null;
+  const searches = every.filter((one) => one.kind === "search");
   return (
     <>
       {onlyDemo && <ConnectModel onlyDemo connections={own} />}
@@ -38,8 +41,11 @@ export default function ModelsSection() {
           </Panel>
         )}
       </Group>
-      {own && <ConnectionList connections={own} />}
       {!onlyDemo && <ConnectModel connections={own} />}
+      {connected.data && <WebSearch connections={tools_in_file ? null : searches} />}
+      {connected.data && (
+        <ConnectionList connections={[...(own ?? []), ...(tools_in_file ? [] : searches)]} />
+      )}
     </>
   );
 }

@@ -49,7 +49,7 @@ export function Group({
   children: ReactNode;
 }) {
   return (
-    <section className="flex flex-col gap-2.5">
+    <section aria-label={title} className="flex flex-col gap-2.5">
       {(title || action) && (
         <div className="flex min-h-8 items-center justify-between gap-3">
           {title && <h2 className="text-sm font-semibold">{title}</h2>}

@@ -40,6 +40,10 @@ export const server = {
       modelHint: "The server doesn’t list its models. Type the name as the provider writes it.",
       refused: "The key was refused. Check that it is complete and belongs to this provider.",
       noServer: "The server can’t be reached. Check the address.",
+      searchAddressHint: "Of your SearXNG. It must list json under search.formats in its settings.",
+      noKey: "Needs no key. Many searches in a short time may be refused.",
+      keyOutside: "{variable} is set where DeerFlow was started.",
+      searches: "{provider} searches the web from now on.",
       store: "Save the key",
       storeText: {
         encrypted: "In DeerFlow’s data directory, encrypted. It is never shown again.",
@@ -54,7 +58,16 @@ export const server = {
       disconnect: "Disconnect",
       disconnectTitle: "Disconnect {provider}?",
       disconnectText: "Its key is deleted here, and its models can no longer be used.",
+      disconnectSearchText: "Its key or address is deleted here, and it can no longer search the web.",
       gone: "{provider} is disconnected.",
+    },
+    webSearch: {
+      title: "Web search",
+      change: "Change",
+      free: "Works without a key. A provider with a key is faster and more reliable.",
+      missing: "Can’t search yet: {variable} isn’t set.",
+      inFile: "Set in config.yaml",
+      inFileText: "The file lists the tools, so it also decides who searches the web.",
     },
     keyTitle: "Set an API key",
     keyText:

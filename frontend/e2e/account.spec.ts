@@ -1,17 +1,6 @@
-import type { Page } from "@playwright/test";
 import { Chat } from "./chat";
-import { expect, signIn, test } from "./fixtures";
+import { addPerson, expect, signIn, test } from "./fixtures";
 import { Gateway, PASSWORD } from "./server";
-
-/** An account beside the administrator, made by them. */
-async function addPerson(admin: Page, url: string, email: string) {
-  const csrf = (await admin.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
-  const made = await admin.request.post(`${url}/api/v1/users`, {
-    data: { email, password: PASSWORD },
-    headers: { "X-CSRF-Token": csrf, Origin: url },
-  });
-  expect(made.status()).toBe(201);
-}
 
 test.describe("a new server", () => {
   test.use({ signedIn: false });

@@ -1,4 +1,10 @@
-import { test as base, expect, type APIRequestContext, type BrowserContext } from "@playwright/test";
+import {
+  test as base,
+  expect,
+  type APIRequestContext,
+  type BrowserContext,
+  type Page,
+} from "@playwright/test";
 import { Chat } from "./chat";
 import { EMAIL, Gateway, Model, PASSWORD } from "./server";
 
@@ -17,6 +23,16 @@ export async function signIn(
     });
     expect(answer.status()).toBe(200);
   }).toPass();
+}
+
+/** An account beside the administrator, made by them. */
+export async function addPerson(admin: Page, url: string, email: string) {
+  const csrf = (await admin.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
+  const made = await admin.request.post(`${url}/api/v1/users`, {
+    data: { email, password: PASSWORD },
+    headers: { "X-CSRF-Token": csrf, Origin: url },
+  });
+  expect(made.status()).toBe(201);
 }
 
 /** `page` is signed in and begins at `/chats`. All tests of a worker share gateway and model. */

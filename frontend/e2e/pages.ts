@@ -7,6 +7,7 @@ const SECTIONS = [
   "appearance",
   "notifications",
   "memory",
+  "mcp",
   "models",
   "sandbox",
   "users",

@@ -17,6 +17,7 @@ const SECTIONS = [
   "appearance",
   "notifications",
   "memory",
+  "mcp",
   "models",
   "sandbox",
   "users",

@@ -6,8 +6,8 @@ import { join, resolve } from "node:path";
 
 export const EMAIL = "admin@example.com";
 export const PASSWORD = "deerflow-2026";
-const ROOT = resolve(import.meta.dirname, "../..");
-const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv/bin/python");
+export const ROOT = resolve(import.meta.dirname, "../..");
+export const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv/bin/python");
 const GUARD = 90_000;
 
 /** A process of the test: started, killed, started again. */

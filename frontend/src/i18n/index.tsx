@@ -26,6 +26,7 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
     runs: { en: () => import("./messages/en/runs"), zh: () => import("./messages/zh/runs") },
     tasks: { en: () => import("./messages/en/tasks"), zh: () => import("./messages/zh/tasks") },
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
+    mcp: { en: () => import("./messages/en/mcp"), zh: () => import("./messages/zh/mcp") },
   };
 
 const never = () => () => undefined;

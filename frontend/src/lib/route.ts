@@ -27,6 +27,7 @@ export const SETTINGS = [
   "tokens",
   "approvals",
   "memory",
+  "mcp",
   "models",
   "sandbox",
   "users",

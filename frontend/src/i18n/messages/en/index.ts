@@ -7,11 +7,12 @@ import { markdown } from "./markdown";
 import { palette } from "./palette";
 import { sections } from "./sections";
 import type * as runs from "./runs";
+import type * as mcp from "./mcp";
 import type * as settings from "./settings";
 import type * as tasks from "./tasks";
 import { threads } from "./threads";
 
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
 /** What comes with the part of the page that shows it. */
-export type LateMessages = typeof runs & typeof settings & typeof tasks;
+export type LateMessages = typeof mcp & typeof runs & typeof settings & typeof tasks;
 export type Messages = typeof en & LateMessages;

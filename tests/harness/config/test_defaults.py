@@ -192,10 +192,11 @@ ENTRIES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
     ),
     (
         McpOAuthConfig,
-        {"token_url": "u"},
+        {},
         {
             "enabled": True,
-            "grant_type": "client_credentials",
+            "token_url": None,  # looked up at the server
+            "grant_type": None,  # follows from the other keys
             "client_id": None,
             "client_secret": None,
             "refresh_token": None,

@@ -30,7 +30,7 @@ export class Process {
       const timer = setTimeout(() => failed(new Error(`It did not start.\n${this.output}`)), GUARD);
       const hear = (data: Buffer) => {
         this.output += data.toString();
-        const address = /http:\/\/127\.0\.0\.1:\d+[\w/]*/.exec(this.output)?.[0];
+        const address = /http:\/\/127\.0\.0\.[12]:\d+[\w/]*/.exec(this.output)?.[0];
         if (address) ready(address);
         if (address) clearTimeout(timer);
       };
@@ -39,6 +39,8 @@ export class Process {
       child.on("exit", () => failed(new Error(`It ended at once.\n${this.output}`)));
     });
   }
+
+  write = (text: string) => this.child?.stdin?.write(text);
 
   async end(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
     const child = this.child;
@@ -61,6 +63,21 @@ export class Model {
     return this;
   }
 
+  stop = () => this.process.end("SIGKILL");
+}
+
+/** SearXNG's API and pages of a small web (tests/support/research_web.py), which gateways reach with `--web`. */
+export class Web {
+  private readonly process = new Process(["-m", "tests.support.research_web"]);
+  url = "";
+
+  async start() {
+    this.url = await this.process.start();
+    return this;
+  }
+
+  /** Every page says something else from now on. */
+  change = () => this.process.write("change\n");
   stop = () => this.process.end("SIGKILL");
 }
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import uvicorn
@@ -23,7 +24,7 @@ from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.deps import current_principal, current_runtime, current_settings
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.errors import Failures
-from deerflow_app.gateway.routes import artifacts, preview, uploads
+from deerflow_app.gateway.routes import artifacts, pages, preview, uploads
 
 SECRET = "s" * 40
 ANNA = Principal("anna", source="session")
@@ -62,22 +63,22 @@ class FilesApp:
             await serving
 
 
-async def _config() -> AppConfig:
-    return AppConfig.model_validate({"models": []})
-
-
 async def _no_context(thread_id: str, principal: Principal) -> RunContext:
     raise AssertionError("No document is read here.")
 
 
 @asynccontextmanager
-async def files_app(base: Path, database: Path) -> AsyncIterator[FilesApp]:
+async def files_app(base: Path, database: Path, config: dict[str, Any] | None = None) -> AsyncIterator[FilesApp]:
+    async def current() -> AppConfig:
+        return AppConfig.model_validate({"models": [], **(config or {})})
+
     runtime = SimpleNamespace(paths=Paths(base), database=Database(database))
-    runtime.documents = DocumentService(runtime.database, _config, _no_context, lambda: None)
+    runtime.config_source = SimpleNamespace(acurrent=current)
+    runtime.documents = DocumentService(runtime.database, current, _no_context, lambda: None)
     app = FastAPI(redirect_slashes=False)
     app.add_middleware(Failures)
     errors.install(app)
-    for module in (artifacts, preview, uploads):
+    for module in (artifacts, pages, preview, uploads):
         app.include_router(module.router)
 
     async def principal(request: Request) -> Principal:

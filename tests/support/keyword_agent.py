@@ -221,6 +221,41 @@ def _quick(rest: str, results: Sequence[str]) -> Reply:
     return Text("Nothing is missing.", usage=CACHED)
 
 
+def _cite(rest: str, results: Sequence[str]) -> Reply:
+    """`cite BASE`: search a web, read two of its pages, answer with citations and deliver a cited report."""
+    pages = [f"{rest}/aarau", f"{rest}/cork"]
+    if not results:
+        return ToolCalls(("web_search", {"query": "quieter streets measures"}))
+    if len(results) == 1:
+        return ToolCalls(*(("web_fetch", {"url": page}) for page in pages))
+    kept = [re.search(r"^Kept as: (\S+)", result, re.MULTILINE) for result in results[1:3]]
+    said = [re.search(r"^In \w+, noise.*$", result, re.MULTILINE) for result in results[1:3]]
+    if len(results) == 3:
+        lines = [f"{match[0]} [{n}]" for n, match in enumerate(said, 1) if match]
+        lines += ["", "# Sources", ""]
+        lines += [
+            f"[{n}] Quieter streets, 2026. {page} ([as it was read]({match[1] if match else ''}))"
+            for n, (page, match) in enumerate(zip(pages, kept, strict=True), 1)
+        ]
+        report = {"description": "Write the report", "path": f"{OUTPUTS}/cited.md"}
+        return ToolCalls(("write_file", {**report, "content": "# Quieter streets\n\n" + "\n".join(lines)}))
+    if len(results) == 4:
+        return ToolCalls(("present_files", {"filepaths": [f"{OUTPUTS}/cited.md"]}))
+    cited = [
+        f"{match[0]}[citation:Quieter streets in {page.rpartition('/')[2].capitalize()}]({page})"
+        for page, match in zip(pages, said, strict=True)
+        if match
+    ]
+    text = f"{cited[0]} That was the first report.\n\n- {cited[1]} A shop disagrees "
+    text += f"[citation:Not opened](https://shop.example/quiet), and so does [citation:Aarau]({pages[0]})."
+    return Delay(0.0, Text(f"{text}\n\n![A street]({rest}/street.png)"), between=0.004)
+
+
+def _pictures(rest: str, results: Sequence[str]) -> Reply:
+    """`pictures`: an image search."""
+    return Text("These are the pictures.") if results else ToolCalls(("image_search", {"query": "quiet streets"}))
+
+
 def _fail(rest: str, results: Sequence[str]) -> Reply:
     if results:
         return Text("Reading failed, the file does not exist.")
@@ -273,6 +308,8 @@ BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "fail": _fail,
     "delegate": _delegate,
     "aside": _aside,
+    "cite": _cite,
+    "pictures": _pictures,
     "cut": lambda rest, results: Cut(5),
     "markdown": _shown(texts.MARKDOWN),
     "diagram": lambda rest, results: Text(texts.HOSTILE_DIAGRAM),

@@ -1,6 +1,6 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
-``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--guardrail]``. The data
+``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--guardrail] [--web URL]``. The data
 stays in ``--home``, so that the process can be killed and started again.
 """
 
@@ -76,6 +76,17 @@ def config(model_url: str) -> dict[str, Any]:
     }
 
 
+def web_tools(base: str) -> list[dict[str, Any]]:
+    use = "deerflow.community.{}.tools:{}_tool".format
+    files = {"read_file": "read_file_tool", "write_file": "write_file_tool", "bash": "bash_tool"}
+    return [
+        {"name": "web_search", "group": "web", "use": use("searx", "web_search"), "base_url": base},
+        {"name": "image_search", "group": "web", "use": use("searx", "image_search"), "base_url": base},
+        {"name": "web_fetch", "group": "web", "use": use("fetch", "web_fetch")},
+        *({"name": n, "group": "work", "use": f"deerflow.sandbox.tools:{v}"} for n, v in files.items()),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
@@ -88,6 +99,7 @@ def main() -> None:
         "--no-model", action="store_true", help="as after the first start: nobody has connected a model"
     )
     parser.add_argument("--guardrail", action="store_true", help="ask before files are written and commands run")
+    parser.add_argument("--web", metavar="URL", help="search this SearXNG, and open 127.0.0.2 for the web tools")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     options.home.mkdir(parents=True, exist_ok=True)
@@ -95,6 +107,9 @@ def main() -> None:
     given = config(options.model) | ({"models": [DEMO]} if options.demo else {})
     if options.no_model:
         del given["models"]
+    if options.web:
+        given["tools"] = web_tools(options.web)
+        given["sandbox"]["network"] = {"allow_nets": ["127.0.0.2/32"]}
     file.write_text(json.dumps(given | ({"guardrails": GUARDRAIL} if options.guardrail else {})))
     paths = Paths(options.home / "data")
     source = ConfigSource(

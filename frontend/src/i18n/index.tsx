@@ -27,6 +27,7 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
     tasks: { en: () => import("./messages/en/tasks"), zh: () => import("./messages/zh/tasks") },
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
     mcp: { en: () => import("./messages/en/mcp"), zh: () => import("./messages/zh/mcp") },
+    web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },
   };
 
 const never = () => () => undefined;

@@ -1815,6 +1815,14 @@ export interface components {
             /** Updated At */
             updated_at: string;
         };
+        /** KeptPicture */
+        KeptPicture: {
+            /**
+             * Path
+             * @example /mnt/user-data/workspace/.web/example.org-deer-1f.jpg
+             */
+            path: string;
+        };
         /** LatestVersion */
         LatestVersion: {
             /** Version */
@@ -2294,6 +2302,27 @@ export interface components {
              */
             ok: true;
         };
+        /** Page */
+        Page: {
+            /**
+             * Url
+             * @description Where it stood, after redirects; null: a file that is no page of text.
+             */
+            url: string | null;
+            /** Title */
+            title: string;
+            /**
+             * Path
+             * @description What the agent read.
+             * @example /mnt/user-data/workspace/.web/example.org-1f.md
+             */
+            path: string;
+            /**
+             * Read At
+             * Format: date-time
+             */
+            read_at: string;
+        };
         /** PasswordChange */
         PasswordChange: {
             /**
@@ -2314,6 +2343,14 @@ export interface components {
              * @default true
              */
             end_sessions: boolean;
+        };
+        /** PictureRequest */
+        PictureRequest: {
+            /**
+             * Url
+             * @description http or https, and public unless the configuration opens its network.
+             */
+            url: string;
         };
         /** PreviewAnswer */
         PreviewAnswer: {

@@ -22,6 +22,7 @@ export const keys = {
   usage: (id: string) => ["thread", id, "usage"],
   context: (id: string, model: string | null) => ["thread", id, "context", model],
   artifacts: (id: string) => ["thread", id, "artifacts"],
+  pages: (id: string) => ["thread", id, "pages"],
   versions: (id: string, path: string) => ["thread", id, "versions", path],
   changes: (id: string) => ["thread", id, "changes"],
   tasks: (id: string) => ["thread", id, "tasks"],

@@ -122,6 +122,8 @@ RULES: dict[str, Rule] = {
     "POST /api/assistants/{assistant_id}/versions": Rule(OWNED, {}, reads=True),
     "POST /api/assistants/{assistant_id}/latest": Rule(OWNED, {"version": 1}),
     # files
+    f"GET {_THREAD}/pages": Rule(OWNED),
+    f"POST {_THREAD}/pages/pictures": Rule(OWNED, {"url": "http://127.0.0.1/x.png"}, owner=(422,)),
     f"GET {_THREAD}/artifacts": Rule(OWNED),
     f"GET {_THREAD}/artifacts.zip": Rule(OWNED),
     f"GET {_THREAD}/artifacts/versions": Rule(OWNED, params={"path": "/mnt/user-data/outputs/out.txt"}),

@@ -28,7 +28,7 @@ export function Answer({ turn }: { turn: Turn }) {
     <>
       {answer && (
         <div data-answer="" {...mark} className={STEP}>
-          <Markdown text={answer.text} streaming={answer.streaming} className="py-1" />
+          <Markdown text={answer.text} streaming={answer.streaming} listsSources className="py-1" />
         </div>
       )}
       {threadId && turn.presented.length > 0 && (
@@ -46,7 +46,9 @@ export function Answer({ turn }: { turn: Turn }) {
 function htmlOf(row: Element | null): string | undefined {
   const answer = row?.closest("article")?.querySelector("[data-answer]")?.cloneNode(true) as
     Element | undefined;
-  answer?.querySelectorAll("button, [aria-hidden=true], style").forEach((part) => part.remove());
+  answer
+    ?.querySelectorAll("button, [aria-hidden=true], [data-sources], style")
+    .forEach((part) => part.remove());
   answer?.querySelectorAll("[class]").forEach((part) => part.removeAttribute("class"));
   return answer?.innerHTML;
 }
@@ -127,7 +129,11 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
       onFocus={() => setWanted(true)}
     >
       {turn.answer && (
-        <CopyButton value={turn.answer.text} html={() => htmlOf(row.current)} label={t("copy")} />
+        <CopyButton
+          value={turn.answer.text.replaceAll("[citation:", "[")}
+          html={() => htmlOf(row.current)}
+          label={t("copy")}
+        />
       )}
       {turn.question && (
         <IconButton

@@ -1,14 +1,19 @@
 "use client";
 import { ArrowUpRight, FileText, ImageOff } from "lucide-react";
 import OwnLink from "next/link";
-import type { ComponentProps, ReactNode } from "react";
-import { useT } from "@/i18n";
+import { Suspense, type ComponentProps, type ReactNode } from "react";
+import { LateTexts, useT } from "@/i18n";
 import { nameOf, pictureUrl, threadPathOf } from "@/lib/files";
 import { hostOf, isWeb } from "@/lib/web";
+import { Citation, useSource } from "./citation";
+import { MARK } from "./citations";
+import { RemotePicture } from "./markdown";
 import { usePlace } from "./place";
 
 /** A link: to a file of the thread it opens the file, to the settings those, to a page a new tab; anything else is only text. */
-export function Link({ href = "", children }: ComponentProps<"a">) {
+export function Link({ href = "", title, children }: ComponentProps<"a">) {
+  const source = useSource(href);
+  if (source && title === MARK) return <Citation source={source} />;
   const path = threadPathOf(href);
   if (path) return <FileLink path={path}>{children}</FileLink>;
   if (href.startsWith("#")) return <a href={href}>{children}</a>;
@@ -44,15 +49,15 @@ export function InlineCode({ children }: ComponentProps<"code">) {
   return path ? <FileLink path={path}>{code}</FileLink> : code;
 }
 
-/** Pictures of the thread are shown; remote ones are links, since loading them would tell their server who reads this. */
+/** Pictures of the thread are shown; remote ones when asked for, by way of the server, so that theirs does not learn who reads this. */
 export function Picture({ src, alt = "" }: ComponentProps<"img">) {
   const t = useT("markdown");
   const place = usePlace();
   const source = typeof src === "string" ? src : "";
   const url = pictureUrl(place?.threadId ?? null, source);
   const path = threadPathOf(source);
-  if (!url)
-    return isWeb(source) ? (
+  if (!url) {
+    const link = (
       <a
         href={source}
         target="_blank"
@@ -63,12 +68,24 @@ export function Picture({ src, alt = "" }: ComponentProps<"img">) {
         {alt || t("remoteImage", { host: hostOf(source) })}
         <ArrowUpRight aria-hidden className="size-3.5 shrink-0" />
       </a>
+    );
+    if (isWeb(source) && place?.threadId)
+      return (
+        <Suspense fallback={link}>
+          <LateTexts of="web" fallback={link}>
+            <RemotePicture urls={[source]} title={alt} className="my-2 w-72 max-w-full" />
+          </LateTexts>
+        </Suspense>
+      );
+    return isWeb(source) ? (
+      link
     ) : (
       <span className="inline-flex items-center gap-1 text-muted-foreground">
         <FileText aria-hidden className="size-4" />
         {alt || source}
       </span>
     );
+  }
   const picture = (
     <img src={url} alt={alt} loading="lazy" className="max-h-[28rem] w-auto rounded-lg border" />
   );

@@ -1,2 +1,2 @@
-export { Markdown, preloadMarkdown } from "./markdown";
+export { Markdown, preloadMarkdown, RemotePicture } from "./markdown";
 export { MarkdownPlace } from "./place";

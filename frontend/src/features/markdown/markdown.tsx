@@ -6,6 +6,9 @@ import { cn } from "@/lib/cn";
 const load = () => import("./rich");
 const Rich = lazy(load);
 
+/** A picture of another site, with the texts of `web` around it. */
+export const RemotePicture = lazy(() => import("./remote-picture"));
+
 /** Before the first text is there. */
 export const preloadMarkdown = () => void load();
 
@@ -22,16 +25,19 @@ function letKeysReachCode(place: HTMLDivElement) {
 interface MarkdownProps {
   text: string;
   streaming?: boolean;
+  /** A list of what it cites stands below it. */
+  listsSources?: boolean;
   className?: string;
 }
 
 /** A text as agents write it. Around it, `MarkdownPlace` says whose files its links lead to. */
-export const Markdown = memo(function Markdown({ text, streaming = false, className }: MarkdownProps) {
+export const Markdown = memo(function Markdown(props: MarkdownProps) {
+  const { text, streaming = false, listsSources = false, className } = props;
   const shown = useDeferredValue(text); // a slow parse never blocks typing or scrolling
   return (
     <div ref={letKeysReachCode} className={cn("prose-chat", streaming && "prose-growing", className)}>
       <Suspense fallback={<div className="whitespace-pre-wrap">{text}</div>}>
-        <Rich text={shown} streaming={streaming} />
+        <Rich text={shown} streaming={streaming} listsSources={listsSources} />
       </Suspense>
     </div>
   );

@@ -5,13 +5,18 @@ const CODE =
 
 export function withClearMath(text: string): string {
   if (!text.includes("$") && !text.includes("\\(") && !text.includes("\\[")) return text;
+  return outsideCode(text, cleared);
+}
+
+/** The text with everything changed that is no code. */
+export function outsideCode(text: string, change: (part: string) => string): string {
   let out = "";
   let at = 0;
   for (const code of text.matchAll(CODE)) {
-    out += cleared(text.slice(at, code.index)) + code[0];
+    out += change(text.slice(at, code.index)) + code[0];
     at = code.index + code[0].length;
   }
-  return out + cleared(text.slice(at));
+  return out + change(text.slice(at));
 }
 
 /** As in pandoc: no blank inside the signs, and nothing around them that makes it a price or a variable. */

@@ -3,11 +3,13 @@ import { cjk } from "@streamdown/cjk";
 import { createCodePlugin } from "@streamdown/code";
 import { createMathPlugin } from "@streamdown/math";
 import "katex/dist/katex.min.css";
-import { memo, useMemo } from "react";
+import { lazy, memo, Suspense, useMemo } from "react";
 import { defaultRehypePlugins, Streamdown, type PluginConfig, type StreamdownProps } from "streamdown";
 import { useT } from "@/i18n";
 import { TaskMark } from "@/ui/task-mark";
 import { chunksOf } from "./chunks";
+import { Sources } from "./citation";
+import { withCitations } from "./citations";
 import { Diagram } from "./diagram";
 import { InlineCode, Link, Picture } from "./elements";
 import { withClearMath } from "./math";
@@ -21,6 +23,8 @@ const plugins: PluginConfig = {
   cjk, // **注意：** is bold without a blank behind it
   renderers: [{ language: "mermaid", component: Diagram }],
 };
+
+const SourceList = lazy(() => import("./source-list"));
 
 const nothing = () => null;
 const components = {
@@ -42,19 +46,34 @@ const controls: StreamdownProps["controls"] = {
   table: { copy: true, download: true, fullscreen: false },
 };
 
-interface RichProps {
+interface ChunkProps {
   text: string;
   streaming: boolean;
 }
 
-export default function Rich({ text, streaming }: RichProps) {
-  const chunks = chunksOf(withClearMath(text));
-  return chunks.map((chunk, i) => (
-    <Chunk key={i} text={chunk} streaming={streaming && i === chunks.length - 1} />
-  ));
+interface RichProps extends ChunkProps {
+  /** A list of what the text cites stands below it. */
+  listsSources?: boolean;
 }
 
-const Chunk = memo(function Chunk({ text, streaming }: RichProps) {
+export default function Rich({ text, streaming, listsSources }: RichProps) {
+  const cited = withCitations(text, streaming);
+  const chunks = chunksOf(withClearMath(cited.text));
+  return (
+    <Sources value={cited.sources}>
+      {chunks.map((chunk, i) => (
+        <Chunk key={i} text={chunk} streaming={streaming && i === chunks.length - 1} />
+      ))}
+      {listsSources && !streaming && cited.sources.length > 0 && (
+        <Suspense fallback={<div className="mt-3 h-8 pointer-coarse:h-10" />}>
+          <SourceList sources={cited.sources} />
+        </Suspense>
+      )}
+    </Sources>
+  );
+}
+
+const Chunk = memo(function Chunk({ text, streaming }: ChunkProps) {
   const t = useT("markdown");
   const common = useT("common");
   const path = usePlace()?.path ?? "";

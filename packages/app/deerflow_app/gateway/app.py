@@ -61,6 +61,7 @@ RUNTIME_ROUTERS = [
     "messages",
     "models",
     "openai",
+    "pages",
     "preview",
     "protocol",
     "runs",

@@ -1,7 +1,7 @@
 """The tools for the web, one shape of result for each, whatever the provider.
 
 ``web_search`` gives a JSON array of ``{title, url, snippet}``, ``image_search`` a JSON object with ``results`` of ``{title,
-image_url, thumbnail_url, source_url}``, ``web_fetch`` a text that begins with ``# title``. What a page said is kept in the
+image_url, thumbnail_url, source_url}`` and, where it is known, ``width`` and ``height``, ``web_fetch`` a text that begins with ``# title``. What a page said is kept in the
 thread, so that a citation can be opened as it was read.
 """
 
@@ -21,7 +21,7 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
 from deerflow.community.fetcher import Download, Fetcher, WebError, body, unreachable
-from deerflow.config.schema import ToolConfig
+from deerflow.config.schema import AppConfig, ToolConfig
 from deerflow.sandbox.interface import PAGES, SandboxError
 from deerflow.security.addresses import Blocked, Network
 from deerflow.security.door import harmless
@@ -154,6 +154,7 @@ def image_tool(ask: Ask) -> BaseTool:
                 "image_url": hit["image_url"],
                 "thumbnail_url": _address(hit.get("thumbnail_url")) or hit["image_url"],
                 "source_url": _address(hit.get("source_url")) or "",
+                **_pixels(hit),
             }
             for hit in hits
         ]
@@ -170,9 +171,7 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
         url: Annotated[str, Field(description="With https://, exactly as the user or a tool gave it")], runtime: Runtime
     ) -> str:
         """Read a web page as Markdown, or download a file. Works without login only. The whole of it is kept in a file."""
-        options, network = _options(runtime, "web_fetch"), settings(runtime).sandbox.network
-        mode = "allowlist" if network.mode == "allowlist" else "internet"
-        outbound = Outbound(Network(mode, network.allow, network.deny, network.ports, network.allow_nets))
+        options, outbound = _options(runtime, "web_fetch"), outbound_of(settings(runtime))
         if ask is None:
             try:
                 loaded = await Fetcher(outbound, timeout=float(options["timeout"])).get(url)
@@ -189,6 +188,13 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
         return await _shown(page, url, options, runtime)
 
     return _outside(web_fetch)
+
+
+def outbound_of(config: AppConfig) -> Outbound:
+    """Which addresses this process may call for agents and people."""
+    network = config.sandbox.network
+    mode = "allowlist" if network.mode == "allowlist" else "internet"
+    return Outbound(Network(mode, network.allow, network.deny, network.ports, network.allow_nets))
 
 
 def _outside(tool: BaseTool) -> BaseTool:
@@ -230,6 +236,13 @@ def _address(url: Any) -> str | None:
     except (httpx.InvalidURL, UnicodeError):
         return None
     return str(parsed) if usable and sanitize(url) == url else None
+
+
+def _pixels(hit: Mapping[str, Any]) -> dict[str, int]:
+    """Width and height of a picture, which providers give as two numbers or as ``1920 x 1080``; or nothing."""
+    numbers = re.findall(r"\d+", f"{hit.get('width')} {hit.get('height')} {hit.get('resolution')}")
+    sides = [int(number) for number in numbers if len(number) < 6]
+    return {"width": sides[0], "height": sides[1]} if len(sides) == 2 else {}
 
 
 def _line(text: Any, limit: int = 300) -> str:
@@ -286,11 +299,16 @@ async def _kept_file(loaded: Download, runtime: Runtime) -> str:
 
 async def _keep(data: bytes, url: str, ending: str, runtime: Runtime) -> str | None:
     """Where in the thread ``data`` stands from now on; None: this run has no files."""
-    digest = hashlib.sha256(url.encode() + b"\0" + data).hexdigest()[:10]
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", re.sub(r"^https?://(?:www\.)?", "", url.partition("?")[0]))[:60].strip("-.")
-    path = f"{PAGES}/{name}-{digest}{ending}"
+    path = kept_path(data, url, ending)
     try:
         await (await runtime.context.sandbox()).write(path, data)
     except SandboxError:
         return None
     return path
+
+
+def kept_path(data: bytes, url: str, ending: str) -> str:
+    """Where a thread keeps what stood at an address: a name that people recognise, and another one when it has changed."""
+    digest = hashlib.sha256(url.encode() + b"\0" + data).hexdigest()[:10]
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", re.sub(r"^https?://(?:www\.)?", "", url.partition("?")[0]))[:60].strip("-.")
+    return f"{PAGES}/{name}-{digest}{ending}"

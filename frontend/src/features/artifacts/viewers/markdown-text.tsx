@@ -11,7 +11,7 @@ interface Props extends ViewerProps {
 export function MarkdownText({ file, onPath, text, className }: Props) {
   return (
     <MarkdownPlace value={{ threadId: file.threadId, path: file.path, openFile: onPath }}>
-      <Markdown text={text} className={className} />
+      <Markdown text={text} listsSources className={className} />
     </MarkdownPlace>
   );
 }

@@ -8,6 +8,7 @@ import { parseAnsi, withoutAnsi } from "@/lib/ansi";
 import { useChat } from "../chat-context";
 import { nameOf, ROOT, shortPath, threadPathOf } from "@/lib/files";
 import { hostOf, isWeb } from "@/lib/web";
+import { SiteIcon } from "@/ui/site-icon";
 import type { Hit } from "./results";
 
 const SHOWN_LINES = 120;
@@ -123,6 +124,7 @@ export function HitList({ hits }: { hits: Hit[] }) {
     <ul className="flex flex-col gap-1.5">
       {hits.map((hit, i) => (
         <li key={i} className="min-w-0 text-[13px] leading-5">
+          {isWeb(hit.url) && <SiteIcon url={hit.url} className="mr-2 -translate-y-px align-middle" />}
           {isWeb(hit.url) && (
             <a
               href={hit.url}

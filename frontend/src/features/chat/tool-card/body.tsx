@@ -3,7 +3,7 @@ import type { ComponentType } from "react";
 import type { ToolCall } from "../turns";
 import { CommandBody } from "./command";
 import { ImageBody, ListBody, ReadBody, WriteBody } from "./files";
-import { PlainBody, PresentBody, TodosBody, WebBody } from "./others";
+import { PicturesBody, PlainBody, PresentBody, TodosBody, WebBody } from "./others";
 
 const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
   bash: CommandBody,
@@ -17,7 +17,7 @@ const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
   grep: ListBody,
   view_image: ImageBody,
   web_search: WebBody,
-  image_search: WebBody,
+  image_search: PicturesBody,
   web_fetch: WebBody,
   write_todos: TodosBody,
   present_files: PresentBody,

@@ -1,12 +1,14 @@
 "use client";
 import { Circle, CircleCheck, CircleDot } from "lucide-react";
-import { useT } from "@/i18n";
+import { Suspense } from "react";
+import { LateTexts, useT } from "@/i18n";
 import { cn } from "@/lib/cn";
+import { RemotePicture } from "@/features/markdown";
 import type { Todo, ToolCall } from "../turns";
 import { Block, HitList, PathButton, PlainText } from "./blocks";
 import { Args } from "./describe";
 import { isWeb } from "@/lib/web";
-import { parseHits } from "./results";
+import { parseHits, parsePictures } from "./results";
 
 /** Of searches and pages. */
 export function WebBody({ call }: { call: ToolCall }) {
@@ -25,6 +27,25 @@ export function WebBody({ call }: { call: ToolCall }) {
         )
       )}
     </div>
+  );
+}
+
+/** What an image search found, as frames: nothing is loaded from elsewhere until the person asks for it. */
+export function PicturesBody({ call }: { call: ToolCall }) {
+  const pictures = parsePictures(call.result);
+  if (!pictures.length) return <WebBody call={call} />;
+  return (
+    <Suspense>
+      <LateTexts of="web">
+        <ul className="grid grid-cols-2 gap-3 sm:grid-cols-3">
+          {pictures.map((picture) => (
+            <li key={picture.urls[0]} className="min-w-0">
+              <RemotePicture {...picture} />
+            </li>
+          ))}
+        </ul>
+      </LateTexts>
+    </Suspense>
   );
 }
 

@@ -35,6 +35,30 @@ export interface Hit {
   text: string;
 }
 
+export interface PictureHit {
+  title: string;
+  /** Of the picture, then of a smaller one. */
+  urls: string[];
+  /** Where it stands. */
+  page: string;
+  width: number | null;
+  height: number | null;
+}
+
+/** What `image_search` found. */
+export function parsePictures(result: string): PictureHit[] {
+  return listIn(json(result)).flatMap((one): PictureHit[] => {
+    const record = (one ?? {}) as Record<string, unknown>;
+    const web = (name: string) => (isWeb(String(record[name])) ? [String(record[name])] : []);
+    const side = (name: string) => (typeof record[name] === "number" ? record[name] : null);
+    const urls = [...web("image_url"), ...web("thumbnail_url")];
+    if (!urls.length) return [];
+    const [page = ""] = web("source_url");
+    const title = typeof record.title === "string" ? record.title : "";
+    return [{ title, urls, page, width: side("width"), height: side("height") }];
+  });
+}
+
 /** Search results: JSON lists of almost any shape, else every address in the text. */
 export function parseHits(result: string): Hit[] {
   const data = json(result);

@@ -79,16 +79,24 @@ describe("ToolCard", () => {
     expect(open).toHaveBeenCalledWith("/mnt/user-data/workspace/src/a.py");
   });
 
-  it("links what a search found, and loads none of its pictures", () => {
+  it("links what a search found, and loads none of its pictures", async () => {
+    const found = { title: "A page", source_url: "https://example.com/a", width: 640, height: 480 };
     const result = JSON.stringify({
-      results: [{ title: "A page", url: "https://example.com/a", image_url: "https://example.com/a.png" }],
+      query: "cats",
+      results: [
+        { ...found, image_url: "https://img.example.com/a.png" },
+        { title: "No address", image_url: "javascript:alert(1)" },
+      ],
     });
     const { container } = renderChat(
       <ToolCard call={callWith({ name: "image_search", args: { query: "cats" }, result })} />,
     );
     fireEvent.click(row());
-    const link = screen.getByRole<HTMLAnchorElement>("link", { name: "A page" });
+    const link = await screen.findByRole<HTMLAnchorElement>("link", { name: "A page" });
+    expect(link.href).toBe("https://example.com/a");
     expect(link.rel).toContain("noopener");
+    expect(container.textContent).toContain("640 × 480");
+    expect(container.textContent).not.toContain("No address");
     expect(container.querySelector("img")).toBeNull();
   });
 

@@ -11,8 +11,9 @@ import type * as mcp from "./mcp";
 import type * as settings from "./settings";
 import type * as tasks from "./tasks";
 import { threads } from "./threads";
+import type * as web from "./web";
 
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
 /** What comes with the part of the page that shows it. */
-export type LateMessages = typeof mcp & typeof runs & typeof settings & typeof tasks;
+export type LateMessages = typeof mcp & typeof runs & typeof settings & typeof tasks & typeof web;
 export type Messages = typeof en & LateMessages;

@@ -28,6 +28,14 @@ image_search_tool = image_tool(
     _brave(
         "https://api.search.brave.com/res/v1/images/search",
         _request,
-        found("results", title="title", image_url="properties.url", thumbnail_url="thumbnail.src", source_url="url"),
+        found(
+            "results",
+            title="title",
+            image_url="properties.url",
+            thumbnail_url="thumbnail.src",
+            source_url="url",
+            width="properties.width",
+            height="properties.height",
+        ),
     )
 )

@@ -13,6 +13,8 @@ image_search_tool = image_tool(
             "image_url": hit["image"],
             "thumbnail_url": hit["thumbnail"],
             "source_url": hit["url"],
+            "width": hit.get("width"),
+            "height": hit.get("height"),
         },
     )
 )

@@ -20,7 +20,14 @@ image_search_tool = image_tool(
         "SearXNG",
         "/search",
         lambda query, options: _request(query, options, categories="images"),
-        found("results", title="title", image_url="img_src", thumbnail_url="thumbnail_src", source_url="url"),
+        found(
+            "results",
+            title="title",
+            image_url="img_src",
+            thumbnail_url="thumbnail_src",
+            source_url="url",
+            resolution="resolution",
+        ),
         method="GET",
     )
 )

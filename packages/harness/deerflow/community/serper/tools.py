@@ -25,6 +25,14 @@ image_search_tool = image_tool(
     _serper(
         "https://google.serper.dev/images",
         _request,
-        found("images", title="title", image_url="imageUrl", thumbnail_url="thumbnailUrl", source_url="link"),
+        found(
+            "images",
+            title="title",
+            image_url="imageUrl",
+            thumbnail_url="thumbnailUrl",
+            source_url="link",
+            width="imageWidth",
+            height="imageHeight",
+        ),
     )
 )

@@ -189,7 +189,7 @@ def test_tools_of_the_house_are_annotated_and_all_others_may_do_anything() -> No
     }
     names = frozenset(each.name for each in house)
     own: list[BaseTool] = [ask_server]
-    inside = names - {"web_search", "web_fetch"}
+    inside = names - {"web_capture", "web_search", "web_fetch"}
     assert Reach.of([*house, *own], "none") == Reach(inside, names)
     assert Reach.of([*house, *own], "allowlist") == Reach(inside - {"bash"}, names)
     assert Reach.of([*house, *own], "internet") == Reach(inside - {"bash"}, names - {"bash"})

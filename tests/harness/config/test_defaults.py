@@ -238,11 +238,16 @@ def test_entries_demand_what_they_cannot_do_without(
             section(**{key: value for key, value in required.items() if key != name})
 
 
-def test_the_tools_of_the_sandbox_and_two_for_the_web_are_there_without_a_file() -> None:
-    *sandbox, search, fetch = AppConfig().tools
+def test_the_tools_of_the_sandbox_and_three_for_the_web_are_there_without_a_file() -> None:
+    *sandbox, capture, search, fetch = AppConfig().tools
     assert [tool.name for tool in sandbox] == ["ls", "read_file", "glob", "grep", "write_file", "str_replace", "bash"]
     assert all(tool.use == f"deerflow.sandbox.tools:{tool.name}_tool" for tool in sandbox)
     assert {tool.group for tool in sandbox} == {"file:read", "file:write", "bash"}
+    assert (capture.name, capture.group, capture.use) == (
+        "web_capture",
+        "web",
+        "deerflow.community.capture.tools:web_capture_tool",
+    )
     assert (search.name, search.group, search.use) == (
         "web_search",
         "web",

@@ -129,7 +129,7 @@ def search_tool(ask: Ask) -> BaseTool:
     @async_tool("web_search")
     async def web_search(query: str, runtime: Runtime) -> str:
         """Search the web. Gives titles, addresses and snippets: read a page with web_fetch before you rely on it."""
-        options = _options(runtime, "web_search")
+        options = options_of(runtime, "web_search")
         hits = await _asked(ask, query, options)
         results = [
             {"title": _line(hit.get("title")), "url": hit["url"], "snippet": _line(hit.get("snippet"), 2000)}
@@ -137,7 +137,7 @@ def search_tool(ask: Ask) -> BaseTool:
         ]
         return _json(results)
 
-    return _outside(web_search)
+    return outside(web_search)
 
 
 def image_tool(ask: Ask) -> BaseTool:
@@ -146,7 +146,7 @@ def image_tool(ask: Ask) -> BaseTool:
     @async_tool("image_search")
     async def image_search(query: str, runtime: Runtime) -> str:
         """Search the web for pictures. Gives addresses of pictures and of the pages that they stand on."""
-        options = _options(runtime, "image_search")
+        options = options_of(runtime, "image_search")
         hits = _usable(await _asked(ask, query, options), "image_url")[: int(options["max_results"])]
         results = [
             {
@@ -160,7 +160,7 @@ def image_tool(ask: Ask) -> BaseTool:
         ]
         return _json({"query": _line(query), "total_results": len(results), "results": results})
 
-    return _outside(image_search)
+    return outside(image_search)
 
 
 def fetch_tool(ask: Ask | None = None) -> BaseTool:
@@ -171,7 +171,7 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
         url: Annotated[str, Field(description="With https://, exactly as the user or a tool gave it")], runtime: Runtime
     ) -> str:
         """Read a web page as Markdown, or download a file. Works without login only. The whole of it is kept in a file."""
-        options, outbound = _options(runtime, "web_fetch"), outbound_of(settings(runtime))
+        options, outbound = options_of(runtime, "web_fetch"), Outbound(network_of(settings(runtime)))
         if ask is None:
             try:
                 loaded = await Fetcher(outbound, timeout=float(options["timeout"])).get(url)
@@ -179,30 +179,30 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
                 raise ToolException(f"Error: {error}") from error
             if (page := await asyncio.to_thread(_page, loaded)) is None:
                 return await _kept_file(loaded, runtime)
-            return await _shown(page, loaded.url, options, runtime)
+            return await shown_page(page, loaded.url, options, runtime)
         try:
             outbound.check(url)
         except Blocked as blocked:
             raise ToolException(f"Error: {inline(url)}: {blocked}") from blocked
         page = cast(Page, await _asked(ask, url, options))
-        return await _shown(page, url, options, runtime)
+        return await shown_page(page, url, options, runtime)
 
-    return _outside(web_fetch)
+    return outside(web_fetch)
 
 
-def outbound_of(config: AppConfig) -> Outbound:
-    """Which addresses this process may call for agents and people."""
+def network_of(config: AppConfig) -> Network:
+    """What of the web is open to agents and people, whether commands have a network or not."""
     network = config.sandbox.network
     mode = "allowlist" if network.mode == "allowlist" else "internet"
-    return Outbound(Network(mode, network.allow, network.deny, network.ports, network.allow_nets))
+    return Network(mode, network.allow, network.deny, network.ports, network.allow_nets)
 
 
-def _outside(tool: BaseTool) -> BaseTool:
+def outside(tool: BaseTool) -> BaseTool:
     tool.metadata = READS_OUTSIDE
     return tool
 
 
-def _options(runtime: Runtime, name: str) -> Options:
+def options_of(runtime: Runtime, name: str) -> Options:
     config = settings(runtime)
     entry = next((entry for entry in config.tools if entry.name == name), ToolConfig(name=name, group="web", use=""))
     return Options({**DEFAULTS, **entry.options(), "environ": config.origin.environ})
@@ -271,22 +271,23 @@ def _page(loaded: Download) -> Page | None:
     return Page("", text)
 
 
-async def _shown(page: Page, url: str, options: Options, runtime: Runtime) -> str:
+async def shown_page(page: Page, url: str, options: Options, runtime: Runtime, notes: Iterable[str] = ()) -> str:
+    """A page as its tool shows it, once the whole of it is kept. ``notes`` are lines of its head."""
     title, text = _line(page.title) or "Untitled", await asyncio.to_thread(harmless, page.text)
     if not text.strip():
         raise ToolException(f"Error: {inline(url)} holds no text. It may need JavaScript, or a login.")
     head = f"# {title}\n\nSource: {inline(url, 2000)}\n"
-    path = await _keep(f"{head}\n{text}\n".encode(), url, ".md", runtime)
+    path = await keep(f"{head}\n{text}\n".encode(), url, ".md", runtime)
     most = int(options["contents_max_characters"])
     where = f"The whole page is in {path}: use grep or read_file." if path else "The rest is lost."
     cut = f"\n\n[{most} of {len(text)} characters. {where}]" if len(text) > most else ""
-    kept = f"Kept as: {path}\n" if path else ""
+    kept = "".join(f"{note}\n" for note in ([f"Kept as: {path}"] if path else []) + [*notes])
     return f"{head}{kept}\n{text[:most]}{cut}"
 
 
 async def _kept_file(loaded: Download, runtime: Runtime) -> str:
     ending = await asyncio.to_thread(mimetypes.guess_extension, loaded.media_type)
-    path = await _keep(loaded.data, loaded.url, ending or ".bin", runtime)
+    path = await keep(loaded.data, loaded.url, ending or ".bin", runtime)
     if path is None:
         raise ToolException(
             f"Error: {inline(loaded.url)} is a file ({inline(loaded.media_type)}), and it could not be kept."
@@ -297,7 +298,7 @@ async def _kept_file(loaded: Download, runtime: Runtime) -> str:
     )
 
 
-async def _keep(data: bytes, url: str, ending: str, runtime: Runtime) -> str | None:
+async def keep(data: bytes, url: str, ending: str, runtime: Runtime) -> str | None:
     """Where in the thread ``data`` stands from now on; None: this run has no files."""
     path = kept_path(data, url, ending)
     try:

@@ -179,6 +179,7 @@ DEFAULT_TOOLS = tuple(
         ("write_file", "file:write", "sandbox"),
         ("str_replace", "file:write", "sandbox"),
         ("bash", "bash", "sandbox"),
+        ("web_capture", "web", "community.capture"),
         ("web_search", "web", "community.ddg_search"),
         ("web_fetch", "web", "community.fetch"),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from deerflow.community.fetcher import Fetcher, WebError
-from deerflow.community.web import kept_path, outbound_of
+from deerflow.community.web import kept_path, network_of
 from deerflow.config import AppConfig
 from deerflow.config.paths import Paths
 from deerflow.errors import ForbiddenError, RequestError
@@ -16,6 +16,7 @@ from deerflow.files.directories import file_requests, thread_files
 from deerflow.identity import Principal
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import PAGES, Entry, SandboxFileError
+from deerflow.security.outbound import Outbound
 from deerflow.storage.threads import ThreadRepository
 from deerflow.tools.images import mime_type_of
 
@@ -67,7 +68,7 @@ class PageService:
         if config.security.native_web_tools == "deny":
             raise ForbiddenError("security.native_web_tools: deny forbids to load pictures from the web.")
         try:
-            loaded = await Fetcher(outbound_of(config), max_bytes=MAX_PICTURE_BYTES).get(url)
+            loaded = await Fetcher(Outbound(network_of(config)), max_bytes=MAX_PICTURE_BYTES).get(url)
         except WebError as error:
             raise WebUnreachableError(str(error)) from error
         kind = "image/gif" if loaded.data[:4] == b"GIF8" else mime_type_of(loaded.data)

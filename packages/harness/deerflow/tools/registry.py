@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 
 from langchain_core.tools import BaseTool
 
@@ -21,6 +23,10 @@ from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 logger = logging.getLogger(__name__)
 
 BASH_USE = "deerflow.sandbox.tools:bash_tool"
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where programs are that sandboxes see under the same names."""
+NEEDS_PROGRAM = "needs_program"
+"""In a tool's metadata: names of programs of which the machine must have one. Without it there is no such tool."""
 WEB, OWN_SEARCH = "deerflow.community.", "deerflow.community.searx."
 
 
@@ -48,7 +54,7 @@ def get_available_tools(
         ValueError: ``use`` names something that is not a tool.
         NativeWebToolDisabledError: a tool is one that ``security.native_web_tools`` forbids.
     """
-    configured = list(_configured_tools(groups, app_config))
+    configured = list(_configured_tools(groups, app_config, sandbox))
     if any(tool is bash_tool for tool in configured):
         position = configured.index(bash_tool) + 1
         configured[position:position] = BACKGROUND_TOOLS
@@ -66,7 +72,7 @@ def get_available_tools(
     ]
 
 
-def _configured_tools(groups: Collection[str] | None, config: AppConfig) -> Iterable[BaseTool]:
+def _configured_tools(groups: Collection[str] | None, config: AppConfig, sandbox: bool) -> Iterable[BaseTool]:
     shell_allowed = is_host_bash_allowed(config)
     for entry in config.tools:
         if groups is not None and entry.group not in groups:
@@ -87,11 +93,20 @@ def _configured_tools(groups: Collection[str] | None, config: AppConfig) -> Iter
                     "config.yaml, or use deerflow.community.searx.tools with a SearXNG of your own."
                 )
         tool = resolve_variable(entry.use, BaseTool)
+        needed = (tool.metadata or {}).get(NEEDS_PROGRAM)
+        if needed and (program_of(needed) is None or not sandbox):
+            continue
         if tool.name != entry.name:
             logger.warning(
                 "Tool %r in config.yaml calls itself %r; the model sees %r.", entry.name, tool.name, tool.name
             )
         yield tool
+
+
+@cache
+def program_of(names: Sequence[str]) -> str | None:
+    """The first of these programs that this machine has. Looked for once."""
+    return next((found for name in names if (found := shutil.which(name, path=SYSTEM_PATH))), None)
 
 
 def _first_of_each_name(tools: Sequence[BaseTool]) -> list[BaseTool]:

@@ -66,6 +66,14 @@ def machine() -> Iterator[Finding]:
         yield "ripgrep", "ok", rg
     else:
         yield "ripgrep", "warn", "not found: searching files is slower", "Install ripgrep with your package manager."
+    from deerflow.community.capture.tools import BROWSERS
+    from deerflow.tools.registry import program_of
+
+    if browser := program_of(BROWSERS):
+        yield "Chromium", "ok", browser
+    else:
+        found = "not found: there is no web_capture, which opens pages in a browser"
+        yield "Chromium", "warn", found, "Install Chromium with your package manager, if agents should see pages."
 
 
 def configuration(client: DeerFlowClient) -> Iterator[Finding]:

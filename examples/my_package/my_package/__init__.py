@@ -1,0 +1,1 @@
+"""What an installation of DeerFlow adds of its own."""

@@ -52,6 +52,9 @@ test("a citation shows what was read, and opens the page as it was then", async 
   await expect(card(page)).toBeHidden();
 
   await first.press("Enter");
+  await expect(card(page)).toBeFocused();
+  await expect(card(page).locator("mark")).toBeVisible();
+  await page.keyboard.press("Tab");
   await expect(card(page).getByRole("button", { name: "Open as read" })).toBeFocused();
   const visit = card(page).getByRole("link", { name: "Visit site" });
   await expect(visit).toHaveAttribute("rel", "noopener noreferrer nofollow");

@@ -118,7 +118,7 @@ class ResearchWeb:
                 {
                     "url": self.url(city),
                     "title": f"A quiet street in {city}",
-                    "img_src": f"{self.base}/{'street' if city != 'Delft' else 'gone'}.png",
+                    "img_src": f"{self.base}/{'street' if city != 'Delft' else 'gone'}.png?{city}",
                     "thumbnail_src": f"{self.base}/{'street' if city != 'Delft' else 'gone'}.png",
                     "resolution": "1600 x 1200",
                 }

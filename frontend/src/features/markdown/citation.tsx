@@ -16,6 +16,9 @@ export function useSource(url: string): Source | undefined {
   return use(Sources).find((source) => sameUrl(source.url) === sameUrl(url));
 }
 
+/** About as high as the card: where there is room for it is decided when it opens. */
+const waiting = <Spinner className="mx-auto my-22" />;
+
 const OPENS_AFTER = 200;
 const CLOSES_AFTER = 250;
 
@@ -67,7 +70,6 @@ export function Citation({ source }: { source: Source }) {
       </PopoverAnchor>
       <PopoverContent
         ref={card}
-        side="top"
         align="start"
         aria-label={name}
         className="w-88"
@@ -81,8 +83,8 @@ export function Citation({ source }: { source: Source }) {
         onPointerEnter={() => clearTimeout(timer.current)}
         onPointerLeave={leave}
       >
-        <Suspense fallback={<Spinner className="mx-auto my-6" />}>
-          <LateTexts of="web" fallback={<Spinner className="mx-auto my-6" />}>
+        <Suspense fallback={waiting}>
+          <LateTexts of="web" fallback={waiting}>
             <SourceCard source={source} statement={statement} onDone={() => setOpen(false)} />
           </LateTexts>
         </Suspense>

@@ -54,6 +54,9 @@ export default function RemotePicture({ urls, title, page, width, height, classN
         ) : (
           <>
             {isPending ? <Spinner /> : <ImageOff aria-hidden className="size-5 text-muted-foreground" />}
+            {width && height ? (
+              <span className="text-xs text-muted-foreground tabular-nums">{`${width} × ${height}`}</span>
+            ) : null}
             {error && (
               <span role="alert" className="line-clamp-2 text-xs text-destructive" title={error.message}>
                 {t("pictureFailed")}
@@ -90,7 +93,6 @@ export default function RemotePicture({ urls, title, page, width, height, classN
         <span className="flex min-w-0 items-center gap-1.5 text-xs text-muted-foreground">
           <SiteIcon url={address} className="size-3.5 text-[9px]" />
           <span className="min-w-0 truncate">{hostOf(address)}</span>
-          {width && height ? <span className="shrink-0 tabular-nums">· {`${width} × ${height}`}</span> : null}
         </span>
       </span>
     </span>

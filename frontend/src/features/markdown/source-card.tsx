@@ -40,7 +40,7 @@ export default function SourceCard({ source, statement, onDone }: Props) {
       </div>
       <p className="line-clamp-3 text-sm leading-snug font-semibold break-words">{title}</p>
       {threadId && isPending ? (
-        <Spinner className="mx-auto my-3" />
+        <Spinner className="mx-auto my-11" />
       ) : path?.endsWith(".md") ? (
         <Excerpt threadId={threadId} path={path} statement={statement} />
       ) : (
@@ -74,7 +74,7 @@ export default function SourceCard({ source, statement, onDone }: Props) {
 function Excerpt({ threadId, path, statement }: { threadId: string; path: string; statement: string }) {
   const t = useT("web");
   const { data, isPending } = useQuery(textQuery(threadId, path));
-  if (isPending) return <Spinner className="mx-auto my-3" />;
+  if (isPending) return <Spinner className="mx-auto my-11" />;
   if (data === undefined) return <p className="text-[13px] text-muted-foreground">{t("gone")}</p>;
   const { before, marked, after } = passageOf(data, statement);
   return (

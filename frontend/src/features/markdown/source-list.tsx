@@ -54,7 +54,7 @@ function List({ id, sources }: { id: string; sources: readonly Source[] }) {
   return (
     <ol
       id={id}
-      className="mt-1 flex animate-in list-none flex-col rounded-xl border p-1 duration-150 fade-in-0 motion-reduce:animate-none"
+      className="mt-1 flex animate-in list-none flex-col rounded-xl border p-1! duration-150 fade-in-0 motion-reduce:animate-none"
     >
       {sources.map((source) => {
         const page = keptPage(source, pages);

@@ -30,6 +30,7 @@ const WORK: Record<string, Work> = {
   web_search: "web",
   image_search: "web",
   web_fetch: "fetch",
+  web_capture: "fetch",
   view_image: "image",
   write_todos: "plan",
   present_files: "present",

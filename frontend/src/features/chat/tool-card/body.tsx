@@ -19,6 +19,7 @@ const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
   web_search: WebBody,
   image_search: PicturesBody,
   web_fetch: WebBody,
+  web_capture: WebBody,
   write_todos: TodosBody,
   present_files: PresentBody,
 };

@@ -64,6 +64,7 @@ const TOOLS: Record<string, [LucideIcon, Deed, (args: Args) => string]> = {
   web_search: [Globe, "web", (args) => args.text("query")],
   image_search: [Globe, "images", (args) => args.text("query")],
   web_fetch: [Globe, "fetch", (args) => hostOf(args.text("url"))],
+  web_capture: [Globe, "fetch", (args) => hostOf(args.text("url"))],
   view_image: [ImageIcon, "look", (args) => nameOf(args.text("image_path"))],
   write_todos: [ListTodo, "plan", () => ""],
   present_files: [Files, "present", (args) => args.list("filepaths").map(nameOf).join(", ")],

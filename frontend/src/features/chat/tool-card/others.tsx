@@ -7,16 +7,20 @@ import { RemotePicture } from "@/features/markdown";
 import type { Todo, ToolCall } from "../turns";
 import { Block, HitList, PathButton, PlainText } from "./blocks";
 import { Args } from "./describe";
+import { nameOf, pictureUrl } from "@/lib/files";
 import { isWeb } from "@/lib/web";
+import { useChat } from "../chat-context";
 import { parseHits, parsePictures } from "./results";
 
 /** Of searches and pages. */
 export function WebBody({ call }: { call: ToolCall }) {
   const url = new Args(call.args).text("url");
-  const hits = call.name === "web_fetch" ? [] : parseHits(call.result);
+  const isPage = call.name === "web_fetch" || call.name === "web_capture";
+  const hits = isPage ? [] : parseHits(call.result);
   return (
     <div className="flex flex-col gap-2">
       {isWeb(url) && <HitList hits={[{ url, title: url, text: "" }]} />}
+      <Screenshot call={call} />
       {hits.length > 0 ? (
         <HitList hits={hits} />
       ) : (
@@ -27,6 +31,20 @@ export function WebBody({ call }: { call: ToolCall }) {
         )
       )}
     </div>
+  );
+}
+
+/** What a page looked like in the server's browser. */
+function Screenshot({ call }: { call: ToolCall }) {
+  const { threadId } = useChat();
+  const path = /^Screenshot: (\/mnt\/user-data\/\S+\.png)$/m.exec(call.result)?.[1];
+  const url = path && call.name === "web_capture" && pictureUrl(threadId, path);
+  if (!url) return null;
+  return (
+    <>
+      <img src={url} alt={nameOf(path)} className="max-h-72 self-start rounded-lg border object-contain" />
+      <PathButton path={path} />
+    </>
   );
 }
 

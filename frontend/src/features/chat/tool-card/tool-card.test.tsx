@@ -100,6 +100,18 @@ describe("ToolCard", () => {
     expect(container.querySelector("img")).toBeNull();
   });
 
+  it("shows what a page looked like, from the thread alone", () => {
+    const path = "/mnt/user-data/workspace/.web/example.org-0123456789.png";
+    const result = `# Deer\n\nSource: https://example.org/\nScreenshot: ${path}\n\nScreenshot: /etc/x.png\nDeer.`;
+    const call = callWith({ name: "web_capture", args: { url: "https://example.org/" }, result });
+    const open = vi.fn();
+    renderChat(<ToolCard call={call} />, sessionWith(), open);
+    fireEvent.click(row());
+    expect(screen.getByRole<HTMLImageElement>("img").src).toContain(`/artifacts${path}`);
+    fireEvent.click(screen.getByRole("button", { name: /example\.org-0123456789\.png/ }));
+    expect(open).toHaveBeenCalledWith(path);
+  });
+
   it("shows any other tool with arguments and result, also while its arguments arrive", () => {
     const { unmount } = renderChat(<ToolCard call={callWith({ name: "weather__now", status: "writing" })} />);
     expect(row().textContent).toContain("Using now (weather)");

@@ -35,6 +35,7 @@ KINDS: Mapping[str, schema.ToolKind] = {
     "grep": "search",
     "web_search": "search",
     "web_fetch": "fetch",
+    "web_capture": "fetch",
     "write_todos": "think",
 }
 MAX_OUTPUT = 20_000

@@ -48,7 +48,7 @@ test("an answer lists its sources in one line, which opens", async ({ page, onli
   await line.focus();
   await page.keyboard.press("Enter");
   await expect(line).toHaveAttribute("aria-expanded", "true");
-  const rows = chat.log.locator("[data-sources] li");
+  const rows = chat.log.locator("[data-sources]").getByRole("listitem");
   await expect(rows).toHaveCount(3);
   await expect(rows.nth(1)).toContainText("Quieter streets in Cork");
   await rows.nth(1).getByRole("button").click();
@@ -121,7 +121,7 @@ for (const [look, options] of LOOKS)
     const { chat } = await opened(page, online);
     await chat.ask(`cite ${web.url}`);
     await chat.log.getByRole("button", { name: "3 sources" }).click();
-    await expect(chat.log.locator("[data-sources] li")).toHaveCount(3);
+    await expect(chat.log.locator("[data-sources]").getByRole("listitem")).toHaveCount(3);
     const found = [...(await violations(page))];
     await page.screenshot({ path: info.outputPath(`${look}-sources.png`) });
     const one = chip(page, /^1, Quieter/);

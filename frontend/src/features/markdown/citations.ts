@@ -23,7 +23,7 @@ const TITLE = String.raw`\[citation:((?:[^[\]\n]|\[[^[\]\n]*\])*)\]`;
 const ADDRESS = String.raw`\((?:<([^<>\n]*)>|((?:[^\s()<>]|\([^\s()]*\))+))(?:[ \t]+"[^"\n]*")?\)`;
 const CITATION = new RegExp(`${TITLE}${ADDRESS}`, "g");
 const LINK = new RegExp(String.raw`\]${ADDRESS}`, "g");
-const NAMED = new RegExp(String.raw`\[([^\]]*)\]${ADDRESS}`, "g");
+const NAMED = new RegExp(String.raw`\[([^[\]]*)\]${ADDRESS}`, "g");
 /** `[1]`, `[1, 2]` */
 const NUMBERS = /(?<![\\!])\[(\d{1,3}(?:[ ]?[,;，、][ ]?\d{1,3}){0,9})\](?![(:])/g;
 /** A line of the list of sources: a number in brackets, and an address. */
@@ -105,7 +105,7 @@ function urlIn(line: string): string | undefined {
 /** What a line of the list says besides its addresses. */
 function titleIn(line: string, url: string): string {
   const words = line
-    .replace(/\(?\[[^\]]*\]\(\/[^)]*\)\)?/g, " ")
+    .replace(/\(?\[[^[\]]*\]\(\/[^()]*\)\)?/g, " ")
     .replace(NAMED, "$1")
     .replaceAll(url, " ");
   return plainTitle(words) || hostOf(url);

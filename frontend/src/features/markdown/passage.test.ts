@@ -34,3 +34,9 @@ it("an excerpt stays short, whatever the page holds", () => {
   expect((before + marked + after).length).toBeLessThan(800);
   expect(passageOf("", "x")).toEqual({ before: "", marked: "", after: "" });
 });
+
+it.each(["[", "](", "[a](", "*", " ", ". A", "# ", "。"])("is linear in %j", (piece) => {
+  const begun = performance.now();
+  passageOf(piece.repeat(100_000), "a statement of 1 page");
+  expect(performance.now() - begun).toBeLessThan(3000);
+});

@@ -38,7 +38,7 @@ const cut = (text: string) => (text.length <= MOST ? text : `${text.slice(0, MOS
 const plain = (page: string) =>
   page
     .replace(/^# [^\n]*\n\nSource: \S+\n/, "")
-    .replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, "$1")
+    .replace(/!?\[([^[\]\n]{0,300})\]\([^()\n]{0,600}\)/g, "$1")
     .replace(/^[ \t]*(?:#{1,6}|[-*+>]|\d+\.)[ \t]+/gm, "")
     .replace(/[*_`|]+/g, " ");
 

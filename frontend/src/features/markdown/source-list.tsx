@@ -25,12 +25,12 @@ function Folded({ sources }: { sources: readonly Source[] }) {
   const id = useId();
   const hosts = [...new Map(sources.map((source) => [hostOf(source.url), source.url])).values()];
   return (
-    <div data-sources="" className="not-prose mt-3 print:hidden">
+    <div data-sources="" className="mt-3">
       <button
         type="button"
         aria-expanded={open}
         aria-controls={open ? id : undefined}
-        className="-ml-1.5 flex min-h-8 items-center gap-2 rounded-md px-1.5 text-[13px] text-muted-foreground transition-colors hover:bg-accent/60 hover:text-foreground pointer-coarse:min-h-10"
+        className="-ml-1.5 flex min-h-8 items-center gap-2 rounded-md px-1.5 text-[13px] text-muted-foreground transition-colors hover:bg-accent/60 hover:text-foreground print:hidden pointer-coarse:min-h-10"
         onClick={() => setOpen(!open)}
       >
         <span className="flex -space-x-1">
@@ -42,6 +42,11 @@ function Folded({ sources }: { sources: readonly Source[] }) {
         <OpenMark open={open} />
       </button>
       {open && <List id={id} sources={sources} />}
+      <ol className="hidden list-none pl-0! text-xs print:block">
+        {sources.map(({ number, title, url }) => (
+          <li key={number}>{`[${number}] ${[title, url].filter(Boolean).join(", ")}`}</li>
+        ))}
+      </ol>
     </div>
   );
 }
@@ -54,7 +59,7 @@ function List({ id, sources }: { id: string; sources: readonly Source[] }) {
   return (
     <ol
       id={id}
-      className="mt-1 flex animate-in list-none flex-col rounded-xl border p-1! duration-150 fade-in-0 motion-reduce:animate-none"
+      className="mt-1 flex animate-in list-none flex-col rounded-xl border p-1! duration-150 fade-in-0 motion-reduce:animate-none print:hidden"
     >
       {sources.map((source) => {
         const page = keptPage(source, pages);

@@ -106,6 +106,16 @@ export interface components {
             soul?: string | null;
         };
         /**
+         * AgentChoices
+         * @description Names of the configuration's groups of tools, and of its subagents.
+         */
+        AgentChoices: {
+            /** Tool Groups */
+            tool_groups: string[];
+            /** Subagents */
+            subagents: string[];
+        };
+        /**
          * AgentVersion
          * @description ``author``: ``human`` or ``agent``; ``thread_id``: the conversation in which the agent made it. ``diff``: to the one before.
          */
@@ -1321,15 +1331,25 @@ export interface components {
             /** Sha256 */
             sha256?: string;
         };
+        /** FileText */
+        FileText: {
+            /** Content */
+            content: string;
+        };
         /**
          * Finding
-         * @description ``why``: what a line of the file may do; ``text``: the line.
+         * @description ``why``: what a line of the file may do, which is what ``rule`` looks for; ``text``: the line. Older suggestions have no rule.
          */
         Finding: {
             /** File */
             file: string;
             /** Line */
             line: number;
+            /**
+             * Rule
+             * @enum {string}
+             */
+            rule?: "downloads" | "hidden_code" | "keys" | "sends" | "deletes" | "override" | "secretive" | "invisible" | "program";
             /** Why */
             why: string;
             /** Text */
@@ -1671,9 +1691,7 @@ export interface components {
         /** History */
         History: {
             /** History */
-            history: {
-                [key: string]: unknown;
-            }[];
+            history: components["schemas"]["SkillChange"][];
         };
         /** HistoryContext */
         HistoryContext: {
@@ -1784,6 +1802,12 @@ export interface components {
              * @example https://example.org/skills.git#weather
              */
             url?: string | null;
+            /**
+             * Enable
+             * @description Switch it on if nothing is found in it; otherwise it is off until its owner switches it on.
+             * @default true
+             */
+            enable: boolean;
         };
         /**
          * Installed
@@ -3012,6 +3036,32 @@ export interface components {
              */
             password: string;
         };
+        /**
+         * SkillChange
+         * @description A change of a file of one's own skill. ``prev_content`` and ``new_content``: None where there is no such file.
+         *
+         *     ``author``: a person's id, ``human``, or the agent; ``rollback_from_ts``: ``ts`` of the change that it undid.
+         */
+        SkillChange: {
+            /** Ts */
+            ts: string;
+            /** Action */
+            action: string;
+            /** Author */
+            author: string;
+            /** Thread Id */
+            thread_id: string | null;
+            /** File Path */
+            file_path: string;
+            /** Prev Content */
+            prev_content: string | null;
+            /** New Content */
+            new_content: string | null;
+            /** Diff */
+            diff: string;
+            /** Rollback From Ts */
+            rollback_from_ts?: string;
+        };
         /** SkillChanges */
         SkillChanges: {
             /** Enabled */
@@ -3021,6 +3071,26 @@ export interface components {
         SkillContent: {
             /** Content */
             content: string;
+        };
+        /**
+         * SkillFile
+         * @description ``path`` in the skill's folder, ``size`` in bytes.
+         */
+        SkillFile: {
+            /** Path */
+            path: string;
+            /** Size */
+            size: number;
+        };
+        /**
+         * SkillFiles
+         * @description ``findings``: what a scan notices in the files of one's own skill.
+         */
+        SkillFiles: {
+            /** Files */
+            files: components["schemas"]["SkillFile"][];
+            /** Findings */
+            findings: components["schemas"]["Finding"][];
         };
         /**
          * SkillInfo
@@ -3048,6 +3118,37 @@ export interface components {
             allowed_tools: string[] | null;
             /** Secrets */
             secrets: string[];
+        };
+        /**
+         * SkillSuggestion
+         * @description A change that an agent suggests. ``action``: create, edit, patch, delete, write_file or remove_file.
+         */
+        SkillSuggestion: {
+            /** Ts */
+            ts: string;
+            /** Action */
+            action: string;
+            /** Author */
+            author: string;
+            /** Thread Id */
+            thread_id: string | null;
+            /** File Path */
+            file_path: string;
+            /** Prev Content */
+            prev_content: string | null;
+            /** New Content */
+            new_content: string | null;
+            /** Diff */
+            diff: string;
+            /** Rollback From Ts */
+            rollback_from_ts?: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Findings */
+            findings: components["schemas"]["Finding"][];
+            review?: components["schemas"]["Review"] | null;
         };
         /**
          * SkillText
@@ -4025,9 +4126,7 @@ export interface components {
         /** Suggestions */
         deerflow_app__gateway__routes__skills__Suggestions: {
             /** Suggestions */
-            suggestions: {
-                [key: string]: unknown;
-            }[];
+            suggestions: components["schemas"]["SkillSuggestion"][];
         };
         /** Suggestions */
         deerflow_app__gateway__routes__suggestions__Suggestions: {

@@ -268,11 +268,17 @@ class Runtime:
             await self.memory.forget_thread(principal, thread_id, name)
 
     async def install_skill(
-        self, principal: Principal, *, url: str | None = None, thread_id: str | None = None, path: str | None = None
+        self,
+        principal: Principal,
+        *,
+        url: str | None = None,
+        thread_id: str | None = None,
+        path: str | None = None,
+        enable: bool = True,
     ) -> Installed:
         """Install a skill from a git address, or from an archive that lies in a thread. Raises like SkillService.install."""
         if url is not None:
-            return await self.skills.install(principal, url)
+            return await self.skills.install(principal, url, enable=enable)
         if thread_id is None or path is None:
             raise InvalidRequestError("Give thread_id and path of an archive, or a url.")
         await self.threads.repository.get(principal, thread_id)
@@ -283,7 +289,7 @@ class Runtime:
                 data += piece
                 if len(data) > MAX_ARCHIVE_BYTES:
                     break
-        return await self.skills.install(principal, data)
+        return await self.skills.install(principal, data, enable=enable)
 
     async def _context_of(self, thread_id: str, principal: Principal) -> RunContext:
         return await self.workshop.harness.run_context(thread_id, RunOptions(), principal=principal)

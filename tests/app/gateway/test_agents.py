@@ -89,9 +89,17 @@ async def test_what_cannot_be_an_agent_is_refused_with_the_reason(
         assert (await gateway.user.get("/api/agents")).json() == {"agents": []}
 
 
+async def test_it_can_be_asked_what_agents_can_be_given(opened: WithRuntime):
+    tools = [{"name": "read_file", "group": "read", "use": "deerflow.sandbox.tools:read_file_tool"}]
+    async with opened(tool_groups=[{"name": "write"}], tools=tools) as gateway:
+        choices = (await gateway.user.get("/api/agent-choices")).json()
+        assert choices["tool_groups"] == ["read", "write"] and "general-purpose" in choices["subagents"]
+        assert (await gateway.user.post("/api/agents", json={"name": "all", **choices})).is_success
+
+
 async def test_the_operator_can_switch_the_api_off(opened: WithRuntime):
     async with opened(agents_api={"enabled": False}) as gateway:
-        for path in ("/api/agents", "/api/agents/check?name=a", "/api/user-profile"):
+        for path in ("/api/agents", "/api/agent-choices", "/api/agents/check?name=a", "/api/user-profile"):
             answer = await gateway.admin.get(path)
             assert answer.status_code == 403 and "agents_api.enabled" in answer.text
 

@@ -47,6 +47,13 @@ class AgentVersion(TypedDict):
     diff: str
 
 
+class AgentChoices(TypedDict):
+    """Names of the configuration's groups of tools, and of its subagents."""
+
+    tool_groups: list[str]
+    subagents: list[str]
+
+
 class AgentService:
     """Args:
     config: the snapshot now in force.
@@ -96,6 +103,11 @@ class AgentService:
         if agent is None:
             raise NotFoundError(f"Agent {_name(name)!r} not found")
         return row, agent
+
+    async def choices(self) -> AgentChoices:
+        """What agents can be given, by name."""
+        config = await self._config()
+        return {"tool_groups": sorted(_groups(config)), "subagents": sorted(subagents_of(config))}
 
     async def get(self, principal: Principal, name: str) -> AgentConfig:
         """Raises NotFoundError, InvalidRequestError: the name cannot be one."""
@@ -211,10 +223,9 @@ class AgentService:
             what = first["msg"].removeprefix("Value error, ")
             raise InvalidRequestError(f"{'.'.join(map(str, first['loc']))}: {what}") from error
         config = await self._config()
-        groups = {group.name for group in config.tool_groups} | {tool.group for tool in config.tools}
         for key, named, known in (
             ("model", [agent.model] if agent.model else [], [model.name for model in config.models]),
-            ("tool_groups", agent.tool_groups or [], groups),
+            ("tool_groups", agent.tool_groups or [], _groups(config)),
             ("subagents", agent.subagents or [], subagents_of(config)),
         ):
             if unknown := sorted(set(named) - set(known)):
@@ -233,6 +244,11 @@ class AgentService:
     def _write(self, principal: Principal, file: Any, text: str) -> None:
         self._paths.ensure_skills_dir(principal.user_id)
         write_text(file, text, 0o600)
+
+
+def _groups(config: AppConfig) -> set[str]:
+    """Of tools."""
+    return {group.name for group in config.tool_groups} | {tool.group for tool in config.tools}
 
 
 def agent_id(principal: Principal, name: str) -> str:

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from deerflow.config import Paths
 from deerflow.config.document import write_text
@@ -27,7 +29,7 @@ from deerflow.skills.parser import (
     name_problem,
     problems,
 )
-from deerflow.skills.scan import Finding, scan, scan_text
+from deerflow.skills.scan import Finding, Review, scan, scan_text
 
 FOLDERS = ("references", "templates", "scripts", "assets")
 """Of a skill, whose files can be written one by one."""
@@ -35,6 +37,32 @@ MAX_HISTORY = 100
 MAX_SUGGESTIONS = 50
 
 logger = logging.getLogger(__name__)
+
+
+class SkillChange(TypedDict):
+    """A change of a file of one's own skill. ``prev_content`` and ``new_content``: None where there is no such file.
+
+    ``author``: a person's id, ``human``, or the agent; ``rollback_from_ts``: ``ts`` of the change that it undid.
+    """
+
+    ts: str
+    action: str
+    author: str
+    thread_id: str | None
+    file_path: str
+    prev_content: str | None
+    new_content: str | None
+    diff: str
+    rollback_from_ts: NotRequired[str]
+
+
+class SkillSuggestion(SkillChange):
+    """A change that an agent suggests. ``action``: create, edit, patch, delete, write_file or remove_file."""
+
+    id: str
+    name: str
+    findings: list[Finding]
+    review: NotRequired[Review | None]
 
 
 class OwnSkills:
@@ -117,7 +145,7 @@ class OwnSkills:
             entry["findings"] = scan_text(path, text or "")
             write_text(self.directory / "suggestions.json", json.dumps({"waiting": [*waiting, entry]}), 0o600)
 
-    def suggestions(self) -> list[dict[str, Any]]:
+    def suggestions(self) -> list[SkillSuggestion]:
         """Changes that wait for the person's review, the oldest first."""
         return _json(self.directory / "suggestions.json").get("waiting", [])
 
@@ -244,7 +272,7 @@ class OwnSkills:
             with tempfile.TemporaryDirectory(prefix=".deleted-", dir=self.directory) as place:
                 (self.custom / name).rename(Path(place, name))
 
-    def history(self, name: str) -> list[dict[str, Any]]:
+    def history(self, name: str) -> list[SkillChange]:
         """What was done to a skill, the oldest first, also of one that is deleted. Each with the difference."""
         try:
             lines = self._history(name).read_text("utf-8").splitlines()

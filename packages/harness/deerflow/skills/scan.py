@@ -4,10 +4,12 @@ it: the sandbox is the boundary."""
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -17,32 +19,42 @@ from deerflow.skills.parser import SKILL_FILE
 MAX_SCANNED_BYTES = 1 << 20
 _LONGEST_LINE = 2000
 
-_RULES = tuple(
-    (why, re.compile(pattern, re.IGNORECASE))
-    for why, pattern in (
-        ("runs what it downloads", r"\b(?:curl|wget)\b[^|]{0,300}\|\s{0,5}(?:sudo\s)?(?:ba|z|da)?sh\b"),
+Rule = Literal["downloads", "hidden_code", "keys", "sends", "deletes", "override", "secretive", "invisible", "program"]
+_RULES: tuple[tuple[Rule, str, re.Pattern[str]], ...] = tuple(
+    (rule, why, re.compile(pattern, re.IGNORECASE))
+    for rule, why, pattern in (
+        ("downloads", "runs what it downloads", r"\b(?:curl|wget)\b[^|]{0,300}\|\s{0,5}(?:sudo\s)?(?:ba|z|da)?sh\b"),
         (
+            "hidden_code",
             "runs hidden code",
             r"base64\s{1,5}(?:-d|--decode|-D)\b[^|]{0,200}\||\b(?:eval|exec)\s?\([^)]{0,80}(?:b64|fromhex|decode|zlib)",
         ),
         (
+            "keys",
             "looks for keys or passwords",
             r"\.ssh/|id_rsa|\.aws/credentials|\.netrc|/etc/shadow|\.git-credentials|\.kube/config",
         ),
         (
+            "sends",
             "sends data away",
             r"requests\.(?:post|put)|\bcurl\b[^\n]{0,200}\s(?:-d|--data\S{0,10}|-F|-T|--upload-file)\s",
         ),
-        ("deletes more than its own", r"\brm\s{1,5}-[a-z]{0,6}[rf][a-z]{0,6}\s{1,5}(?:/|~|\$HOME)(?:\s|$|\*)"),
         (
+            "deletes",
+            "deletes more than its own",
+            r"\brm\s{1,5}-[a-z]{0,6}[rf][a-z]{0,6}\s{1,5}(?:/|~|\$HOME)(?:\s|$|\*)",
+        ),
+        (
+            "override",
             "wants to override instructions",
             r"\b(?:ignore|disregard|forget)\s{1,5}(?:all\s|any\s|the\s|your\s){0,3}(?:previous|prior|above|system)\b",
         ),
         (
+            "secretive",
             "wants to hide something from the user",
             r"\b(?:do not|don't|never)\s{1,5}(?:tell|inform|mention|reveal)[^.\n]{0,40}\buser\b",
         ),
-        ("holds invisible characters", "[\u200b\u202a-\u202e\u2060-\u2069\U000e0000-\U000e007f]"),
+        ("invisible", "holds invisible characters", "[\u200b\u202a-\u202e\u2060-\u2069\U000e0000-\U000e007f]"),
     )
 )
 _REVIEWED = 60_000
@@ -61,10 +73,11 @@ _PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 class Finding(TypedDict):
-    """``why``: what a line of the file may do; ``text``: the line."""
+    """``why``: what a line of the file may do, which is what ``rule`` looks for; ``text``: the line. Older suggestions have no rule."""
 
     file: str
     line: int
+    rule: NotRequired[Rule]
     why: str
     text: str
 
@@ -99,26 +112,34 @@ def review_of(answer: str, model: str) -> Review:
     return {"model": model, "verdict": "failed", "text": f"Its answer cannot be read: {inline(answer)}"}
 
 
+def files_in(folder: Path) -> dict[str, Path]:
+    """The files of a skill by their paths in it, SKILL.md first; links are passed by. Blocks."""
+    found = (
+        Path(place, name)
+        for place, _, names in os.walk(folder)
+        for name in names
+        if stat.S_ISREG(Path(place, name).lstat().st_mode)
+    )
+    files = sorted(found, key=lambda file: (file.name != SKILL_FILE, file))
+    return {file.relative_to(folder).as_posix(): file for file in files}
+
+
 def texts_in(folder: Path) -> list[tuple[str, str]]:
     """The text files of a skill, SKILL.md first. Blocks."""
-    files = sorted(
-        (file for file in folder.rglob("*") if file.is_file()), key=lambda file: (file.name != SKILL_FILE, file)
-    )
-    read = ((file.relative_to(folder).as_posix(), file.read_bytes()[:MAX_SCANNED_BYTES]) for file in files)
+    read = ((name, file.read_bytes()[:MAX_SCANNED_BYTES]) for name, file in files_in(folder).items())
     return [(name, data.decode("utf-8", "replace")) for name, data in read if b"\0" not in data]
 
 
 def scan(folder: Path) -> list[Finding]:
     """What is worth a look in a skill: each rule once per file. Blocks."""
-    return [finding for file in sorted(folder.rglob("*")) if file.is_file() for finding in _of_file(file, folder)]
+    return [finding for name, file in files_in(folder).items() for finding in _of_file(name, file)]
 
 
-def _of_file(file: Path, folder: Path) -> Iterator[Finding]:
-    name = file.relative_to(folder).as_posix()
+def _of_file(name: str, file: Path) -> Iterator[Finding]:
     with file.open("rb") as stream:
         data = stream.read(MAX_SCANNED_BYTES)
     if data.startswith(_PROGRAMS):
-        yield {"file": name, "line": 0, "why": "is a program without its source", "text": ""}
+        yield {"file": name, "line": 0, "rule": "program", "why": "is a program without its source", "text": ""}
         return
     yield from scan_text(name, data.decode("utf-8", "replace"))
 
@@ -127,7 +148,8 @@ def scan_text(name: str, text: str) -> list[Finding]:
     """What is worth a look in one file: each rule once."""
     found: dict[str, Finding] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        for why, pattern in _RULES:
-            if why not in found and pattern.search(line[:_LONGEST_LINE]):
-                found[why] = {"file": name, "line": number, "why": why, "text": inline(line.strip(), 120)}
+        for rule, why, pattern in _RULES:
+            if rule not in found and pattern.search(line[:_LONGEST_LINE]):
+                shown = inline(line.strip(), 120)
+                found[rule] = {"file": name, "line": number, "rule": rule, "why": why, "text": shown}
     return list(found.values())

@@ -6,21 +6,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig, Paths
-from deerflow.errors import ForbiddenError, InvalidRequestError, NotFoundError, RequestError
+from deerflow.errors import ForbiddenError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
 from deerflow.identity import Principal
 from deerflow.security.addresses import Blocked
 from deerflow.security.outbound import Outbound
 from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillSet
 from deerflow.skills.installer import pack
-from deerflow.skills.own import OwnSkills
-from deerflow.skills.parser import SKILL_FILE, Category, Skill, read_skill_file
-from deerflow.skills.scan import Finding, Review, question, review_of, texts_in
+from deerflow.skills.own import OwnSkills, SkillChange, SkillSuggestion
+from deerflow.skills.parser import MAX_SKILL_FILE_BYTES, SKILL_FILE, Category, Skill, read_skill_file
+from deerflow.skills.scan import Finding, Review, files_in, question, review_of, scan, texts_in
 from deerflow.skills.secrets import SkillSecrets
 
 logger = logging.getLogger(__name__)
@@ -44,6 +43,20 @@ class SkillText(SkillInfo):
     """``content``: the text of SKILL.md."""
 
     content: str
+
+
+class SkillFile(TypedDict):
+    """``path`` in the skill's folder, ``size`` in bytes."""
+
+    path: str
+    size: int
+
+
+class SkillFiles(TypedDict):
+    """``findings``: what a scan notices in the files of one's own skill."""
+
+    files: list[SkillFile]
+    findings: list[Finding]
 
 
 class Installed(TypedDict):
@@ -89,6 +102,35 @@ class SkillService:
         text = await asyncio.to_thread(read_skill_file, skill.directory / SKILL_FILE)
         return {**skill_info(skill), "content": text}
 
+    async def files(self, principal: Principal, name: str) -> SkillFiles:
+        """What lies in a skill's folder, SKILL.md first. Raises NotFoundError."""
+        skill = await self._find(principal, name)
+
+        def look() -> SkillFiles:
+            files = files_in(skill.directory)
+            return {
+                "files": [{"path": path, "size": file.stat().st_size} for path, file in files.items()],
+                "findings": scan(skill.directory) if skill.category == "custom" else [],
+            }
+
+        return await asyncio.to_thread(look)
+
+    async def file(self, principal: Principal, name: str, path: str) -> str:
+        """The text of a file of a skill. Raises NotFoundError; RequestError: it is no text, or too large."""
+        skill = await self._find(principal, name)
+
+        def read() -> str:
+            if (file := files_in(skill.directory).get(path)) is None:
+                raise NotFoundError(f"Skill {name!r} has no file {path}.")
+            if file.stat().st_size > MAX_SKILL_FILE_BYTES:
+                raise TooLargeError(f"{path} has more than {MAX_SKILL_FILE_BYTES >> 20} MB.")
+            try:
+                return file.read_text("utf-8")
+            except UnicodeDecodeError:
+                raise RequestError(f"{path} is no text.", code="no_text") from None
+
+        return await asyncio.to_thread(read)
+
     async def set_enabled(self, principal: Principal, name: str, enabled: bool) -> SkillInfo:
         """Switch a skill on or off for this person; it counts from the next turn on. Raises NotFoundError."""
         await self._find(principal, name)
@@ -97,8 +139,11 @@ class SkillService:
 
     # one's own ----------------------------------------------------------------------------------------------------------
 
-    async def install(self, principal: Principal, source: bytes | str) -> Installed:
+    async def install(self, principal: Principal, source: bytes | str, *, enable: bool = True) -> Installed:
         """A skill out of an archive, or from a git address, which only administrators may name.
+
+        Args:
+            enable: switch it on if nothing is found in it; otherwise it is off, for the person to look at first.
 
         Raises:
             RequestError: there is no skill in it, or the address is private; says why. Nothing is left of it.
@@ -114,15 +159,15 @@ class SkillService:
             except (Blocked, OSError) as error:
                 raise InvalidRequestError(f"{source} cannot be used: {error}") from None
             source = await asyncio.to_thread(own.cloned, *pinned)
-        archive, hold = source, model is not None
+        archive, hold = source, model is not None or not enable
         name, findings = await asyncio.to_thread(lambda: own.install(archive, hold=hold))
         review = None
         if model is not None:
             review = await self._reviewed(principal, model, await asyncio.to_thread(texts_in, own.custom / name))
-            if not findings and review["verdict"] == "harmless":
-                await asyncio.to_thread(own.set_enabled, name, True)
-        is_on = not findings and (review is None or review["verdict"] == "harmless")
-        state = "It is on." if is_on else "It is off until you have looked at what was found in it."
+        is_on = enable and not findings and (review is None or review["verdict"] == "harmless")
+        if is_on and hold:
+            await asyncio.to_thread(own.set_enabled, name, True)
+        state = "It is on." if is_on else "It is off until you have looked at it and switch it on."
         return {
             "success": True,
             "skill_name": name,
@@ -144,7 +189,7 @@ class SkillService:
         own, why = OwnSkills(self._paths, principal.user_id), {"action": "human_delete", "author": principal.user_id}
         await asyncio.to_thread(lambda: own.delete(name, **why))
 
-    async def history(self, principal: Principal, name: str) -> list[dict[str, Any]]:
+    async def history(self, principal: Principal, name: str) -> list[SkillChange]:
         """What was done to one's own skill, the oldest first. Raises NotFoundError."""
         found = await asyncio.to_thread(OwnSkills(self._paths, principal.user_id).history, name)
         if not found:
@@ -171,12 +216,12 @@ class SkillService:
         await asyncio.to_thread(self._secrets(principal).set, name, secret, value)
         return await self.secrets(principal, name)
 
-    async def suggestions(self, principal: Principal) -> list[dict[str, Any]]:
+    async def suggestions(self, principal: Principal) -> list[SkillSuggestion]:
         """Changes of one's skills that agents suggest, the oldest first; each is reviewed when it is first looked at."""
         own, model = OwnSkills(self._paths, principal.user_id), await self._moderator()
         waiting = await asyncio.to_thread(own.suggestions)
 
-        async def reviewed(one: dict[str, Any]) -> dict[str, Any]:
+        async def reviewed(one: SkillSuggestion) -> SkillSuggestion:
             if model is None or "review" in one or one["new_content"] is None:
                 return {"review": None, **one}
             review = await self._reviewed(principal, model, [(one["file_path"], one["new_content"])])

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from deerflow.config.agents import AgentConfig
 from deerflow.config.schema import SpendingLimit
 from deerflow.errors import ForbiddenError
-from deerflow.features.agents import AgentVersion
+from deerflow.features.agents import AgentChoices, AgentVersion
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 
 
@@ -95,6 +95,11 @@ async def check_agent(
     name: Annotated[str, Query()], principal: CurrentPrincipal, runtime: CurrentRuntime
 ) -> Availability:
     return {"available": await runtime.agents.is_free(principal, name), "name": name.lower()}
+
+
+@router.get("/api/agent-choices", summary="Which groups of tools and which subagents agents can be given")
+async def list_agent_choices(principal: CurrentPrincipal, runtime: CurrentRuntime) -> AgentChoices:
+    return await runtime.agents.choices()
 
 
 @router.get("/api/agents/{agent_name}", summary="One agent")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from deerflow.skills.service import Installed, SkillInfo, SkillText
+from deerflow.skills.own import SkillChange, SkillSuggestion
+from deerflow.skills.service import Installed, SkillFiles, SkillInfo, SkillText
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(prefix="/api/skills", tags=["skills"])
@@ -19,11 +20,15 @@ class Skills(TypedDict):
 
 
 class History(TypedDict):
-    history: list[dict[str, Any]]
+    history: list[SkillChange]
 
 
 class Suggestions(TypedDict):
-    suggestions: list[dict[str, Any]]
+    suggestions: list[SkillSuggestion]
+
+
+class FileText(TypedDict):
+    content: str
 
 
 class SecretValue(BaseModel):
@@ -46,10 +51,14 @@ class RollbackRequest(BaseModel):
     history_index: int = Field(default=-1, description="-1: the last change.")
 
 
+_ENABLE = "Switch it on if nothing is found in it; otherwise it is off until its owner switches it on."
+
+
 class InstallRequest(BaseModel):
     thread_id: str | None = None
     path: str | None = Field(default=None, examples=["/mnt/user-data/outputs/weather.skill"])
     url: str | None = Field(default=None, examples=["https://example.org/skills.git#weather"])
+    enable: bool = Field(default=True, description=_ENABLE)
 
 
 _ARCHIVE: dict[str, Any] = {
@@ -72,8 +81,13 @@ async def install_skill(asked: InstallRequest, principal: CurrentPrincipal, runt
 
 
 @router.post("/archive", summary="Install an archive that is sent", openapi_extra=_ARCHIVE)
-async def install_archive(request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Installed:
-    return await runtime.skills.install(principal, await request.body())
+async def install_archive(
+    request: Request,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    enable: Annotated[bool, Query(description=_ENABLE)] = True,
+) -> Installed:
+    return await runtime.skills.install(principal, await request.body(), enable=enable)
 
 
 @router.get("/custom", summary="One's own skills")
@@ -131,6 +145,16 @@ async def accept_suggestion(suggestion_id: str, principal: CurrentPrincipal, run
 @router.delete("/suggestions/{suggestion_id}", status_code=204, summary="Drop a suggested change")
 async def drop_suggestion(suggestion_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
     await runtime.skills.review(principal, suggestion_id, accept=False)
+
+
+@router.get("/{skill_name}/files", summary="What lies in a skill's folder, and what a scan notices in it")
+async def list_skill_files(skill_name: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> SkillFiles:
+    return await runtime.skills.files(principal, skill_name)
+
+
+@router.get("/{skill_name}/files/{path:path}", summary="The text of a file of a skill")
+async def read_skill_file(skill_name: str, path: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> FileText:
+    return {"content": await runtime.skills.file(principal, skill_name, path)}
 
 
 @router.get("/{skill_name}/secrets", summary="Which secrets a skill needs, and which are set")

@@ -53,6 +53,7 @@ interface DifferenceProps {
 
 export function Difference({ before, after, filename, beforeLabel, afterLabel }: DifferenceProps) {
   const t = useT("artifacts.diff");
+  const common = useT("common");
   const [layout, setLayout] = useStored<Layout>("files.diff", "unified");
   return (
     <div className="flex min-h-0 flex-1 flex-col">
@@ -81,7 +82,7 @@ export function Difference({ before, after, filename, beforeLabel, afterLabel }:
             after={after}
             filename={filename}
             layout={layout}
-            label={t("label", { name: filename })}
+            label={common("diff.label", { name: filename })}
           />
         </Suspense>
       </div>

@@ -1,6 +1,6 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
-import { DiffView } from "@/features/artifacts";
+import { DiffView } from "@/ui/diff-view";
 import { useT } from "@/i18n";
 import { fileUrl } from "@/lib/files";
 import { ApiError, request } from "@/lib/http";

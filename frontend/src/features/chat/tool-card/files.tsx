@@ -1,6 +1,6 @@
 "use client";
 import { useState } from "react";
-import { DiffView } from "@/features/artifacts";
+import { DiffView } from "@/ui/diff-view";
 import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { useChat } from "../chat-context";

@@ -73,14 +73,9 @@ export const artifacts = {
     tooLarge: "These versions are too large to compare here.",
   },
   diff: {
-    label: "Changes in {name}",
     layout: "Diff layout",
     unified: "Unified",
     split: "Side by side",
-    unchanged: "{n, plural, one {# unchanged line} other {# unchanged lines}}",
-    none: "No changes",
-    added: "added",
-    removed: "removed",
   },
   edit: {
     editor: "Text of {name}",

@@ -32,6 +32,13 @@ export const common = {
   connectionLost: "Connection lost. Reconnecting…",
   threadUsage: "This chat: {input} tokens in, {output} out",
   tokens: "{count} tokens",
+  diff: {
+    label: "Changes in {name}",
+    unchanged: "{n, plural, one {# unchanged line} other {# unchanged lines}}",
+    none: "No changes",
+    added: "added",
+    removed: "removed",
+  },
   shortcut: {
     palette: "Search and commands",
     find: "Find in this chat",

@@ -74,14 +74,9 @@ export const artifacts: typeof en.artifacts = {
     tooLarge: "这些版本过大，无法在此对比。",
   },
   diff: {
-    label: "{name} 的变更",
     layout: "差异的显示方式",
     unified: "单栏",
     split: "并排",
-    unchanged: "{n, plural, other {# 行未变}}",
-    none: "没有变更",
-    added: "新增",
-    removed: "删除",
   },
   edit: {
     editor: "{name} 的文本",

@@ -34,6 +34,13 @@ export const common: typeof en.common = {
   connectionLost: "连接已断开，正在自动重连。",
   threadUsage: "本次对话：输入 {input}，输出 {output} 个 token",
   tokens: "{count} 个 token",
+  diff: {
+    label: "{name} 的变更",
+    unchanged: "{n, plural, other {# 行未变}}",
+    none: "没有变更",
+    added: "新增",
+    removed: "删除",
+  },
   shortcut: {
     palette: "搜索与命令",
     find: "在此对话中查找",

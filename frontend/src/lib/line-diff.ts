@@ -60,6 +60,25 @@ export function folded(lines: DiffLine[], context = 3): Piece[] {
   );
 }
 
+/** The hunks of a unified diff. */
+export function hunksOf(patch: string): Piece[] {
+  const hunks: Piece[] = [];
+  let [before, after] = [0, 0];
+  for (const line of patch.split("\n")) {
+    const start = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(line);
+    if (start) {
+      [before, after] = [Number(start[1]), Number(start[2])];
+      hunks.push({ kind: "lines", lines: [] });
+    }
+    const text = line.slice(1);
+    const lines = hunks.at(-1)?.lines; // none yet: the names of the files
+    if (line[0] === "+") lines?.push({ kind: "added", text, before: null, after: after++ });
+    else if (line[0] === "-") lines?.push({ kind: "removed", text, before: before++, after: null });
+    else if (line[0] === " ") lines?.push({ kind: "same", text, before: before++, after: after++ });
+  }
+  return hunks;
+}
+
 function linesOf(text: string): string[] {
   if (text === "") return [];
   const lines = text.split(/\r\n|\n|\r/);

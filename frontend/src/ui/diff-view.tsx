@@ -3,7 +3,7 @@ import { UnfoldVertical } from "lucide-react";
 import { useState, type ReactNode } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { countChanges, diffLines, folded, type DiffLine, type Piece } from "./line-diff";
+import { countChanges, diffLines, folded, hunksOf, type DiffLine, type Piece } from "@/lib/line-diff";
 
 export interface DiffViewProps {
   before: string;
@@ -13,11 +13,27 @@ export interface DiffViewProps {
 }
 
 /** What changed between two small texts, line by line. */
-export function DiffView({ before, after, filename, className }: DiffViewProps) {
-  const t = useT("artifacts.diff");
+export function DiffView({ before, after, ...rest }: DiffViewProps) {
+  return <Pieces pieces={folded(diffLines(before, after))} {...rest} />;
+}
+
+/** What a unified diff says. */
+export function PatchView({ patch, ...rest }: { patch: string; filename: string; className?: string }) {
+  return <Pieces pieces={hunksOf(patch)} apart {...rest} />;
+}
+
+interface PiecesProps {
+  pieces: Piece[];
+  /** Between them lie lines that are not known. */
+  apart?: boolean;
+  filename: string;
+  className?: string;
+}
+
+function Pieces({ pieces, apart = false, filename, className }: PiecesProps) {
+  const t = useT("common.diff");
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const lines = diffLines(before, after);
-  const { added, removed } = countChanges(lines);
+  const { added, removed } = countChanges(pieces.flatMap((piece) => piece.lines));
   return (
     <figure
       aria-label={t("label", { name: filename })}
@@ -36,11 +52,11 @@ export function DiffView({ before, after, filename, className }: DiffViewProps) 
           className="max-h-96 overflow-auto py-1 font-mono text-xs leading-5 -outline-offset-2"
         >
           <div className="w-max min-w-full">
-            {folded(lines).map((piece, index) =>
+            {pieces.map((piece, index) =>
               piece.kind === "fold" && !opened.has(index) ? (
                 <Fold key={index} piece={piece} onOpen={() => setOpened(new Set(opened).add(index))} />
               ) : (
-                <Rows key={index} lines={piece.lines} />
+                <Rows key={index} lines={piece.lines} apart={apart && index > 0} />
               ),
             )}
           </div>
@@ -51,7 +67,7 @@ export function DiffView({ before, after, filename, className }: DiffViewProps) 
 }
 
 function Fold({ piece, onOpen }: { piece: Piece; onOpen: () => void }) {
-  const t = useT("artifacts.diff");
+  const t = useT("common.diff");
   return (
     <button
       type="button"
@@ -71,9 +87,16 @@ const COLOURS = {
   removed: "bg-destructive-soft text-destructive",
 };
 
-function Rows({ lines }: { lines: DiffLine[] }) {
+function Rows({ lines, apart }: { lines: DiffLine[]; apart: boolean }) {
   return lines.map((line, index) => (
-    <div key={index} className={cn("flex pr-3", COLOURS[line.kind])}>
+    <div
+      key={index}
+      className={cn(
+        "flex pr-3",
+        apart && index === 0 && "mt-1 border-t border-dashed pt-1",
+        COLOURS[line.kind],
+      )}
+    >
       <Numbers>{line.before}</Numbers>
       <Numbers>{line.after}</Numbers>
       <Content line={line} />
@@ -82,7 +105,7 @@ function Rows({ lines }: { lines: DiffLine[] }) {
 }
 
 function Content({ line }: { line: DiffLine }) {
-  const t = useT("artifacts.diff");
+  const t = useT("common.diff");
   return (
     <>
       <span className="w-4 shrink-0 text-center select-none" aria-hidden>

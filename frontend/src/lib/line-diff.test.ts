@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { countChanges, diffLines, folded, type DiffLine } from "./line-diff";
+import { countChanges, diffLines, folded, hunksOf, type DiffLine } from "./line-diff";
 
 const shown = (lines: DiffLine[]) =>
   lines.map((line) => ({ same: " ", added: "+", removed: "-" })[line.kind] + line.text).join("|");
@@ -72,3 +72,24 @@ function longestCommon(a: string[], b: string[]): number {
         a[i - 1] === b[j - 1] ? table[i - 1]![j - 1]! + 1 : Math.max(table[i - 1]![j]!, table[i]![j - 1]!);
   return table[a.length]![b.length]!;
 }
+
+describe("hunksOf", () => {
+  it("numbers the lines of each hunk, whatever they look like", () => {
+    const patch = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n same\n--- x\n+++ y\n@@ -9 +9,2 @@\n-old\n+new\n+\n";
+    const hunks = hunksOf(patch).map(({ lines }) => lines);
+    expect(hunks.map(shown)).toEqual([" same|--- x|+++ y", "-old|+new|+"]);
+    expect(hunks.map((lines) => lines.map(({ before, after }) => [before, after]))).toEqual([
+      [
+        [1, 1],
+        [2, null],
+        [null, 2],
+      ],
+      [
+        [9, null],
+        [null, 9],
+        [null, 10],
+      ],
+    ]);
+    expect(hunksOf("")).toEqual([]);
+  });
+});

@@ -9,6 +9,7 @@ export const keys = {
   grants: ["grants"],
   users: ["users"],
   agents: ["agents"],
+  skills: ["skills"],
   memoryOn: ["memoryOn"],
   memory: (agent: string | null) => ["memory", agent],
   /** Of all lists of threads, search results included. */

@@ -21,6 +21,7 @@ import { useSlash } from "./use-slash";
 
 const AgentPicker = afterPage(() => import("./agent-picker"));
 const SlashMenu = afterPage(() => import("./slash-menu"));
+const SkillChip = afterPage(() => import("./skill-chip"));
 
 interface MessageBoxProps {
   conversation: string;
@@ -52,7 +53,7 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
     forgetEarly();
   }, [field]);
 
-  const slash = useSlash(message.text, () => message.write(""), {
+  const slash = useSlash(message.text, message.allowed, message.write, {
     openModels: () => setOpen("model"),
     openModes: () => setOpen("mode"),
     attach: () => files.current?.click(),
@@ -60,9 +61,13 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
     stop: () => void stop(),
   });
 
+  const dropSkill = slash.prefix
+    ? () => message.write(message.text.slice(slash.prefix.length), [0, 0])
+    : null;
+
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (isComposing(event)) return;
-    const taken = slash.items.length ? inMenu(event, slash) : inField(event, message);
+    const taken = slash.items.length ? inMenu(event, slash) : inField(event, message, dropSkill);
     if (taken) event.preventDefault();
     else if (event.key === "Escape" && !event.shiftKey && canStop) void stop();
   };
@@ -92,6 +97,11 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
         >
           <AttachmentChips threadId={conversation} attachments={attachments} />
           <Notices message={message} />
+          {dropSkill && (
+            <Suspense>
+              <SkillChip name={slash.prefix.slice(1).trim()} onRemove={dropSkill} />
+            </Suspense>
+          )}
           <MessageField message={message} slash={slash} welcome={welcome} onKeyDown={onKeyDown} />
           <div className="flex items-center gap-0.5 px-2 pb-2">
             <IconButton
@@ -168,7 +178,11 @@ function inMenu(event: KeyboardEvent, slash: ReturnType<typeof useSlash>): boole
   return true;
 }
 
-function inField(event: KeyboardEvent<HTMLTextAreaElement>, message: ReturnType<typeof useMessage>): boolean {
+function inField(
+  event: KeyboardEvent<HTMLTextAreaElement>,
+  message: ReturnType<typeof useMessage>,
+  dropSkill: (() => void) | null,
+): boolean {
   const bare = !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey;
   if (event.key === "Enter") {
     const now = event.ctrlKey || event.metaKey;
@@ -185,6 +199,10 @@ function inField(event: KeyboardEvent<HTMLTextAreaElement>, message: ReturnType<
   const walking = message.text === "" || message.recalling;
   if (event.key === "ArrowUp" && bare && walking) return message.recall(-1);
   if (event.key === "ArrowDown" && bare && message.recalling) return message.recall(1);
+  if (event.key === "Backspace" && dropSkill && event.currentTarget.selectionEnd === 0) {
+    dropSkill();
+    return true;
+  }
   const last = message.attachments.all.at(-1);
   if (event.key === "Backspace" && message.text === "" && last) {
     message.attachments.queue.remove(last.id);

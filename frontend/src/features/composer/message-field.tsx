@@ -16,7 +16,8 @@ interface MessageFieldProps {
 /** Grows with its text. */
 export function MessageField({ message, slash, welcome, onKeyDown }: MessageFieldProps) {
   const t = useT("composer");
-  const { field, text } = message;
+  const { field } = message;
+  const text = message.text.slice(slash.prefix.length);
   const menu = slash.items[slash.active];
   useLayoutEffect(() => fit(field.current), [field, text]);
   const placeholder = message.session.running
@@ -35,7 +36,7 @@ export function MessageField({ message, slash, welcome, onKeyDown }: MessageFiel
       aria-controls={menu && SLASH_LIST}
       aria-activedescendant={menu && slashItemId(menu.id)}
       placeholder={t(placeholder)}
-      onChange={(event) => message.change(event.target.value)}
+      onChange={(event) => message.change(slash.prefix + event.target.value)}
       onKeyDown={onKeyDown}
       onPaste={message.paste}
       className={cn(

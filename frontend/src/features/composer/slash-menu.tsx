@@ -1,5 +1,6 @@
 "use client";
 import {
+  BookOpenText,
   CircleHelp,
   Cpu,
   Download,
@@ -44,7 +45,7 @@ export default function SlashMenu({ items, active, onHover, onPick }: SlashMenuP
   const t = useT("composer");
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => {
-    list.current?.children[active]?.scrollIntoView({ block: "nearest" });
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   }, [active]);
   return (
     <ul
@@ -55,7 +56,7 @@ export default function SlashMenu({ items, active, onHover, onPick }: SlashMenuP
       className="absolute inset-x-0 bottom-full z-20 mb-2 max-h-72 animate-rise overflow-y-auto rounded-xl bg-popover p-1 text-popover-foreground shadow-float"
     >
       {items.map((item, index) => {
-        const Icon = ICONS[item.id];
+        const Icon = item.command ? ICONS[item.command] : BookOpenText;
         return (
           <li
             key={item.id}
@@ -67,11 +68,12 @@ export default function SlashMenu({ items, active, onHover, onPick }: SlashMenuP
             onClick={() => onPick(item)}
             className={cn(
               "flex cursor-default items-center gap-3 rounded-lg px-2.5 py-2 text-sm pointer-coarse:min-h-11",
+              index > 0 && !item.command && items[index - 1]!.command && "mt-1 border-t",
               index === active && "bg-accent text-accent-foreground",
             )}
           >
             <Icon aria-hidden className="size-4 shrink-0 text-muted-foreground" />
-            <span className="font-medium">{item.label}</span>
+            <span className="max-w-3/5 shrink-0 truncate font-medium">{item.label}</span>
             <span className="truncate text-muted-foreground">{item.text}</span>
           </li>
         );

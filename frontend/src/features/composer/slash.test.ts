@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ownMessages, NOT_WALKING, step } from "./history";
 import { placeholderIn } from "@/lib/compose";
-import { filterSlash, slashQuery } from "./slash";
+import { filterSlash, skillPrefix, slashQuery } from "./slash";
 
 test.each([
   ["/", ""],
@@ -40,3 +40,14 @@ test("the part in brackets is what the person replaces", () => {
   expect(placeholderIn("Look into [topic] for [whom]")).toEqual([10, 17]);
   expect(placeholderIn("Nothing")).toEqual([7, 7]);
 });
+
+test.each([
+  ["/weather in Oslo", "/weather "],
+  ["/天气 奥斯陆", "/天气 "],
+  ["/weather\nOslo", "/weather\n"],
+  ["/weather", ""],
+  ["/weathers in Oslo", ""],
+  ["in /weather x", ""],
+])("%j begins with the skill %j", (text, prefix) =>
+  expect(skillPrefix(text, ["weather", "天气"])).toBe(prefix),
+);

@@ -14,27 +14,34 @@ export const SLASH_COMMANDS = [
 ] as const;
 export type SlashCommand = (typeof SLASH_COMMANDS)[number];
 
+/** A command, or a skill. */
 export interface SlashItem {
-  id: SlashCommand;
+  id: string;
+  command: SlashCommand | null;
   label: string;
   text: string;
-  disabled?: boolean;
+}
+
+/** The skill that a message begins with, and the space behind it: "/weather ". */
+export function skillPrefix(text: string, names: readonly string[]): string {
+  const [prefix, name = ""] = /^\/(\S+)\s/.exec(text) ?? [""];
+  return names.includes(name) ? prefix : "";
 }
 
 /** What is typed after the slash, or null if the text is no beginning of a command. */
 export function slashQuery(text: string): string | null {
-  return /^\/([\p{L}\p{N}_-]*)$/u.exec(text)?.[1]?.toLowerCase() ?? null;
+  return /^\/([\p{L}\p{M}\p{N}_-]*)$/u.exec(text)?.[1]?.toLowerCase() ?? null;
 }
 
 /** First those whose name begins with the query, then those that mention it. */
-export function filterSlash<T extends { id: string; label: string; text: string }>(
+export function filterSlash<T extends { label: string; text: string }>(
   items: readonly T[],
   query: string,
 ): T[] {
-  const starts = items.filter((item) => item.id.startsWith(query));
+  const starts = items.filter((item) => item.label.startsWith(`/${query}`));
   const mentions = items.filter(
     (item) =>
-      !item.id.startsWith(query) && `${item.id} ${item.label} ${item.text}`.toLowerCase().includes(query),
+      !item.label.startsWith(`/${query}`) && `${item.label} ${item.text}`.toLowerCase().includes(query),
   );
   return [...starts, ...mentions];
 }

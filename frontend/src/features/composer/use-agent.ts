@@ -17,6 +17,8 @@ export function useAgentChoice(conversation: string) {
     choice: { ...choice, settings },
     agents: agents ?? [],
     agent: gone ? null : wanted,
+    /** Names of the only skills that the agent uses; null: all. */
+    allowed: known?.skills ?? null,
     /** One that answered so far and was deleted. */
     agentGone: gone,
   };

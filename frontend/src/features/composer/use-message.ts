@@ -51,8 +51,11 @@ export function useMessage(conversation: string, isNew: boolean) {
   const write = (next: string, selection?: [number, number]) => {
     setText(next);
     requestAnimationFrame(() => {
-      field.current?.focus();
-      field.current?.setSelectionRange(...(selection ?? [next.length, next.length]));
+      if (!field.current) return;
+      field.current.focus();
+      const before = Math.max(0, next.length - field.current.value.length); // a skill in front stands in a chip
+      const [start, end] = selection ?? [next.length, next.length];
+      field.current.setSelectionRange(Math.max(0, start - before), Math.max(0, end - before));
     });
   };
   const fill = useEffectEvent((next: string | null) => {

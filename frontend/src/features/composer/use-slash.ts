@@ -7,7 +7,15 @@ import { openShortcutHelp } from "@/lib/palette";
 import { downloadThread } from "@/lib/export";
 import { useT } from "@/i18n";
 import { openThread, settingsPath, usePanel } from "@/lib/route";
-import { filterSlash, SLASH_COMMANDS, slashQuery, type SlashCommand, type SlashItem } from "./slash";
+import { useSkills } from "@/lib/skills";
+import {
+  filterSlash,
+  skillPrefix,
+  SLASH_COMMANDS,
+  slashQuery,
+  type SlashCommand,
+  type SlashItem,
+} from "./slash";
 
 interface Own {
   openModels: () => void;
@@ -17,8 +25,16 @@ interface Own {
   stop: () => void;
 }
 
-/** The menu of commands for what is typed: its entries, which one is active, and what each does. */
-export function useSlash(text: string, clear: () => void, own: Own) {
+/**
+ * The menu of commands and skills for what is typed: its entries, which one is active, and what each does. `allowed`: names of
+ * the only skills that the agent uses; null: all. `prefix`: the skill with which the text begins.
+ */
+export function useSlash(
+  text: string,
+  allowed: readonly string[] | null,
+  write: (text: string) => void,
+  own: Own,
+) {
   const t = useT("composer");
   const router = useRouter();
   const panel = usePanel();
@@ -45,21 +61,36 @@ export function useSlash(text: string, clear: () => void, own: Own) {
   };
 
   const query = slashQuery(text);
-  const all: SlashItem[] = SLASH_COMMANDS.filter(possible).map((id) => ({
-    id,
-    label: `/${id}`,
-    text: t(`slash.${id}`),
-  }));
+  const { data = [] } = useSkills(text.startsWith("/"));
+  const skills = data.filter(({ name, enabled }) => enabled && (allowed?.includes(name) ?? true));
+  const all: SlashItem[] = [
+    ...SLASH_COMMANDS.filter(possible).map((command) => ({
+      id: command,
+      command,
+      label: `/${command}`,
+      text: t(`slash.${command}`),
+    })),
+    ...skills.map(({ name, description }) => ({
+      id: `skill-${name}`,
+      command: null,
+      label: `/${name}`,
+      text: description,
+    })),
+  ];
   const items = query === null || dismissed === text ? [] : filterSlash(all, query);
   const active = place.query === query ? Math.min(place.at, items.length - 1) : 0;
   return {
     items,
     active,
+    prefix: skillPrefix(
+      text,
+      skills.map(({ name }) => name),
+    ),
     activate: (at: number) => setPlace({ query: query ?? "", at: (at + items.length) % items.length }),
     dismiss: () => setDismissed(text),
     run: (item: SlashItem) => {
-      clear();
-      actions[item.id]();
+      write(item.command ? "" : `${item.label} `);
+      if (item.command) actions[item.command]();
     },
   };
 }

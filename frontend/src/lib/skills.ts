@@ -1,0 +1,15 @@
+"use client";
+import { useQuery } from "@tanstack/react-query";
+import type { components } from "./api-types";
+import { http } from "./http";
+import { keys } from "./keys";
+
+export type Skill = components["schemas"]["SkillInfo"];
+
+/** All skills that the person has, by name. */
+export const useSkills = (enabled = true) =>
+  useQuery({
+    queryKey: keys.skills,
+    queryFn: async () => (await http.get<{ skills: Skill[] }>("/api/skills")).skills,
+    enabled,
+  });

@@ -1,4 +1,5 @@
 import { violations } from "./axe";
+import { call } from "./call";
 import { Chat } from "./chat";
 import { expect, signIn, test } from "./fixtures";
 import { eachPlainPage } from "./pages";
@@ -27,6 +28,8 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.getByLabel("Email").waitFor();
       await check("login");
       await signIn(context, gateway.url);
+      if (colorScheme === "light" && !mobile)
+        await call(page, gateway.url, "post", "/api/agents", { name: "writer", soul: "You **write**." });
       await page.goto(`${gateway.url}/chats`);
       const chat = new Chat(page);
       await chat.field.waitFor();
@@ -57,6 +60,14 @@ for (const colorScheme of ["light", "dark"] as const) {
         .click();
       await expect(page.getByText("The command has ended.").last()).toBeVisible();
       await check("transcript of a sub-agent");
+      await page.goto(`${gateway.url}/chats`);
+      await chat.field.fill("/data-analysis ");
+      await page.getByRole("group", { name: "Skills: data-analysis" }).waitFor();
+      await check("chip of a skill");
+      await chat.field.press("Backspace");
+      await chat.field.fill("/");
+      await page.getByRole("option", { name: /^\/pdf / }).waitFor();
+      await check("menu of commands and skills");
       await eachPlainPage(page, gateway.url, check);
       await context.close();
     });

@@ -185,11 +185,12 @@ test("commands are found and run by keyboard alone", async ({ page, chat }) => {
   const chosen = menu.getByRole("option", { selected: true });
   await chat.field.pressSequentially("/");
   await expect(chosen).toHaveText(/^\/model/);
+  await expect(menu.getByRole("option").last()).toHaveText(/^\/web-artifacts/); // skills come after commands
   await chat.field.press("ArrowDown");
   await expect(chosen).toHaveText(/^\/mode(?!l)/);
   await chat.field.press("ArrowUp");
   await chat.field.press("ArrowUp");
-  await expect(chosen).toHaveText(/^\/help/);
+  await expect(chosen).toHaveText(/^\/web-artifacts/);
   await chat.field.press("Escape");
   await expect(menu).toBeHidden();
   await expect(chat.field).toHaveValue("/");

@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import type { Page } from "@playwright/test";
 import { expect, signIn, test } from "./fixtures";
+import { call } from "./call";
 import { askWithSubagents, Chat } from "./chat";
 import { Gateway } from "./server";
 
@@ -17,6 +18,10 @@ const SECTIONS = [
   "appearance",
   "notifications",
   "memory",
+  "skills",
+  "skills?name=data-analysis",
+  "agents",
+  "agents?name=writer",
   "mcp",
   "models",
   "sandbox",
@@ -59,7 +64,10 @@ for (const { name, colorScheme, mobile } of LOOKS) {
     await shot("welcome");
     await chat.field.fill("/");
     await shot("slash");
-    await chat.field.fill("");
+    await chat.field.fill("/data-analysis ");
+    await page.getByRole("group", { name: "Skills: data-analysis" }).waitFor();
+    await shot("skill-chip");
+    await chat.field.press("Backspace");
     await page.getByRole("button", { name: /^Model/ }).click();
     await shot("models-menu");
     await page.keyboard.press("Escape");
@@ -205,10 +213,12 @@ for (const { name, colorScheme, mobile } of LOOKS) {
     await page.keyboard.press("ControlOrMeta+/");
     await shot("shortcuts");
     await page.keyboard.press("Escape");
+    if (name === "light")
+      await call(page, gateway.url, "post", "/api/agents", { name: "writer", soul: "You **write**." });
     for (const section of SECTIONS) {
       await page.goto(`${gateway.url}/settings/${section}`);
       await page.getByRole("heading").first().waitFor();
-      await shot(`settings-${section}`);
+      await shot(`settings-${section.replace("?name=", "-")}`);
     }
     await page.goto(`${gateway.url}/chats/00000000-0000-4000-8000-000000000000`);
     await page.getByText("This chat doesn’t exist").waitFor();

@@ -287,6 +287,21 @@ def _shown(text: str) -> Callable[[str, Sequence[str]], Reply]:
     return lambda rest, results: Delay(0.0, Text(text), between=0.004)
 
 
+def _suggest(rest: str, results: Sequence[str]) -> Reply:
+    """`suggest NAME`: a skill of that name, or its change."""
+    if results:
+        return Text("I have suggested it.")
+    skill = f"---\nname: {rest}\ndescription: Writes the weekly report.\n---\n\nBegin with the numbers.\n"
+    return ToolCalls(("skill_manage", {"action": "create", "name": rest, "content": skill}))
+
+
+def _setup(rest: str, results: Sequence[str]) -> Reply:
+    """`setup TEXT`: saves the agent that the conversation is about."""
+    if results:
+        return Text("Your agent is ready.")
+    return ToolCalls(("setup_agent", {"soul": f"# Manner\n\n{rest}", "description": rest}))
+
+
 BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "long": _long,
     "prose": _prose,
@@ -310,6 +325,8 @@ BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "aside": _aside,
     "cite": _cite,
     "pictures": _pictures,
+    "suggest": _suggest,
+    "setup": _setup,
     "cut": lambda rest, results: Cut(5),
     "markdown": _shown(texts.MARKDOWN),
     "diagram": lambda rest, results: Text(texts.HOSTILE_DIAGRAM),

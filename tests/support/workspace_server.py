@@ -1,6 +1,7 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
-``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--guardrail] [--web URL]``. The data
+``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--no-agents] [--guardrail]
+[--web URL]``. The data
 stays in ``--home``, so that the process can be killed and started again.
 """
 
@@ -73,6 +74,7 @@ def config(model_url: str) -> dict[str, Any]:
             {"name": "scripted-mini", "display_name": "Scripted Mini", "model": "scripted-mini", **common},
         ],
         "sandbox": {"tool_image": {"enabled": False}},
+        "skill_evolution": {"enabled": True},
     }
 
 
@@ -98,6 +100,7 @@ def main() -> None:
     parser.add_argument(
         "--no-model", action="store_true", help="as after the first start: nobody has connected a model"
     )
+    parser.add_argument("--no-agents", action="store_true", help="with agents_api switched off")
     parser.add_argument("--guardrail", action="store_true", help="ask before files are written and commands run")
     parser.add_argument("--web", metavar="URL", help="search this SearXNG, and open 127.0.0.2 for the web tools")
     options = parser.parse_args()
@@ -105,6 +108,8 @@ def main() -> None:
     options.home.mkdir(parents=True, exist_ok=True)
     file = options.home / "config.yaml"
     given = config(options.model) | ({"models": [DEMO]} if options.demo else {})
+    if options.no_agents:
+        given["agents_api"] = {"enabled": False}
     if options.no_model:
         del given["models"]
     if options.web:

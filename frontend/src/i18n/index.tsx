@@ -28,6 +28,8 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
     mcp: { en: () => import("./messages/en/mcp"), zh: () => import("./messages/zh/mcp") },
     web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },
+    skills: { en: () => import("./messages/en/skills"), zh: () => import("./messages/zh/skills") },
+    agents: { en: () => import("./messages/en/agents"), zh: () => import("./messages/zh/agents") },
   };
 
 const never = () => () => undefined;

@@ -27,6 +27,8 @@ export const SETTINGS = [
   "tokens",
   "approvals",
   "memory",
+  "skills",
+  "agents",
   "mcp",
   "models",
   "sandbox",

@@ -1,15 +1,19 @@
 "use client";
-import { Bot, ChevronDown } from "lucide-react";
+import { Bot, ChevronDown, Settings2 } from "lucide-react";
+import Link from "next/link";
 import { useT } from "@/i18n";
 import type { Agent } from "@/lib/agents";
+import { settingsPath } from "@/lib/route";
 import type { AgentChoice } from "@/lib/run-settings";
 import { Button } from "@/ui/button";
 import {
   DropdownMenu,
   DropdownMenuContent,
+  DropdownMenuItem,
   DropdownMenuLabel,
   DropdownMenuRadioGroup,
   DropdownMenuRadioItem,
+  DropdownMenuSeparator,
   DropdownMenuTrigger,
 } from "@/ui/dropdown-menu";
 
@@ -63,6 +67,13 @@ export default function AgentPicker({ agents, current, onPick, onClosed }: Agent
             <Item key={one.name} value={one.name} name={one.name} text={one.description ?? ""} />
           ))}
         </DropdownMenuRadioGroup>
+        <DropdownMenuSeparator />
+        <DropdownMenuItem asChild>
+          <Link href={settingsPath("agents")}>
+            <Settings2 aria-hidden />
+            {t("agentManage")}
+          </Link>
+        </DropdownMenuItem>
       </DropdownMenuContent>
     </DropdownMenu>
   );

@@ -1,6 +1,7 @@
 "use client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Brain, Download, Ellipsis, PowerOff, Search, Trash2, Upload } from "lucide-react";
+import { useSearchParams } from "next/navigation";
 import { useRef, useState } from "react";
 import { useT } from "@/i18n";
 import { downloadText } from "@/lib/export";
@@ -26,7 +27,8 @@ import { AgentSelect } from "./agent-select";
 
 export default function MemorySection() {
   const t = useT("settings.memory");
-  const [agent, setAgent] = useState<string | null>(null);
+  const asked = useSearchParams().get("agent");
+  const [agent, setAgent] = useState(asked);
   const { data: on } = useQuery({ queryKey: keys.memoryOn, queryFn: api.isRemembering });
   return (
     <>

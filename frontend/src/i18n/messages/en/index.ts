@@ -5,15 +5,23 @@ import { common } from "./common";
 import { composer } from "./composer";
 import { markdown } from "./markdown";
 import { palette } from "./palette";
+import type * as agents from "./agents";
 import { sections } from "./sections";
 import type * as runs from "./runs";
 import type * as mcp from "./mcp";
 import type * as settings from "./settings";
+import type * as skills from "./skills";
 import type * as tasks from "./tasks";
 import { threads } from "./threads";
 import type * as web from "./web";
 
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
 /** What comes with the part of the page that shows it. */
-export type LateMessages = typeof mcp & typeof runs & typeof settings & typeof tasks & typeof web;
+export type LateMessages = typeof agents &
+  typeof mcp &
+  typeof runs &
+  typeof settings &
+  typeof skills &
+  typeof tasks &
+  typeof web;
 export type Messages = typeof en & LateMessages;

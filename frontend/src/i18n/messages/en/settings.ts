@@ -9,6 +9,8 @@ export const settings = {
   group: { personal: "You", own: "Your agents", server: "This server" },
   about: {
     memory: "What DeerFlow has learned about you and uses in later chats. Only you can see it.",
+    skills: "Instructions for kinds of tasks. Your agents read one when a task needs it.",
+    agents: "Agents with their own character, tools and memory. Only you can see yours.",
     account: "Your account on this server.",
     tokens: "Let programs act on your behalf.",
     approvals: "Tool calls that run without asking you again.",
@@ -137,5 +139,18 @@ export const settings = {
     demoteText: "You won’t be able to manage people. Another administrator can restore them.",
   },
   info: server.info,
+  editor: {
+    view: "View of {name}",
+    write: "Write",
+    preview: "Preview",
+    changes: "Changes",
+    empty: "Nothing written yet.",
+    length: "{n, number} of {limit, number} characters",
+  },
+  history: {
+    byYou: "by you",
+    byAgent: "by an agent",
+    chat: "from a chat",
+  },
   memory,
 };

@@ -10,6 +10,8 @@ export const settings: typeof en.settings = {
   group: { personal: "个人", own: "你的智能体", server: "服务器" },
   about: {
     memory: "DeerFlow 了解到的关于你的信息，会用于之后的对话。只有你能看到。",
+    skills: "针对各类任务的说明。智能体在需要时阅读。",
+    agents: "拥有自己的个性、工具和记忆的智能体。只有你能看到你的智能体。",
     account: "你在这台服务器上的身份。",
     tokens: "供代表你工作的程序使用。",
     approvals: "这些工具调用不再逐次询问你。",
@@ -138,5 +140,18 @@ export const settings: typeof en.settings = {
     demoteText: "之后你将无法管理成员，只能由其他管理员恢复。",
   },
   info: server.info,
+  editor: {
+    view: "{name} 的视图",
+    write: "编写",
+    preview: "预览",
+    changes: "更改",
+    empty: "还没有内容。",
+    length: "{n, number} / {limit, number} 个字符",
+  },
+  history: {
+    byYou: "由你修改",
+    byAgent: "由智能体修改",
+    chat: "来自对话",
+  },
   memory,
 };

@@ -1,0 +1,46 @@
+"use client";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { FormError, useSubmission } from "@/features/auth";
+import { useT } from "@/i18n";
+import { keys } from "@/lib/keys";
+import { Button } from "@/ui/button";
+import { toast } from "@/ui/toast";
+import { TextEditor } from "../text-editor";
+import { write, type SkillText } from "./api";
+import { bodyOf } from "./skill-files";
+
+/** Writes SKILL.md of a skill of one's own. */
+export function SkillEditor({ skill, onDone }: { skill: SkillText; onDone: () => void }) {
+  const t = useT("skills");
+  const common = useT("common");
+  const queries = useQueryClient();
+  const form = useSubmission();
+  const [saved] = useState(skill.content);
+  const [text, setText] = useState(saved);
+  const save = async () => {
+    await write(skill.name, text);
+    await queries.invalidateQueries({ queryKey: keys.skills });
+    toast.success(t("saved"));
+    onDone();
+  };
+  return (
+    <div className="flex flex-col gap-3">
+      <TextEditor filename="SKILL.md" value={text} onChange={setText} saved={saved} shown={bodyOf} />
+      <FormError message={form.message} />
+      <div className="flex flex-wrap justify-end gap-2">
+        <Button variant="outline" size="sm" onClick={onDone}>
+          {common("cancel")}
+        </Button>
+        <Button
+          size="sm"
+          pending={form.pending}
+          disabled={text === saved}
+          onClick={() => void form.submit(save)}
+        >
+          {common("save")}
+        </Button>
+      </div>
+    </div>
+  );
+}

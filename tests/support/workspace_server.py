@@ -1,8 +1,7 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
 ``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--no-agents] [--guardrail]
-[--web URL]``. The data
-stays in ``--home``, so that the process can be killed and started again.
+[--web URL]``. The data stays in ``--home``, so that the process can be killed and started again.
 """
 
 from __future__ import annotations

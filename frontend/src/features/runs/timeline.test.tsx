@@ -54,12 +54,12 @@ const SPANS = [
 ];
 
 let asked: string[][];
-let shown: ReturnType<typeof vi.fn>;
+let shown: () => void;
 let stop: () => void;
 
 beforeEach(() => {
   asked = [];
-  shown = vi.fn();
+  shown = vi.fn<() => void>();
   stop = onStep((ids) => {
     asked.push([...ids]);
     return ids.includes("c1");

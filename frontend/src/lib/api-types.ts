@@ -2464,6 +2464,20 @@ export interface components {
              */
             ttl?: number | null;
         };
+        /**
+         * Question
+         * @description ``kind`` is the ``clarification_type`` of the call; empty texts: it gave none.
+         */
+        Question: {
+            /** Question */
+            question: string;
+            /** Context */
+            context: string;
+            /** Kind */
+            kind: string;
+            /** Options */
+            options: string[];
+        };
         /** Rating */
         Rating: {
             /**
@@ -4043,6 +4057,32 @@ export interface components {
         Versions: {
             /** Versions */
             versions: components["schemas"]["AgentVersion"][];
+        };
+        /** WaitingFor */
+        WaitingFor: {
+            /**
+             * Interrupts
+             * @description `{id, value}`: what a run with `command.resume` answers.
+             */
+            interrupts: {
+                [key: string]: unknown;
+            }[];
+            /** @description What the next message answers. */
+            question: components["schemas"]["Question"] | null;
+        };
+        /** WaitingThread */
+        WaitingThread: {
+            /** Thread Id */
+            thread_id: string;
+            /** Title */
+            title: string | null;
+            /** Since */
+            since: string;
+        };
+        /** WaitingThreads */
+        WaitingThreads: {
+            /** Threads */
+            threads: components["schemas"]["WaitingThread"][];
         };
         /** Deleted */
         deerflow_app__gateway__routes__feedback__Deleted: {

@@ -65,6 +65,9 @@ RULES: dict[str, Rule] = {
     "GET /api/approvals/grants": Rule(SIGNED_IN),
     "DELETE /api/approvals/grants/{grant_id}": Rule(OWNED),
     "GET /api/approvals/decisions": Rule(ADMIN),
+    "GET /api/approvals/waiting": Rule(SIGNED_IN),
+    "GET /api/threads/{thread_id}/waiting": Rule(OWNED),
+    "DELETE /api/threads/{thread_id}/waiting": Rule(OWNED),
     # MCP servers
     "GET /api/connections": Rule(ADMIN),
     "POST /api/connections/{provider}/models": Rule(ADMIN, {}, owner=(404,)),

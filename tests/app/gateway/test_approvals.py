@@ -210,3 +210,103 @@ async def test_what_a_cron_starts_is_not_attended(
         once = {"input": {"messages": [{"role": "user", "content": "go"}]}}
         values = (await gateway.admin.post("/api/runs/wait", json=once)).raise_for_status().json()
         assert values["messages"][-1]["content"] == "I may not either.", "its thread is gone before anyone could answer"
+
+
+async def _waiting(client: httpx.AsyncClient) -> list[str]:
+    return [one["thread_id"] for one in (await client.get("/api/approvals/waiting")).json()["threads"]]
+
+
+async def test_what_waits_for_a_person_is_listed_until_it_is_decided(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    async with site.open() as gateway:
+        me, other = gateway.admin, gateway.user
+        before = await _waiting(me)
+        scripted.script(ToolCalls(_bash("echo a"), _bash("echo b")))
+        asking = await _thread(me)
+        (await me.post(f"{asking}/uploads", files={"files": ("plan.txt", b"Obey me.")})).raise_for_status()
+        await _said(me, asking)
+        question = {"question": "Which?", "clarification_type": "approach_choice", "options": '["A", "B"]'}
+        scripted.script(ToolCalls(("ask_clarification", question)))
+        clarifying = await _thread(me)
+        await _said(me, clarifying)
+        scripted.script(ToolCalls(_bash("echo c")))
+        theirs = await _thread(other)
+        await _said(other, theirs)
+
+        ids = [path.removeprefix("/api/threads/") for path in (clarifying, asking)]
+        assert await _waiting(me) == [*ids, *before]
+        found = (await me.get(f"{asking}/waiting")).json()
+        commands = [one["value"]["action_requests"][0]["args"]["command"] for one in found["interrupts"]]
+        assert (sorted(commands), found["question"]) == (["echo a", "echo b"], None)
+        assert found["interrupts"][0]["value"]["sources"] == [{"kind": "file", "name": "plan.txt"}]
+        asked = {"question": "Which?", "context": "", "kind": "approach_choice", "options": ["A", "B"]}
+        assert (await me.get(f"{clarifying}/waiting")).json() == {"interrupts": [], "question": asked}
+        assert (await me.get(f"{theirs}/waiting")).status_code == 404
+
+        first, second = (await _asked(me, asking)).values()
+        await _resumed(gateway, asking, **{first: {"type": "reject"}})
+        assert ids[1] in await _waiting(me), "one call is left to decide"
+        scripted.script(Text("done"), Text("B it is."))
+        await _resumed(gateway, asking, **{second: {"type": "reject"}})
+        await _said(me, clarifying)
+        assert await _waiting(me) == before
+
+
+async def test_what_is_put_off_waits_no_more_until_it_asks_again(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    async with site.open() as gateway:
+        me = gateway.admin
+        before = await _waiting(me)
+        scripted.script(ToolCalls(_bash("echo a"), _bash("echo b")), Text("done"))
+        path = await _thread(me)
+        await _said(me, path)
+        assert (await gateway.user.delete(f"{path}/waiting")).status_code == 404
+        assert len(await _waiting(me)) == len(before) + 1
+        assert (await me.delete(f"{path}/waiting")).status_code == 204
+        assert await _waiting(me) == before
+        first, _ = (await _asked(me, path)).values()
+        await _resumed(gateway, path, **{first: {"type": "reject"}})
+        assert len(await _waiting(me)) == len(before) + 1
+
+
+async def test_a_thread_waits_as_the_branch_does_that_it_stands_on(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    async with site.open() as gateway:
+        me = gateway.admin
+        before = await _waiting(me)
+        question = {"question": "Which?", "clarification_type": "approach_choice"}
+        scripted.script(ToolCalls(("ask_clarification", question)), Text("Never mind."))
+        path = await _thread(me)
+        await _said(me, path)
+        asked = (await me.get(f"{path}/state")).json()["checkpoint"]["checkpoint_id"]
+        await _said(me, path)
+        assert await _waiting(me) == before, "a message answers the question"
+        fork = {"values": None, "checkpoint": {"checkpoint_id": asked}}
+        (await me.post(f"{path}/state", json=fork)).raise_for_status()
+        assert len(await _waiting(me)) == len(before) + 1
+        assert (await me.get(f"{path}/waiting")).json()["question"]["question"] == "Which?"
+
+
+async def test_a_thread_whose_run_is_stopped_waits_only_for_what_it_waited_for_before(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    async with site.open() as gateway:
+        me = gateway.admin
+        before = await _waiting(me)
+        scripted.script(ToolCalls(_bash("sleep 60; echo a"), _bash("echo b")), Text("done"))
+        path = await _thread(me)
+        await _said(me, path)
+        first, _ = (await _asked(me, path)).values()
+        resume = {"command": {"resume": {first: {"decisions": [{"type": "approve"}]}}}}
+        run = (await me.post(f"{path}/runs", json=resume)).raise_for_status().json()
+        assert await _waiting(me) == before, "a thread at work waits for no one"
+        (await me.post(f"{path}/runs/{run['run_id']}/cancel", params={"wait": True})).raise_for_status()
+        waits = (await me.get(f"{path}/waiting")).json()["interrupts"] != []
+        assert (len(await _waiting(me)) > len(before)) == waits

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
 from deerflow.agents.middlewares.guardrail_middleware import Reach
@@ -211,3 +211,29 @@ def test_text_from_outside_is_known_by_who_brought_it_and_never_forgotten() -> N
         ("gone_since", "uploads"),
         ("gone_since", "uploads"),
     ]
+
+
+def test_people_read_which_pages_servers_and_files_brought_text_from_outside() -> None:
+    reach = Reach(frozenset({"ls"}), frozenset(), {"jira_search": "jira"})
+    calls = [
+        {"id": "1", "name": "web_fetch", "args": {"url": "https://example.com/a"}},
+        {"id": "2", "name": "jira_search", "args": {"url": "inside of jira"}},
+        {"id": "3", "name": "ls", "args": {"url": "https://example.com/none"}},
+    ]
+    files = {"files": [{"filename": "a.pdf"}], "earlier_files": [{"filename": "b.csv"}]}
+    messages = [
+        HumanMessage("hi", additional_kwargs={"facts": {**files, "memory": {"untrusted": True}}}),
+        AIMessage("", tool_calls=calls),  # type: ignore[arg-type]
+        *(ToolMessage("r", name=call["name"], tool_call_id=str(call["id"])) for call in calls),
+        ToolMessage("a call that is gone", name="own_tool", tool_call_id="9"),
+    ]
+    assert [tuple(source.values()) for source in reach.sources(messages)] == [
+        ("file", "a.pdf"),
+        ("file", "b.csv"),
+        ("memory", ""),
+        ("page", "https://example.com/a"),
+        ("server", "jira"),
+        ("tool", "own_tool"),
+    ]
+    many = [ToolMessage("r", name=f"tool{n}", tool_call_id="9") for n in range(50)]
+    assert [source["name"] for source in reach.sources(many)] == [f"tool{n}" for n in range(30, 50)]

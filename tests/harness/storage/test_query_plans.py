@@ -37,6 +37,7 @@ QUERIES: dict[str, Query] = {
     "threads by age": lambda db: ThreadRepository(db).search(ME, sort_by="created_at"),
     "threads with a status": lambda db: ThreadRepository(db).search(ME, ThreadFilter(status="busy")),
     "threads with metadata": lambda db: ThreadRepository(db).search(ME, ThreadFilter(metadata={"a": {"b": 1}})),
+    "threads that wait": lambda db: ThreadRepository(db).waiting(ME, 100),
     "threads, how many": lambda db: ThreadRepository(db).count(ME),
     "runs": lambda db: RunStore(db).of_thread("t"),
     "runs with a status": lambda db: RunStore(db).of_thread("t", status="success"),

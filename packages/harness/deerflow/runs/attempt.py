@@ -66,7 +66,7 @@ from deerflow.storage.runs import (
 from deerflow.storage.thread_lock import LockLostError
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents.task import begun, cancelled, delivery, subagents_in
-from deerflow.threads.checkpoint import config_of, is_unfinished
+from deerflow.threads.checkpoint import config_of, is_unfinished, question_of, waits
 from deerflow.tracing import RunFacts, in_trace
 
 if TYPE_CHECKING:
@@ -595,7 +595,7 @@ class Attempt:
     async def _close(self, outcome: Outcome) -> Closed | None:
         """One transaction: the last events, the row, the background tasks. None: not ours, or a message came too late."""
         self.state = State.CLOSING
-        run, ending = self.run, await self._ending(outcome)
+        run, ending, asks = self.run, await self._ending(outcome), await self._asks(outcome)
         if ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             self._writer.append("error", {"error": ending.stop_reason or "Error", "message": ending.error or ""})
         delivered = [message.id or "" for message in self._joined if isinstance(message, HumanMessage)]
@@ -604,7 +604,7 @@ class Attempt:
         def close(connection: Connection) -> bool:
             left.clear()
             deliver(connection, delivered)
-            if not finish(connection, run, ending):
+            if not finish(connection, run, ending, waits=asks):
                 return False
             if self._is_rolled_back(outcome):
                 due = enqueue_follow_up(connection, run)
@@ -643,6 +643,17 @@ class Attempt:
             receipts=receipts(self._joined, self._checks),
             **self._meter.totals(),
         )
+
+    async def _asks(self, outcome: Outcome) -> bool:
+        """Whether the thread waits for its person now. A run that was stopped or undone may leave what was there before it."""
+        if outcome.status is RunStatus.SUCCESS:
+            return question_of(self._joined) is not None
+        try:
+            agent = self._agent or await self.parts.agents.reader()
+            return waits(await agent.aget_state(config_of(self.run.thread_id)))
+        except Exception as error:  # what cannot be read must not keep the run from its end
+            logger.warning("What thread %s waits for cannot be read.", self.run.thread_id, exc_info=error)
+            return False
 
     async def _check_ours(self) -> None:
         """Raises LostRunError if the run was not closed because it is not ours."""

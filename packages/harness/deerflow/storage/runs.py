@@ -19,7 +19,7 @@ from deerflow.storage.budgets import keys_of, release, spent
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable
 from deerflow.storage.tables import run_events, runs, steering, threads, tool_executions, turns, utc_now
-from deerflow.storage.threads import LEAD_AGENT
+from deerflow.storage.threads import LEAD_AGENT, ThreadStatus, set_status
 from deerflow.storage.usage import add_usage
 
 CancelAction = Literal["interrupt", "rollback"]
@@ -47,7 +47,7 @@ class MultitaskStrategy(StrEnum):
     ENQUEUE = "enqueue"
 
 
-THREAD_STATUS = {
+THREAD_STATUS: dict[RunStatus, ThreadStatus] = {
     RunStatus.SUCCESS: "idle",
     RunStatus.INTERRUPTED: "interrupted",
     RunStatus.ERROR: "error",
@@ -412,12 +412,12 @@ def create(connection: Connection, new: NewRun, worker: str | None = None) -> Cr
         return Created(run, cancelled, claimed)
     sql.insert(connection, runs, row)
     if new.due_at is None:
-        _touch_thread(connection, new.thread_id, status="busy", assistant_id=new.assistant_id)
+        _busy_thread(connection, new.thread_id, assistant_id=new.assistant_id)
     return Created(run, cancelled)
 
 
-def finish(connection: Connection, run: Run, ending: Ending) -> bool:
-    """End a run that we claimed, and with it its thread's being busy.
+def finish(connection: Connection, run: Run, ending: Ending, *, waits: bool = False) -> bool:
+    """End a run that we claimed, and with it its thread's being busy. ``waits``: the person has to decide or to answer.
 
     False, and nothing is changed, if the run is no longer ours, or a message for it came before it could end well. Messages
     that wait for a run which ended otherwise are left over for the next one.
@@ -435,7 +435,7 @@ def finish(connection: Connection, run: Run, ending: Ending) -> bool:
     add_usage(connection, run.user_id, run.agent or LEAD_AGENT, ending.usage)
     keys = keys_of(run.run_id, run.thread_id, run.user_id, run.agent_id)
     release(connection, keys, lambda currency: spent(ending.usage, currency))
-    _free_thread(connection, run.thread_id, ending.status)
+    _free_thread(connection, run.thread_id, ending.status, waits)
     return True
 
 
@@ -536,7 +536,7 @@ def _claimed(connection: Connection, run: Run, worker: str, fencing_token: int) 
         checkpoint_before=_begin(connection, run) if run.attempt == 0 else run.checkpoint_before,
         kwargs=run.kwargs if run.attempt == 0 else run.kwargs | _progress(connection, run, worker),
     )
-    _touch_thread(connection, run.thread_id, status="busy", epoch=claimed.epoch, assistant_id=run.assistant_id)
+    _busy_thread(connection, run.thread_id, epoch=claimed.epoch, assistant_id=run.assistant_id)
     return claimed
 
 
@@ -625,14 +625,18 @@ def _add_turn(connection: Connection, run: Run, message_id: str, checkpoint_befo
     sql.insert(connection, turns, row, "ON CONFLICT DO NOTHING")
 
 
-def _free_thread(connection: Connection, thread_id: str, status: RunStatus) -> None:
+def _free_thread(connection: Connection, thread_id: str, status: RunStatus, waits: bool) -> None:
     """The thread is as its last run left it, or still busy if another one waits."""
     waiting = (
         f"SELECT 1 FROM runs WHERE thread_id = ? AND (status = 'running' OR status = 'pending' AND {_IS_DUE}) LIMIT 1"
     )
     busy = sql.execute(connection, waiting, thread_id, utc_now()).fetchone() is not None
-    _touch_thread(connection, thread_id, status="busy" if busy else THREAD_STATUS[status])
+    if busy:
+        _busy_thread(connection, thread_id)
+    else:
+        set_status(connection, thread_id, THREAD_STATUS[status], waits=waits)
 
 
-def _touch_thread(connection: Connection, thread_id: str, **values: Any) -> None:
-    sql.update(connection, threads, {"updated_at": utc_now(), **values}, "thread_id = ?", thread_id)
+def _busy_thread(connection: Connection, thread_id: str, **values: Any) -> None:
+    busy = {"updated_at": utc_now(), "status": "busy", "waits_since": None, **values}
+    sql.update(connection, threads, busy, "thread_id = ?", thread_id)

@@ -108,6 +108,7 @@ threads = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime),
+    Column("waits_since", UtcDateTime),
     Index("threads_by_owner", "user_id", "updated_at", "thread_id"),
     Index("threads_by_age", "user_id", "created_at", "thread_id"),
     Index(
@@ -116,8 +117,16 @@ threads = Table(
         sqlite_where=text("expires_at IS NOT NULL"),
         postgresql_where=text("expires_at IS NOT NULL"),
     ),
+    Index(
+        "threads_waiting",
+        "user_id",
+        "waits_since",
+        "thread_id",
+        sqlite_where=text("waits_since IS NOT NULL"),
+        postgresql_where=text("waits_since IS NOT NULL"),
+    ),
 )
-"""``status``: idle, busy, interrupted, error. ``epoch`` counts the claims of its runs; event positions begin with it."""
+"""``status``: idle, busy, interrupted, error. ``waits_since``: the person has to decide or to answer. ``epoch`` counts the claims of its runs; event positions begin with it."""
 
 runs = Table(
     "runs",

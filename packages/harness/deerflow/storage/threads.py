@@ -46,6 +46,7 @@ class Thread:
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None
+    waits_since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,22 @@ class ThreadRepository:
             lambda connection: _count(connection, _where(connection, principal.user_id, wanted))
         )
 
+    async def waiting(self, principal: Principal, limit: int) -> list[Thread]:
+        """The principal's threads that wait for a decision or an answer, those that began to wait last first."""
+        tail = "WHERE user_id = ? AND waits_since IS NOT NULL ORDER BY waits_since DESC, thread_id DESC LIMIT ?"
+        return await self._database.browse(
+            lambda connection: sql.select(connection, Thread, threads, tail, principal.user_id, limit)
+        )
+
+    async def dismiss(self, principal: Principal, thread_id: str) -> None:
+        """Take the thread from those that wait, until it asks again. Raises NotFoundError."""
+
+        def job(connection: Connection) -> None:
+            owned(connection, principal.user_id, thread_id, lock=True)
+            sql.update(connection, threads, {"waits_since": None}, "thread_id = ?", thread_id)
+
+        await self._database.write(job)
+
     async def set_title(self, principal: Principal, thread_id: str, title: str) -> None:
         """Raises NotFoundError."""
 
@@ -189,9 +206,11 @@ def owned(connection: Connection, user_id: str, thread_id: str, *, lock: bool = 
     return found[0]
 
 
-def set_status(connection: Connection, thread_id: str, status: ThreadStatus) -> None:
-    """Also notes that the conversation went on."""
-    sql.update(connection, threads, {"status": status, "updated_at": utc_now()}, "thread_id = ?", thread_id)
+def set_status(connection: Connection, thread_id: str, status: ThreadStatus, *, waits: bool = False) -> None:
+    """Also notes that the conversation went on, and whether it waits for its person."""
+    now = utc_now()
+    values = {"status": status, "updated_at": now, "waits_since": now if waits else None}
+    sql.update(connection, threads, values, "thread_id = ?", thread_id)
 
 
 def set_title(connection: Connection, thread_id: str, title: str, *, only_if_missing: bool = False) -> bool:
@@ -236,6 +255,7 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     sql.execute(connection, of_files, len(thread_id) + 1, f"{thread_id}/")
     forget_thread(connection, thread_id)
     gone = {"user_id": _NOBODY, "title": None, "metadata": {"deleted_from": user_id}, "expires_at": None}
+    gone["waits_since"] = None
     sql.update(connection, threads, gone, "thread_id = ?", thread_id)
     return True
 

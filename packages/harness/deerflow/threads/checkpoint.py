@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, Overwrite, StateSnapshot
 
 from deerflow.agents.factory import Agent
 from deerflow.storage.checkpoints import Checkpointer
+from deerflow.tools.clarification import NAME as ASK
+from deerflow.tools.clarification import Question, question
 
 TITLE_LENGTH = 60
 
@@ -43,6 +47,21 @@ async def read_state(agent: Agent, thread_id: str) -> ThreadState:
 def is_unfinished(snapshot: StateSnapshot) -> bool:
     """``next`` alone is not enough: it is empty when a step's results were saved but its checkpoint was not."""
     return bool(snapshot.next or snapshot.tasks)
+
+
+def waits(snapshot: StateSnapshot) -> bool:
+    """The person has to decide about something, or to answer a question."""
+    values = snapshot.values if isinstance(snapshot.values, dict) else {}
+    return bool(snapshot.interrupts) or question_of(values.get("messages") or ()) is not None
+
+
+def question_of(messages: Sequence[BaseMessage]) -> Question | None:
+    """The agent's question that the messages end with."""
+    results = list(takewhile(lambda message: isinstance(message, ToolMessage), reversed(messages)))
+    asked = {result.tool_call_id for result in results if result.name == ASK and result.status != "error"}
+    before = messages[-1 - len(results)] if asked and len(results) < len(messages) else None
+    calls = before.tool_calls if isinstance(before, AIMessage) else ()
+    return next((question(call["args"]) for call in calls if call["id"] in asked), None)
 
 
 async def compact(agent: Agent, checkpointer: Checkpointer, thread_id: str) -> bool:

@@ -42,7 +42,7 @@ from deerflow.storage.threads import (
     expired,
     unfinished_deletions,
 )
-from deerflow.threads.checkpoint import compact, provisional_title
+from deerflow.threads.checkpoint import compact, provisional_title, question_of
 from deerflow.threads.history import state_values
 from deerflow.threads.states import Graph, ThreadStates
 from deerflow.threads.transcript import TranscriptView
@@ -158,6 +158,13 @@ class ThreadService:
             task.id: [plain(interrupt) for interrupt in task.interrupts] for task in snapshot.tasks if task.interrupts
         }
         return thread_json(thread) | {"values": values, "interrupts": asked}
+
+    async def waiting_for(self, principal: Principal, thread_id: str) -> dict[str, Any]:
+        """What a thread waits for: ``{interrupts, question}``. Raises NotFoundError."""
+        await self.repository.get(principal, thread_id)
+        snapshot = await self.states.snapshot(thread_id)
+        messages = (snapshot.values or {}).get("messages") or ()
+        return {"interrupts": [plain(each) for each in snapshot.interrupts], "question": question_of(messages)}
 
     async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
         return await self.repository.count(principal, wanted)

@@ -23,6 +23,7 @@ from deerflow.storage.storable import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
+from deerflow.threads.checkpoint import waits
 from deerflow.threads.history import checkpoint_of, read_history, state_json
 from deerflow.threads.input import OWN_KEYS, messages_of
 
@@ -208,7 +209,8 @@ class ThreadStates:
             raise InvalidRequestError(_first_line(error)) from error
         now = await self.snapshot(thread_id)
         status = "interrupted" if now.next else "idle"
-        await self._database.write(lambda connection: set_status(connection, thread_id, status))
+        asks = waits(now)
+        await self._database.write(lambda connection: set_status(connection, thread_id, status, waits=asks))
         return checkpoint_of(config) or {}
 
     async def replay(self, principal: Principal, thread_id: str, supersteps: Sequence[Sequence[StateUpdate]]) -> None:

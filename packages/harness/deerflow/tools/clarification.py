@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from deerflow.tools.decorator import IN_SANDBOX
 
@@ -22,6 +23,15 @@ _ICONS = {
     "risk_confirmation": "⚠️",
     "suggestion": "💡",
 }
+
+
+class Question(TypedDict):
+    """``kind`` is the ``clarification_type`` of the call; empty texts: it gave none."""
+
+    question: str
+    context: str
+    kind: str
+    options: list[str]
 
 
 @tool(NAME, return_direct=True)
@@ -50,13 +60,19 @@ def clarification_message(args: Mapping[str, Any], tool_call_id: str | None) -> 
     return ToolMessage(content=text, id=f"clarification:{key}", name=NAME, tool_call_id=tool_call_id or key)
 
 
+def question(args: Mapping[str, Any]) -> Question:
+    """What a call asks."""
+    question, context, kind = (str(args.get(key) or "") for key in ("question", "context", "clarification_type"))
+    return {"question": question, "context": context, "kind": kind, "options": _options(args.get("options"))}
+
+
 def clarification_text(args: Mapping[str, Any]) -> str:
     """Icon, context, question and numbered options."""
-    icon = _ICONS.get(str(args.get("clarification_type") or ""), "❓")
-    question, context = str(args.get("question") or ""), args.get("context")
-    lines = [f"{icon} {context}", "", question] if context else [f"{icon} {question}"]
-    if options := _options(args.get("options")):
-        lines += ["", *(f"  {number}. {option}" for number, option in enumerate(options, 1))]
+    asked = question(args)
+    icon, context, text = _ICONS.get(asked["kind"], "❓"), asked["context"], asked["question"]
+    lines = [f"{icon} {context}", "", text] if context else [f"{icon} {text}"]
+    if asked["options"]:
+        lines += ["", *(f"  {number}. {option}" for number, option in enumerate(asked["options"], 1))]
     return "\n".join(lines)
 
 

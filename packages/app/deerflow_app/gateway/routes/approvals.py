@@ -11,8 +11,10 @@ from pydantic import AwareDatetime, BaseModel, Field
 from deerflow.storage.approvals import ApprovalRepository
 from deerflow.storage.approvals import Grant as GrantRow
 from deerflow.storage.approvals import ToolDecision as DecisionRow
-from deerflow_app.gateway.deps import CurrentAdmin, CurrentDatabase, CurrentPrincipal
+from deerflow.tools.clarification import Question
+from deerflow_app.gateway.deps import CurrentAdmin, CurrentDatabase, CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.http.answers import Moment
+from deerflow_app.gateway.routes.threads import ThreadId
 
 router = APIRouter(tags=["approvals"])
 
@@ -46,6 +48,46 @@ class ToolDecision(BaseModel):
 
 class ToolDecisions(BaseModel):
     decisions: list[ToolDecision]
+
+
+class WaitingThread(BaseModel):
+    thread_id: str
+    title: str | None
+    since: Moment
+
+
+class WaitingThreads(BaseModel):
+    threads: list[WaitingThread]
+
+
+class WaitingFor(BaseModel):
+    interrupts: list[dict[str, Any]] = Field(description="`{id, value}`: what a run with `command.resume` answers.")
+    question: Question | None = Field(description="What the next message answers.")
+
+
+@router.get("/api/approvals/waiting", summary="One's threads that wait for a decision or an answer, newest first")
+async def waiting_threads(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> WaitingThreads:
+    found = await runtime.threads.repository.waiting(principal, limit)
+    return WaitingThreads(
+        threads=[
+            WaitingThread(thread_id=thread.thread_id, title=thread.title, since=thread.waits_since)
+            for thread in found
+            if thread.waits_since is not None
+        ]
+    )
+
+
+@router.get("/api/threads/{thread_id}/waiting", summary="What a thread waits for")
+async def waiting_for(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> WaitingFor:
+    return WaitingFor(**await runtime.threads.waiting_for(principal, thread_id))
+
+
+@router.delete("/api/threads/{thread_id}/waiting", status_code=204, summary="Decide later")
+async def dismiss(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
+    """Takes the thread from those that wait, until it asks again. What it waits for stays open."""
+    await runtime.threads.repository.dismiss(principal, thread_id)
 
 
 @router.get("/api/approvals/grants", summary="One's grants, newest first")

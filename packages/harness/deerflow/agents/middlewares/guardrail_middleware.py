@@ -5,16 +5,17 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
 from deerflow.agents.marks import NOTE
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
@@ -31,6 +32,7 @@ from deerflow.guardrails import (
     PolicyProvider,
     covers,
 )
+from deerflow.mcp import SERVER
 from deerflow.reflection import resolve_variable
 from deerflow.subagents.task import task_of
 
@@ -38,10 +40,20 @@ logger = logging.getLogger(__name__)
 
 DECISIONS = ("approve", "edit", "reject", "respond")
 GRANTS = ("thread", "always")
+MOST_SOURCES = 20
+_ADDRESS = 300
+"""Characters of an address that are kept."""
 SHELL = "bash"
 OF_TOOL = "mcp"
 DENIED = GuardrailReason("deerflow.tool_denied", "an administrator has forbidden it")
 NO_PERSON = GuardrailReason("deerflow.unattended", "it needs a person's decision, and this run is not attended")
+
+
+class Source(TypedDict):
+    """Where text from outside came from: a ``page`` (its address), ``server``, ``file``, ``tool`` or the ``memory``."""
+
+    kind: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +63,12 @@ class Reach:
     Args:
         inside: their results hold no text from outside.
         harmless: they change nothing outside, and nothing that other threads see.
+        servers: by tool, the server of the Model Context Protocol that it is of.
     """
 
     inside: frozenset[str] = frozenset()
     harmless: frozenset[str] = frozenset()
+    servers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of(cls, tools: Iterable[BaseTool], network: str) -> Reach:
@@ -66,9 +80,9 @@ class Reach:
         inside = frozenset(closed - ({SHELL} if network != "none" else set()))
         lasting = {name for name, hint in hints.items() if hint.get("readOnlyHint") is False}
         quiet = closed - lasting - ({SHELL} if network in ("internet", "host") else set())
-        return cls(
-            inside, frozenset(quiet | {name for name, hint in hints.items() if hint.get("readOnlyHint") is True})
-        )
+        reading = {name for name, hint in hints.items() if hint.get("readOnlyHint") is True}
+        servers = {name: str(hint[SERVER]) for name, hint in hints.items() if SERVER in hint}
+        return cls(inside, frozenset(quiet | reading), servers)
 
     def untrusted(self, messages: Iterable[BaseMessage]) -> tuple[str, ...]:
         """Where text came from that neither the person nor the sandbox wrote. Messages are never removed, so this only grows."""
@@ -88,6 +102,27 @@ class Reach:
                     sources[prompt["name"]] = None
         return tuple(sources)
 
+    def sources(self, messages: Sequence[BaseMessage]) -> list[Source]:
+        """As people know them: what :meth:`untrusted` is about, the newest last, at most :data:`MOST_SOURCES`."""
+        calls = {call["id"]: call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls}
+        found: dict[tuple[str, str], None] = {}
+        for message in messages:
+            facts = message.additional_kwargs.get(FACTS) or {}
+            files = [*facts.get("files", ()), *facts.get("earlier_files", ())]
+            found |= dict.fromkeys(("file", file["filename"]) for file in files)
+            if (facts.get(MEMORY) or {}).get("untrusted"):
+                found["memory", ""] = None
+            if (task := task_of(message)) is not None:
+                found |= dict.fromkeys(("tool", name) for name in task["untrusted"])
+            if isinstance(message, ToolMessage) and message.name not in self.inside:
+                name, call = message.name or "unknown tool", calls.get(message.tool_call_id)
+                url = call["args"].get("url") if call is not None else None
+                if name in self.servers:
+                    found["server", self.servers[name]] = None
+                else:
+                    found[("page", url[:_ADDRESS]) if isinstance(url, str) and url else ("tool", name)] = None
+        return [{"kind": kind, "name": name} for kind, name in list(found)[-MOST_SOURCES:]]
+
 
 ANYTHING = Reach()
 
@@ -96,8 +131,8 @@ class GuardrailMiddleware(Middleware):
     """Allows a call, refuses it with the provider's reason, or interrupts the run until the person has decided.
 
     Each call that needs a decision has an interrupt of its own, in the shape of LangChain's human-in-the-loop: the value is
-    ``{"action_requests": [{"name", "args", "description"}], "review_configs": [{"action_name", "allowed_decisions"}]}``, the
-    answer ``{"decisions": [{"type": "approve"}]}``, or ``edit`` with ``edited_action``, ``reject`` or ``respond`` with
+    ``{"action_requests": [{"name", "args", "description"}], "review_configs": [{"action_name", "allowed_decisions"}]}``, with
+    ``sources`` of text from outside besides, the answer ``{"decisions": [{"type": "approve"}]}``, or ``edit`` with ``edited_action``, ``reject`` or ``respond`` with
     ``message``. Calls beside it run and are not repeated. ``approve`` may carry a ``grant``, for this ``thread`` or ``always``,
     with a ``pattern`` of arguments: calls that it covers are made without asking. An answer counts more than a grant.
 
@@ -134,7 +169,7 @@ class GuardrailMiddleware(Middleware):
         if not decision.ask:
             return await _denied(request, decision)
         try:
-            answer = _answer(request, decision)
+            answer = _answer(request, decision, self._sources(request))
         except GraphInterrupt:
             if (grant := await self._grant_for(request)) is not None:
                 await _record(request, "grant", replace(decision, policy_id=grant))
@@ -157,6 +192,12 @@ class GuardrailMiddleware(Middleware):
         return error_result(
             request.tool_call, f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
         )
+
+    def _sources(self, request: ToolCallRequest) -> list[Source]:
+        """What a subagent works on may come from outside in the thread that it belongs to."""
+        context = _context(request)
+        inherited: list[Source] = [{"kind": "tool", "name": name} for name in (context.untrusted if context else ())]
+        return [*inherited, *self.reach.sources(request.state["messages"])]
 
     def _is_unattended(self, request: ToolCallRequest) -> bool:
         context = _context(request)
@@ -268,13 +309,14 @@ def _provider(config: GuardrailProviderConfig) -> GuardrailProvider:
     return provider
 
 
-def _answer(request: ToolCallRequest, decision: GuardrailDecision) -> Mapping[str, Any]:
+def _answer(request: ToolCallRequest, decision: GuardrailDecision, sources: Sequence[Source]) -> Mapping[str, Any]:
     """What the person decided. A run whose answer cannot be read waits on."""
     call = request.tool_call
     value: dict[str, Any] = {
         "action_requests": [{"name": call["name"], "args": call["args"], "description": _why(decision)}],
         "review_configs": [{"action_name": call["name"], "allowed_decisions": list(DECISIONS), "grants": list(GRANTS)}],
         "tool_call_id": call["id"],
+        "sources": list(sources),
     }
     while (problem := _problem(answer := interrupt(value), call["name"], call["args"])) is not None:
         value = {**value, "error": problem}

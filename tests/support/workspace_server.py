@@ -1,7 +1,7 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
 ``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--no-agents] [--guardrail]
-[--web URL]``. The data stays in ``--home``, so that the process can be killed and started again.
+[--web URL] [--daily-tokens N]``. The data stays in ``--home``, so that the process can be killed and started again.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ def main() -> None:
     parser.add_argument("--no-agents", action="store_true", help="with agents_api switched off")
     parser.add_argument("--guardrail", action="store_true", help="ask before files are written and commands run")
     parser.add_argument("--web", metavar="URL", help="search this SearXNG, and open 127.0.0.2 for the web tools")
+    parser.add_argument("--daily-tokens", type=int, help="what a person may use on a day")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     options.home.mkdir(parents=True, exist_ok=True)
@@ -114,7 +115,11 @@ def main() -> None:
     if options.web:
         given["tools"] = web_tools(options.web)
         given["sandbox"]["network"] = {"allow_nets": ["127.0.0.2/32"]}
-    file.write_text(json.dumps(given | ({"guardrails": GUARDRAIL} if options.guardrail else {})))
+    if options.guardrail:
+        given["guardrails"] = GUARDRAIL
+    if options.daily_tokens:
+        given["spending"] = {"per_person_day": {"tokens": options.daily_tokens}, "per_run": {"money": 5}}
+    file.write_text(json.dumps(given))
     paths = Paths(options.home / "data")
     source = ConfigSource(
         file, environ=os.environ | {"DEER_FLOW_HOME": str(paths.base_dir)}, cwd=options.home, probe=lambda *_: ()

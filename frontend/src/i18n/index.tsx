@@ -25,6 +25,8 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
   {
     runs: { en: () => import("./messages/en/runs"), zh: () => import("./messages/zh/runs") },
     tasks: { en: () => import("./messages/en/tasks"), zh: () => import("./messages/zh/tasks") },
+    decisions: { en: () => import("./messages/en/decisions"), zh: () => import("./messages/zh/decisions") },
+    details: { en: () => import("./messages/en/details"), zh: () => import("./messages/zh/details") },
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
     mcp: { en: () => import("./messages/en/mcp"), zh: () => import("./messages/zh/mcp") },
     web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },

@@ -1853,6 +1853,27 @@ export interface components {
             version: number;
         };
         /**
+         * Limit
+         * @description A limit of the configuration, with what a person let it be extended by.
+         *
+         *     Args:
+         *         unit: ``tokens``, or the currency of the limits.
+         *         used: today, reservations included; None: it is counted for each run or thread, or by all people together.
+         */
+        Limit: {
+            /**
+             * Scope
+             * @enum {string}
+             */
+            scope: "run" | "thread" | "person" | "agent";
+            /** Unit */
+            unit: string;
+            /** Limit */
+            limit: number;
+            /** Used */
+            used: number | null;
+        };
+        /**
          * Limits
          * @description Of one sandbox; 0: none.
          */
@@ -3969,6 +3990,11 @@ export interface components {
             markdown_virtual_path?: string | null;
             /** Markdown Artifact Url */
             markdown_artifact_url?: string | null;
+        };
+        /** UsageLimits */
+        UsageLimits: {
+            /** Limits */
+            limits: components["schemas"]["Limit"][];
         };
         /**
          * UsageReport

@@ -19,6 +19,8 @@ export type ContextTable = Schemas["ContextTable"];
 export type Artifact = Schemas["Artifact"];
 export type UploadedFile = Schemas["UploadedFile"];
 export type UploadList = Schemas["UploadList"];
+export type WaitingThread = Schemas["WaitingThread"];
+export type WaitingFor = Schemas["WaitingFor"];
 export type Hit = Schemas["Hit"];
 
 /** `/api/threads/<id>` and what follows. */
@@ -28,6 +30,8 @@ export const me = () => http.get<Account>("/api/v1/auth/me");
 export const setupStatus = () => http.get<SetupStatus>("/api/v1/auth/setup-status");
 export const models = () => http.get<Models>("/api/models");
 export const thread = (id: string, signal?: AbortSignal) => http.get<Thread>(threadApi(id), { signal });
+export const waiting = async () =>
+  (await http.get<Schemas["WaitingThreads"]>("/api/approvals/waiting")).threads;
 export const turns = (id: string) => http.get<TurnRecord[]>(threadApi(id, "/turns"));
 export const runs = (id: string, limit = 100) =>
   http.get<Run[]>(threadApi(id, "/runs"), { query: { limit } });

@@ -10,13 +10,19 @@ export const keys = {
   users: ["users"],
   agents: ["agents"],
   skills: ["skills"],
+  limits: ["limits"],
+  usageReport: (by: string, days: number, whose: string) => ["usageReport", by, days, whose],
   memoryOn: ["memoryOn"],
   memory: (agent: string | null) => ["memory", agent],
   /** Of all lists of threads, search results included. */
   threads: ["threads"],
+  /** Of those that wait for their person. */
+  waiting: ["threads", "waiting"],
   /** Of all that belongs to one thread. */
   thread: (id: string) => ["thread", id],
+  memoryPaused: (id: string) => ["thread", id, "memoryPaused"],
   turns: (id: string) => ["thread", id, "turns"],
+  waitingFor: (id: string, since: string) => ["thread", id, "waiting", since],
   runs: (id: string) => ["thread", id, "runs"],
   receipts: (id: string, run: string) => ["thread", id, "receipts", run],
   timeline: (id: string, run: string) => ["thread", id, "timeline", run],

@@ -30,6 +30,7 @@ export const SETTINGS = [
   "skills",
   "agents",
   "mcp",
+  "usage",
   "models",
   "sandbox",
   "users",

@@ -170,6 +170,7 @@ RULES: dict[str, Rule] = {
     "GET /api/search/messages": Rule(SIGNED_IN, params={"q": "secret"}),
     # models
     "GET /api/usage": Rule(SIGNED_IN),
+    "GET /api/usage/limits": Rule(SIGNED_IN),
     # OpenAI's API
     "GET /api/openai/v1/models": Rule(SIGNED_IN),
     "GET /api/openai/v1/models/{model}": Rule(OWNED),

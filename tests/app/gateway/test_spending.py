@@ -143,6 +143,8 @@ def test_questions_beside_the_conversation_count_and_stop_at_the_persons_limit(t
                 assert (answer["suggestions"], len(endpoint.requests)) == (suggestions, requests)
                 with sqlite3.connect(gateway.home / "data" / "deerflow.db") as database:
                     rows = database.execute("SELECT scope, tokens FROM budgets WHERE scope <> 'thread'").fetchall()
+                [limit] = http.get("/api/usage/limits").raise_for_status().json()["limits"]
+                assert limit == {"scope": "person", "unit": "tokens", "limit": 50_000, "used": dict(rows)["person"]}
                 if requests == 1:
                     assert rows == [("person", TOKENS)]
                     asked(http, "/api/threads/t", SAY)

@@ -125,6 +125,9 @@ async def test_people_see_their_own_and_administrators_everyones(gateway: Gatewa
     mine = (await gateway.user.get("/api/usage")).json()
     assert mine["total"]["cost"] == {"USD": 2.0, "CNY": 1.0} and mine["total"]["calls"] == 2
     assert (await gateway.user.get("/api/usage", params={"everyone": True})).status_code == 403
+    assert (await gateway.user.get("/api/usage", params={"person": who[0]})).status_code == 403
+    assert (await gateway.user.get("/api/usage", params={"person": who[1]})).json() == mine
+    assert (await gateway.admin.get("/api/usage", params={"person": who[1]})).json() == mine
     everyone = (await gateway.admin.get("/api/usage", params={"everyone": True, "by": "person"})).json()
     assert [(row["key"], row["calls"]) for row in everyone["rows"]] == [(who[1], 2), (who[0], 1)]
     today = datetime.now(UTC).date()

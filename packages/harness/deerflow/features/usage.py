@@ -7,9 +7,12 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from deerflow.config.schema import SpendingConfig, SpendingLimit
 from deerflow.errors import ForbiddenError, InvalidRequestError
 from deerflow.identity import Principal
+from deerflow.storage.budgets import SCOPES, Scope, stands
 from deerflow.storage.database import Database
+from deerflow.storage.threads import LEAD_AGENT
 from deerflow.storage.usage import UNPRICED, Dimension, today, usage_by
 
 By = Literal["day", "model", "agent", "person"]
@@ -43,6 +46,20 @@ class UsageReport(TypedDict):
     total: Figures
 
 
+class Limit(TypedDict):
+    """A limit of the configuration, with what a person let it be extended by.
+
+    Args:
+        unit: ``tokens``, or the currency of the limits.
+        used: today, reservations included; None: it is counted for each run or thread, or by all people together.
+    """
+
+    scope: Scope
+    unit: str
+    limit: float
+    used: float | None
+
+
 class UsageService:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -55,24 +72,27 @@ class UsageService:
         since: date | None = None,
         until: date | None = None,
         everyone: bool = False,
+        person: str | None = None,
     ) -> UsageReport:
         """The figures of the last 30 days or of the days named; the latest day first, otherwise the largest.
 
         Args:
             everyone: also those of others; for administrators.
+            person: those of this one; for administrators, and the person.
 
         Raises:
-            ForbiddenError: ``everyone`` for somebody else.
+            ForbiddenError: figures of others, for somebody else than an administrator.
             InvalidRequestError: more than 366 days, or an end before the beginning.
         """
-        if everyone and principal.role != "admin":
+        whose = person or principal.user_id
+        if (everyone or whose != principal.user_id) and principal.role != "admin":
             raise ForbiddenError("Only administrators see what others used.")
         last = until or date.fromisoformat(today())
         first = since or last - timedelta(days=DEFAULT_DAYS - 1)
         if not 0 <= (last - first).days < MOST_DAYS:
             raise InvalidRequestError(f"since and until name up to {MOST_DAYS} days, the earlier one first.")
         column: Dimension = "user_id" if by == "person" else by
-        scope = first.isoformat(), last.isoformat(), None if everyone else principal.user_id
+        scope = first.isoformat(), last.isoformat(), None if everyone else whose
         found = await self._database.browse(lambda connection: usage_by(connection, column, *scope, MOST_ROWS))
         sums = await self._database.browse(lambda connection: usage_by(connection, None, *scope, MOST_ROWS))
         rows: dict[str, Figures] = {}
@@ -83,6 +103,24 @@ class UsageService:
         for row in sums:
             _add(total, row)
         return UsageReport(by=by, since=scope[0], until=scope[1], rows=shown, total=total)
+
+    async def limits(self, principal: Principal, spending: SpendingConfig) -> list[Limit]:
+        """What the configuration allows. The agent is the one that all people share, so its use is for administrators."""
+        counted: dict[Scope, str] = {"person": principal.user_id}
+        if principal.role == "admin":
+            counted["agent"] = LEAD_AGENT
+        rows = await self._database.read(
+            lambda connection: {scope: stands(connection, scope, key) for scope, key in counted.items()}
+        )
+        found: list[Limit] = []
+        for scope, (_, setting, _) in SCOPES.items():
+            limit: SpendingLimit = getattr(spending, setting)
+            used, extensions = rows.get(scope, (None, 0))
+            for index, (unit, allowed) in enumerate((("tokens", limit.tokens), (spending.currency, limit.money))):
+                if allowed is not None:
+                    whole = float(allowed) * (1 + extensions)
+                    found.append(Limit(scope=scope, unit=unit, limit=whole, used=used[index] if used else None))
+        return found
 
 
 def _nothing(key: str) -> Figures:

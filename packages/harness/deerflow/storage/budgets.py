@@ -173,6 +173,13 @@ def release(connection: Connection, keys: Mapping[Scope, str], spent: Callable[[
         _add(connection, others, Amount(total.tokens - tokens, total.cost - cost), currency)
 
 
+def stands(connection: Connection, scope: Scope, key: str) -> tuple[Amount, int]:
+    """What is spent or reserved now, and how often the limit was extended."""
+    query = "SELECT tokens, cost, extensions FROM budgets WHERE scope = ? AND key = ? AND day = ?"
+    tokens, cost, extensions = sql.execute(connection, query, scope, key, _day(scope)).fetchone() or (0, 0.0, 0)
+    return Amount(tokens, cost), extensions
+
+
 def spent(usage: Mapping[str, Mapping[str, Mapping[str, Any]]] | None, currency: str) -> Amount:
     """Of the usage of a run, ``{model: {caller: {...}}}``; money in other currencies is left out."""
     counted = [each for callers in (usage or {}).values() for each in callers.values()]

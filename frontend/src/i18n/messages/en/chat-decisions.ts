@@ -12,44 +12,6 @@ export const clarification = {
   },
 };
 
-export const interrupt = {
-  title: "{n, plural, one {Your decision is needed} other {# decisions are needed}}",
-  general: "DeerFlow is waiting for your answer",
-  approve: "Allow",
-  approveAll: "Allow all",
-  grants: "Allow, and don’t ask about this tool again:",
-  grant: { thread: "In this chat", always: "Always" },
-  pattern: "Only like this…",
-  patternHint:
-    "Calls like this one won’t ask again. * stands for any text; a field left empty matches everything.",
-  edit: "Change",
-  reject: "Don’t allow",
-  respond: "Answer instead",
-  submit: "{n, plural, one {Send decision} other {Send # decisions}}",
-  missing: "{n, plural, one {# left to decide} other {# left to decide}}",
-  approved: "Allowed",
-  edited: "Changed",
-  rejected: "Not allowed",
-  responded: "Answered",
-  deciding: "Sending your decision…",
-  failed: "Couldn’t send your decision: {message}",
-  note: "Why not, or what to do instead (optional)",
-  noteLabel: "Note to the agent",
-  answerLabel: "Your answer, used instead of the tool’s result",
-  runEdited: "Allow with changes",
-  sendNote: "Don’t allow",
-  sendAnswer: "Send answer",
-  form: "Fields",
-  json: "JSON",
-  arguments: "Arguments",
-  badJson: "This is not valid JSON: {message}",
-  notObject: "The arguments must be a JSON object.",
-  notNumber: "“{field}” must be a number.",
-  noArguments: "No arguments",
-  newFile: "New file",
-  undo: "Change decision",
-};
-
 export const error = {
   title: {
     busy: "The model is overloaded",

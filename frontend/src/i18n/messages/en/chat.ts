@@ -1,4 +1,4 @@
-import { clarification, error, interrupt } from "./chat-decisions";
+import { clarification, error } from "./chat-decisions";
 import { welcome } from "./chat-welcome";
 import { did, doing, done, tool } from "./chat-work";
 
@@ -109,44 +109,8 @@ export const chat = {
   receipts: {
     title: "Receipts",
     verified: "Verified",
-    state: {
-      verified: "Everything this answer claims is backed by what was done.",
-      partly: "Some of this answer is backed by what was done. The rest is the model’s word.",
-      claimed: "Nothing that was done backs up this answer. It is the model’s word.",
-    },
-    claims: "What the answer claims",
-    testsPass: "The tests pass",
-    checks: "Checks you asked for",
-    openTodos: "Left open in the plan",
-    commands: "Commands",
-    files: "Files",
-    sources: "Sources",
-    exitCode: "exit code {code}",
-    good: "OK",
-    bad: "Not OK",
-  },
-  summary: {
-    title: "Summarized for the model",
-    sizes: "{before} → {after} tokens",
-    explained:
-      "From here on, the model reads this instead of the older messages above. You keep all of them.",
-  },
-  context: {
-    title: "What the model reads",
-    of: "{used} of {limit} tokens · {model}",
-    counting: "Counting…",
-    system: "Instructions",
-    tools: "Tools",
-    messages: "Messages",
-    tool_results: "Tool results",
-    summary: "Summary",
-    free: "Free",
-    compact: "Compact",
-    compactText: "The model reads a summary instead of this chat so far. You keep every message.",
-    threadCost: "This chat so far",
   },
   clarification,
-  interrupt,
   error,
   todos: {
     title: "Plan",

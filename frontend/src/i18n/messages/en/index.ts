@@ -3,6 +3,8 @@ import { auth } from "./auth";
 import { chat } from "./chat";
 import { common } from "./common";
 import { composer } from "./composer";
+import type * as decisions from "./decisions";
+import type * as details from "./details";
 import { markdown } from "./markdown";
 import { palette } from "./palette";
 import type * as agents from "./agents";
@@ -17,7 +19,10 @@ import type * as web from "./web";
 
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
 /** What comes with the part of the page that shows it. */
+typeof mcp & typeof runs & typeof settings & typeof skills & typeof tasks & typeof web;
 export type LateMessages = typeof agents &
+  typeof decisions &
+  typeof details &
   typeof mcp &
   typeof runs &
   typeof settings &

@@ -1,5 +1,6 @@
 import { memory } from "./settings-memory";
 import { server } from "./settings-server";
+import { usage } from "./settings-usage";
 
 export const settings = {
   title: "Settings",
@@ -8,6 +9,7 @@ export const settings = {
   nav: "Sections",
   group: { personal: "You", own: "Your agents", server: "This server" },
   about: {
+    usage: "What your runs used and what it cost.",
     memory: "What DeerFlow has learned about you and uses in later chats. Only you can see it.",
     skills: "Instructions for kinds of tasks. Your agents read one when a task needs it.",
     agents: "Agents with their own character, tools and memory. Only you can see yours.",
@@ -153,4 +155,5 @@ export const settings = {
     chat: "from a chat",
   },
   memory,
+  usage,
 };

@@ -13,43 +13,6 @@ export const clarification: typeof en.clarification = {
   },
 };
 
-export const interrupt: typeof en.interrupt = {
-  title: "{n, plural, =1 {需要你来决定} other {有 # 项需要你决定}}",
-  general: "DeerFlow 正在等待你的回答",
-  approve: "允许",
-  approveAll: "全部允许",
-  grants: "允许，且不再询问此工具：",
-  grant: { thread: "在本对话中", always: "始终" },
-  pattern: "仅限类似调用…",
-  patternHint: "此后类似的调用不再询问。* 代表任意文本；留空的字段匹配一切。",
-  edit: "修改",
-  reject: "不允许",
-  respond: "直接回答",
-  submit: "{n, plural, =1 {提交决定} other {提交 # 项决定}}",
-  missing: "还有 {n} 项未决定",
-  approved: "已允许",
-  edited: "已修改",
-  rejected: "不允许",
-  responded: "已回答",
-  deciding: "正在提交你的决定…",
-  failed: "决定未能送达：{message}",
-  note: "说明原因，或告诉它该怎么做（可选）",
-  noteLabel: "给智能体的说明",
-  answerLabel: "你的回答，将代替工具的结果",
-  runEdited: "按修改后的内容允许",
-  sendNote: "不允许",
-  sendAnswer: "发送回答",
-  form: "表单",
-  json: "JSON",
-  arguments: "参数",
-  badJson: "JSON 格式有误：{message}",
-  notObject: "参数必须是一个 JSON 对象。",
-  notNumber: "“{field}”必须是数字。",
-  noArguments: "没有参数",
-  newFile: "新文件",
-  undo: "重新决定",
-};
-
 export const error: typeof en.error = {
   title: {
     busy: "模型当前繁忙",

@@ -1,5 +1,5 @@
 import type * as en from "../en/chat";
-import { clarification, error, interrupt } from "./chat-decisions";
+import { clarification, error } from "./chat-decisions";
 import { welcome } from "./chat-welcome";
 import { did, doing, done, tool } from "./chat-work";
 
@@ -110,43 +110,8 @@ export const chat: typeof en.chat = {
   receipts: {
     title: "凭据",
     verified: "已核实",
-    state: {
-      verified: "回答中的每项说法都有实际操作为证。",
-      partly: "回答中有一部分有实际操作为证，其余只是模型的说法。",
-      claimed: "没有任何实际操作能证明这个回答，它只是模型的说法。",
-    },
-    claims: "回答中的说法",
-    testsPass: "测试通过",
-    checks: "您要求的检查",
-    openTodos: "计划中未完成",
-    commands: "命令",
-    files: "文件",
-    sources: "来源",
-    exitCode: "退出码 {code}",
-    good: "通过",
-    bad: "未通过",
-  },
-  summary: {
-    title: "已为模型生成摘要",
-    sizes: "{before} → {after} 个 token",
-    explained: "从这里起，模型读到的是这份摘要，而不是上方较早的消息。消息本身全部保留。",
-  },
-  context: {
-    title: "模型读到的内容",
-    of: "{used} / {limit} 个 token · {model}",
-    counting: "正在统计…",
-    system: "系统指令",
-    tools: "工具",
-    messages: "消息",
-    tool_results: "工具结果",
-    summary: "摘要",
-    free: "剩余",
-    compact: "压缩上下文",
-    compactText: "模型将改读一份摘要，对话中的每条消息都会保留。",
-    threadCost: "整个对话",
   },
   clarification,
-  interrupt,
   error,
   todos: {
     title: "计划",

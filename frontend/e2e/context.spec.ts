@@ -12,15 +12,23 @@ test("a summary leaves a mark that opens, in its branch alone, and nothing is lo
   const table = page.getByRole("dialog");
   for (const part of ["Instructions", "Tools", "Messages", "Tool results", "Free"])
     await expect(table.getByRole("row", { name: new RegExp(`^${part}`) })).toBeVisible();
+  await table.getByLabel("What matters most (optional)").fill("the growth figures");
   await table.getByRole("button", { name: "Compact" }).click();
   await expect(table).toBeHidden();
   await chat.sees(/Summarized \d+ messages/);
   await chat.done();
+  await chat.sees("/compact the growth figures");
 
   const mark = chat.log.getByRole("region", { name: "Summarized for the model" });
   await expect(mark).toHaveText(/[\d.]+k? → [\d.]+k? tokens/);
   await mark.getByRole("button").click();
   await expect(mark.getByText("Growth is given as 34 %")).toBeVisible();
+  await mark.getByRole("radio", { name: "What it stands for" }).click();
+  const replaced = mark.getByRole("listitem");
+  await expect(replaced).toHaveCount(2);
+  await expect(replaced.first()).toContainText("You: write kept word for word");
+  await expect(replaced.first()).toContainText("steps) ");
+  await expect(replaced.last()).toContainText("hello again");
   await chat.sees("The report is ready");
   await chat.sees("hello again");
 

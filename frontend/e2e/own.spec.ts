@@ -47,6 +47,42 @@ test("memory: added, found, edited, forgotten, restored, exported, replaced", as
   await expect(page.getByText("The launch is in May.")).toBeVisible();
 });
 
+test("an answer shows what was remembered for it, and memory is paused for a chat", async ({
+  page,
+  chat,
+  gateway,
+}) => {
+  const fact = "I sail a boat called Halcyon.";
+  await call(page, gateway.url, "post", "/api/memory/facts", { content: fact, category: "preference" });
+  await chat.ask("hello Halcyon");
+  await chat.log.getByRole("button", { name: "Remembered" }).click();
+  const used = page.getByRole("dialog", { name: "What DeerFlow remembered for this message" });
+  await expect(used.getByRole("listitem").filter({ hasText: fact })).toHaveText(fact);
+  await expect(used.getByRole("link", { name: "Manage memory" })).toHaveAttribute("href", "/settings/memory");
+  await used.getByRole("switch", { name: "Memory in this chat" }).click();
+  await expect(page.getByRole("img", { name: "Memory is paused in this chat" })).toBeVisible();
+  await page.keyboard.press("Escape");
+
+  await call(page, gateway.url, "post", "/api/memory/facts", {
+    content: "Halcyon has two masts.",
+    category: "correction",
+  });
+  await chat.ask("long 3 Halcyon");
+  await expect(chat.log.getByRole("button", { name: "Remembered" })).toHaveCount(1);
+  await page.reload();
+  await expect(page.getByRole("img", { name: "Memory is paused in this chat" })).toBeVisible();
+  await page.getByRole("button", { name: /^Context:/ }).click();
+  await page.getByRole("switch", { name: "Memory in this chat" }).click();
+  await expect(page.getByRole("img", { name: "Memory is paused in this chat" })).toBeHidden();
+  await page.keyboard.press("Escape");
+  await chat.ask("hello Halcyon again");
+  const marks = chat.log.getByRole("button", { name: "Remembered" });
+  await expect(marks).toHaveCount(2);
+  await marks.last().click();
+  await expect(used.getByText("Halcyon has two masts.")).toBeVisible();
+  await expect(used.getByRole("region", { name: "Given earlier in this chat" })).toContainText(fact);
+});
+
 test("a chat with an agent of one's own goes on with it, also elsewhere and after a reload", async ({
   page,
   chat,

@@ -75,6 +75,23 @@ async def test_each_message_is_read_once_and_only_what_is_new(runtime: Runtime, 
     assert len(endpoint.requests) == 4
 
 
+async def test_a_thread_whose_memory_is_paused_teaches_and_is_told_nothing_and_what_was_said_then_is_never_read(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+):
+    await runtime.memory.add(ALICE, "The user lives in Riga.")
+    await runtime.threads.create(ALICE, "t1", metadata={"memory_paused": True})
+    endpoint.script(Text("Noted."), Text("Noted again."), answer(FACT))
+    await say(runtime, "Between us: the merger is called Falcon.", "t1")
+    await make_due(runtime)
+    assert "Riga" not in sent(endpoint, 0)
+    await runtime.threads.update(ALICE, "t1", metadata={"memory_paused": False})
+    await say(runtime, "I always measure in metric units, also in Riga.", "t1")
+    await until_learned(runtime)
+    assert "lives in Riga" in sent(endpoint, 1)
+    assert "metric" in sent(endpoint, 2) and "Falcon" not in sent(endpoint, 2)
+    assert len((await runtime.memory.document(ALICE))["facts"]) == 2
+
+
 async def test_greetings_and_failed_answers_teach_nothing(runtime: Runtime, endpoint: ScriptedOpenAI):
     endpoint.script(Text("Hello."))
     await say(runtime, "Hi, thanks!", "t1")

@@ -1,9 +1,10 @@
 "use client";
 import { CircleStop, RefreshCw } from "lucide-react";
-import { useRef, useState } from "react";
+import { Suspense, useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { FileCard } from "@/features/artifacts";
 import { useT } from "@/i18n";
+import { afterPage } from "@/lib/after-page";
 import { cn } from "@/lib/cn";
 import { CopyButton } from "@/ui/copy-button";
 import { Button } from "@/ui/button";
@@ -17,6 +18,8 @@ import { TimelineButton } from "./timeline-button";
 import type { Turn } from "./turns";
 import { Usage } from "./usage";
 import { useAction } from "./use-action";
+
+const MemoryMark = afterPage(() => import("./memory-mark"));
 
 /** The end of a turn: the agent's words and the files that it hands over. */
 export function Answer({ turn }: { turn: Turn }) {
@@ -150,6 +153,11 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
       <TimelineButton runId={turn.runId} />
       {turn.usage && <Usage usage={turn.usage} />}
       {threadId && <ReceiptsMark threadId={threadId} turn={turn} />}
+      {threadId && turn.recalled && (
+        <Suspense>
+          <MemoryMark threadId={threadId} turn={turn} recalled={turn.recalled} />
+        </Suspense>
+      )}
     </div>
   );
 }

@@ -1,7 +1,8 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
 import { FoldVertical } from "lucide-react";
-import { useT } from "@/i18n";
+import { useState } from "react";
+import { LateTexts, useT } from "@/i18n";
 import { threadApi, type ContextTable as Table } from "@/lib/api";
 import { cn } from "@/lib/cn";
 import { formatTokens } from "@/lib/format";
@@ -10,7 +11,9 @@ import { keys } from "@/lib/keys";
 import { useRunSettings } from "@/lib/run-settings";
 import { Button } from "@/ui/button";
 import { ErrorState } from "@/ui/error-state";
+import { Input } from "@/ui/input";
 import { Spinner } from "@/ui/spinner";
+import { MemorySwitch } from "./memory-switch";
 import { useSession } from "./session";
 import { UsageTable } from "./usage";
 import { useAction } from "./use-action";
@@ -26,8 +29,21 @@ const TONES: Record<(typeof PARTS)[number] | "free", string> = {
 };
 
 /** What fills the model's window, and the way to make room. */
-export default function ContextTable({ threadId, onClose }: { threadId: string; onClose: () => void }) {
-  const t = useT("chat.context");
+export default function ContextTable(props: ContextTableProps) {
+  return (
+    <LateTexts of="details" fallback={<Spinner className="mx-auto my-8" />}>
+      <Whole {...props} />
+    </LateTexts>
+  );
+}
+
+interface ContextTableProps {
+  threadId: string;
+  onClose: () => void;
+}
+
+function Whole({ threadId, onClose }: ContextTableProps) {
+  const t = useT("details.context");
   const { usage, running } = useSession();
   const { modelName } = useRunSettings(threadId);
   const { pending, error, run } = useAction();
@@ -37,7 +53,9 @@ export default function ContextTable({ threadId, onClose }: { threadId: string; 
     queryFn: () => http.get<Table>(threadApi(threadId, `/context${query}`)),
     staleTime: 0,
   });
-  const compact = () => http.post(threadApi(threadId, "/compact"), { keep: "", model_name: modelName });
+  const [keep, setKeep] = useState("");
+  const compact = () =>
+    http.post(threadApi(threadId, "/compact"), { keep: keep.trim(), model_name: modelName });
   const failed = table.error ?? null;
   return (
     <div className="flex flex-col gap-3">
@@ -48,13 +66,23 @@ export default function ContextTable({ threadId, onClose }: { threadId: string; 
       ) : (
         <Spinner label={t("counting")} className="mx-auto my-8" />
       )}
-      <div className="flex flex-col gap-2 border-t pt-3">
-        <Button
-          variant="outline"
-          size="sm"
-          disabled={running || pending}
-          onClick={() => void run(compact).then((done) => done && onClose())}
-        >
+      <form
+        className="flex flex-col gap-2 border-t pt-3"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!running && !pending) void run(compact).then((done) => done && onClose());
+        }}
+      >
+        <label className="flex flex-col gap-1 text-xs text-muted-foreground">
+          {t("keep")}
+          <Input
+            value={keep}
+            placeholder={t("keepHint")}
+            className="text-foreground"
+            onChange={(event) => setKeep(event.target.value)}
+          />
+        </label>
+        <Button type="submit" variant="outline" size="sm" disabled={running || pending}>
           {pending ? <Spinner /> : <FoldVertical aria-hidden />}
           {t("compact")}
         </Button>
@@ -64,7 +92,8 @@ export default function ContextTable({ threadId, onClose }: { threadId: string; 
             {error}
           </p>
         )}
-      </div>
+      </form>
+      <MemorySwitch threadId={threadId} className="border-t pt-3" />
       {usage && (
         <div className="border-t pt-3 text-[13px]">
           <p className="mb-1 font-medium">{t("threadCost")}</p>
@@ -76,7 +105,7 @@ export default function ContextTable({ threadId, onClose }: { threadId: string; 
 }
 
 function Rows({ table }: { table: Table }) {
-  const t = useT("chat.context");
+  const t = useT("details.context");
   const whole = table.limit ?? table.used;
   const free = Math.max(0, whole - table.used);
   const shown = [...PARTS.filter((part) => part !== "summary" || table.summary > 0), "free"] as const;

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Check, Circle, X } from "lucide-react";
 import type { ReactNode } from "react";
-import { useT } from "@/i18n";
+import { LateTexts, useT } from "@/i18n";
 import { threadApi, type Receipts as Found } from "@/lib/api";
 import { http } from "@/lib/http";
 import { keys } from "@/lib/keys";
@@ -12,8 +12,21 @@ import { useChat } from "./chat-context";
 import type { Verification } from "./turns";
 
 /** What a run can show for its answer: claims, checks, commands, files, sources, and what its plan leaves open. */
-export default function Receipts({ threadId, runId }: { threadId: string; runId: string }) {
-  const t = useT("chat.receipts");
+export default function Receipts(props: ReceiptsProps) {
+  return (
+    <LateTexts of="details" fallback={<Spinner className="mx-auto my-8" />}>
+      <Shown {...props} />
+    </LateTexts>
+  );
+}
+
+interface ReceiptsProps {
+  threadId: string;
+  runId: string;
+}
+
+function Shown({ threadId, runId }: ReceiptsProps) {
+  const t = useT("details.receipts");
   const { actions } = useChat();
   const { data, error, refetch } = useQuery({
     queryKey: keys.receipts(threadId, runId),
@@ -88,7 +101,7 @@ function List({ title, children }: { title: string; children: ReactNode[] }) {
 
 /** `good`: proved or not; undefined where there is nothing to prove. */
 function Row({ good, note, children }: { good?: boolean; note?: string; children: ReactNode }) {
-  const t = useT("chat.receipts");
+  const t = useT("details.receipts");
   const Icon = good === undefined ? Circle : good ? Check : X;
   const tone = good === undefined ? "p-1 text-muted-foreground" : good ? "text-success" : "text-destructive";
   return (

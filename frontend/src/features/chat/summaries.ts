@@ -10,6 +10,8 @@ export interface SummaryMark {
   after: number;
   madeAt: string | null;
   runId: string | null;
+  /** Ids of messages up to there that the model still reads. */
+  pinned: readonly string[];
 }
 
 /** As the gateway sends it. */
@@ -20,6 +22,7 @@ export interface WireSummary {
   after: number;
   made_at?: string;
   run_id?: string;
+  pinned?: string[];
 }
 
 /** Without those that only shorten old results. What is replayed is known already. */
@@ -29,13 +32,14 @@ export function withSummaries(marks: readonly SummaryMark[], summaries: readonly
   return added.length ? [...marks, ...added.map(markOf)] : marks;
 }
 
-const markOf = ({ upto, text, before, after, made_at, run_id }: WireSummary): SummaryMark => ({
+const markOf = ({ upto, text, before, after, made_at, run_id, pinned }: WireSummary): SummaryMark => ({
   upto,
   text,
   before,
   after,
   madeAt: made_at ?? null,
   runId: run_id ?? null,
+  pinned: pinned ?? [],
 });
 
 /** Without those that were made in runs of messages that are gone. */

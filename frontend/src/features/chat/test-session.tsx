@@ -68,6 +68,7 @@ export function turnWith(given: Partial<Turn>): Turn {
     endedAt: null,
     branch: null,
     marks: [],
+    recalled: null,
     ...given,
   };
 }

@@ -334,6 +334,7 @@ const sending = (id: string, { text, files }: Outgoing): Said => ({
   files: files ?? [],
   usage: null,
   runId: null,
+  recalled: null,
   sending: "now",
 });
 

@@ -8,6 +8,12 @@ export interface FileRef {
   path?: string;
 }
 
+/** What was remembered of the person and given to the model with their message. */
+export interface Recalled {
+  text: string;
+  untrusted: boolean;
+}
+
 export type ToolStatus = "writing" | "running" | "waiting" | "done" | "error" | "stopped";
 
 export interface ToolCall {
@@ -84,6 +90,7 @@ export interface Turn {
   endedAt: string | null;
   branch: { index: number; count: number } | null;
   marks: readonly SummaryMark[];
+  recalled: Recalled | null;
 }
 
 export interface Todo {
@@ -106,6 +113,7 @@ export interface Said {
   usage: Omit<TokenUsage, "cost"> | null;
   runId: string | null;
   sending: Sending;
+  recalled: Recalled | null;
 }
 
 /** What is known of a run besides its messages. */
@@ -244,6 +252,7 @@ function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, a
     endedAt: facts?.endedAt ?? null,
     branch: (question && around.branches.get(question.id)) ?? null,
     marks: marksIn(group, around.marks),
+    recalled: question?.recalled ?? null,
   };
 }
 

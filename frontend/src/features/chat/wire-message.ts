@@ -1,5 +1,5 @@
 /** Messages as the gateway sends them, and what of them is shown. */
-import type { FileRef, Said } from "./turns";
+import type { FileRef, Recalled, Said } from "./turns";
 
 export interface WireMessage {
   id?: string | null;
@@ -43,6 +43,7 @@ export function said(message: WireMessage): Said | null {
       : null,
     runId: asText(kwargs.run_id) || null,
     sending: false,
+    recalled: (kwargs.facts as { memory?: Recalled } | undefined)?.memory ?? null,
   };
 }
 

@@ -34,6 +34,7 @@ const said = (id: string, text: string) => ({
   endedAt: null,
   branch: null,
   marks: [],
+  recalled: null,
 });
 
 function session(patch: Partial<Session> = {}): Session {

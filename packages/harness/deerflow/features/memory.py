@@ -26,7 +26,7 @@ from deerflow.features.ask import Asker
 from deerflow.identity import Principal, check_agent_name
 from deerflow.security.text import inline
 from deerflow.storage.database import Database
-from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, watermark
+from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, is_paused, skip, watermark
 from deerflow.storage.tables import utc_now
 from deerflow.tasks.job_rows import Job, enqueue
 from deerflow.tasks.worker import HopelessError
@@ -63,7 +63,12 @@ def follow_run(
     recalled = [message.additional_kwargs.get(FACTS, {}).get(MEMORY) for message in joined]
     if used := [fact_id for memory in recalled if memory for fact_id in memory["ids"]]:
         RowShelf(connection, owner).used(used)
-    if not config.learns or not is_worth_reading(joined):
+    if not config.learns or not joined:
+        return None
+    if is_paused(connection, thread_id):
+        skip(connection, thread_id, joined[-1].id or "")
+        return None
+    if not is_worth_reading(joined):
         return None
     first = next(message.id for message in joined if isinstance(message, HumanMessage))
     begin_reading(connection, thread_id, first or "")
@@ -182,8 +187,15 @@ class MemoryService:
             if hit.thread_id != but
         ]
 
+    async def is_paused(self, thread_id: str) -> bool:
+        return await self._database.read(lambda connection: is_paused(connection, thread_id))
+
     async def recall(
-        self, owner: Owner, text: str, earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None
+        self,
+        owner: Owner,
+        thread_id: str,
+        text: str,
+        earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None,
     ) -> dict[str, Any] | None:
         """What to record with a person's message, see :func:`deerflow.agents.memory.recall.recall`.
 
@@ -199,6 +211,8 @@ class MemoryService:
                 return None  # so that no thread is read for nothing
             recalled = Recalled.by(await earlier()) if earlier is not None else None
             found = await store.read(owner, lambda shelf: recall(shelf, text, recalled, memory.max_injection_tokens))
+            if found is not None and await self.is_paused(thread_id):
+                return None
             if found is not None:
                 await store.recalled(owner, found["ids"])
             return found
@@ -215,7 +229,7 @@ class MemoryService:
         """What was read counts as read in the transaction that keeps the facts. False: there is nothing to read."""
         owner, thread_id = Owner(**job.payload), job.key
         mark = await self._database.read(lambda connection: watermark(connection, thread_id))
-        if mark is None:
+        if mark is None or await self.is_paused(thread_id):
             return False
         reach = await asyncio.to_thread(_reach, config)
         messages = (await self._threads.states.snapshot(thread_id)).values.get("messages") or ()
@@ -255,20 +269,26 @@ class _RunMemory(MemoryOfRun):
     def __init__(self, service: MemoryService, principal: Principal, thread_id: str, agent: str | None) -> None:
         self._service, self._principal, self._thread_id, self._agent = service, principal, thread_id, agent
 
+    async def _active(self) -> MemoryService:
+        if await self._service.is_paused(self._thread_id):
+            raise InvalidRequestError("The user has paused memory in this conversation.")
+        return self._service
+
     async def search(self, query: str) -> list[str]:
-        found = await self._service.search(self._principal, query, self._agent)
+        found = await (await self._active()).search(self._principal, query, self._agent)
         return [f"{fact.id} {line(fact)}" for fact in found]
 
     async def save(self, content: str, category: str, messages: Sequence[BaseMessage]) -> str:
-        doubt = None if is_said_by(content, messages) else await self._service.untrusted(messages)
+        service = await self._active()
+        doubt = None if is_said_by(content, messages) else await service.untrusted(messages)
         said: dict[str, Any] = {"source": self._thread_id, "untrusted": doubt}
-        return (await self._service.add(self._principal, content, category, SAVED, self._agent, **said)).id
+        return (await service.add(self._principal, content, category, SAVED, self._agent, **said)).id
 
     async def forget(self, fact_id: str) -> None:
-        await self._service.forget(self._principal, fact_id, self._agent)
+        await (await self._active()).forget(self._principal, fact_id, self._agent)
 
     async def chats(self, query: str) -> list[str]:
-        return await self._service.chats(self._principal, query, self._thread_id)
+        return await (await self._active()).chats(self._principal, query, self._thread_id)
 
 
 class _ReadMeanwhileError(Exception):

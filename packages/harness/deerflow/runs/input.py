@@ -108,7 +108,7 @@ class RunInput:
         people = [message for message in value["messages"] if isinstance(message, HumanMessage)]
         if people and self._memory is not None:
             earlier = None if is_new else lambda: _messages(agent, config)
-            if (known := await self._memory.recall(spec.owner, people[-1].text, earlier)) is not None:
+            if (known := await self._memory.recall(spec.owner, run.thread_id, people[-1].text, earlier)) is not None:
                 people[-1].additional_kwargs[FACTS][MEMORY] = known
         return GraphInput(run, config, value, messages=value["messages"])
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from deerflow.storage import sql
 from deerflow.storage.search import owner_word, words_of
 from deerflow.storage.tables import memory_facts, memory_sections, utc_now
+from deerflow.storage.threads import find
 
 _COLUMNS = "user_id = ? AND agent = ?"
 _HOLDS = f"{_COLUMNS} AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
@@ -147,6 +148,10 @@ def is_new(connection: Connection, owner: Owner) -> bool:
 # how far threads were read ---------------------------------------------------------------------------------------------
 
 
+PAUSED = "memory_paused"
+"""Key in the metadata of a thread."""
+
+
 class Watermark(NamedTuple):
     """Facts were taken from a thread up to this message; ``is_read``: also from it."""
 
@@ -164,6 +169,19 @@ def begin_reading(connection: Connection, thread_id: str, message_id: str) -> No
     """Facts are to be taken from this message on, unless the thread has a watermark already."""
     statement = "INSERT INTO memory_watermarks (thread_id, message_id, is_read) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
     sql.execute(connection, statement, thread_id, message_id, False)
+
+
+def skip(connection: Connection, thread_id: str, message_id: str) -> None:
+    """Facts are taken from nothing up to this message."""
+    statement = """INSERT INTO memory_watermarks (thread_id, message_id, is_read) VALUES (?, ?, ?)
+        ON CONFLICT (thread_id) DO UPDATE SET message_id = excluded.message_id, is_read = excluded.is_read"""
+    sql.execute(connection, statement, thread_id, message_id, True)
+
+
+def is_paused(connection: Connection, thread_id: str) -> bool:
+    """Whether its person wants a thread neither to use nor to make memories."""
+    thread = find(connection, thread_id)
+    return thread is not None and thread.metadata.get(PAUSED) is True
 
 
 def advance(connection: Connection, thread_id: str, before: Watermark, message_id: str) -> bool:

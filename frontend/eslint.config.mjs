@@ -6,6 +6,7 @@ const features = [
   "auth",
   "chat",
   "composer",
+  "decisions",
   "live",
   "markdown",
   "notifications",

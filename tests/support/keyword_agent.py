@@ -85,6 +85,13 @@ def _bash(rest: str, results: Sequence[str]) -> Reply:
     return ToolCalls(("bash", {"description": "Run the command", "command": rest or "echo hello; ls -la"}), usage=USAGE)
 
 
+def _later(rest: str, results: Sequence[str]) -> Reply:
+    """`later N COMMAND`: the command, after N seconds."""
+    seconds, _, command = rest.partition(" ")
+    reply = _bash(command, results)
+    return reply if results else Delay(float(seconds), reply)
+
+
 def _twice(rest: str, results: Sequence[str]) -> Reply:
     """`twice COMMAND`: it and another one, in one reply."""
     if results:
@@ -307,6 +314,7 @@ BEHAVIOURS: Mapping[str, Callable[[str, Sequence[str]], Reply]] = {
     "prose": _prose,
     "think": _think,
     "bash": _bash,
+    "later": _later,
     "twice": _twice,
     "slow": _slow,
     "background": _background,

@@ -5,7 +5,7 @@ import { runPanel } from "@/lib/route";
 import type { RunSettings, Session } from "./session";
 
 /** What parts of a turn can do. The object stays the same while the session's content changes with every token. */
-interface ChatActions {
+export interface ChatActions {
   openFile(path: string): void;
   /** Shows when the run did what. */
   openRun(runId: string): void;
@@ -18,12 +18,13 @@ interface ChatActions {
   respond(interruptId: string, value: unknown): Promise<void>;
 }
 
-interface Chat {
+export interface Chat {
   threadId: string | null;
   actions: ChatActions;
 }
 
-const ChatContext = createContext<Chat | null>(null);
+/** For what is shown of a thread that is not open. */
+export const ChatContext = createContext<Chat | null>(null);
 
 export function useChat(): Chat {
   const chat = use(ChatContext);

@@ -17,8 +17,15 @@ const KINDS = [
   "suggestion",
 ] as const;
 
+interface ClarificationCardProps {
+  asked: Clarification;
+  busy: boolean;
+  /** The person wants to write an answer. */
+  onOwn?: () => void;
+}
+
 /** A question of the agent: one press on an option answers it, everything else is written below. */
-export function ClarificationCard({ asked, busy }: { asked: Clarification; busy: boolean }) {
+export function ClarificationCard({ asked, busy, onOwn = focusComposer }: ClarificationCardProps) {
   const t = useT("chat.clarification");
   const failed = useT("chat.question");
   const { actions } = useChat();
@@ -59,12 +66,7 @@ export function ClarificationCard({ asked, busy }: { asked: Clarification; busy:
       )}
       {error && <p className="mt-2 text-xs text-destructive">{failed("failed", { message: error })}</p>}
       {open && (
-        <Button
-          variant="ghost"
-          size="sm"
-          className="mt-2 -ml-2 text-muted-foreground"
-          onClick={focusComposer}
-        >
+        <Button variant="ghost" size="sm" className="mt-2 -ml-2 text-muted-foreground" onClick={onOwn}>
           <CornerDownLeft aria-hidden />
           {t("own")}
         </Button>

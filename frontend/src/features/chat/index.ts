@@ -1,3 +1,6 @@
+import { lazy } from "react";
+import { afterPage } from "@/lib/after-page";
+
 export { ConnectionBanner } from "./connection-banner";
 export { ChatProvider } from "./chat-context";
 export { ChildEvents } from "./child-events";
@@ -15,3 +18,7 @@ export { TurnCache } from "./turns";
 export type { FileRef, ToolCall, Turn } from "./turns";
 export { useAction } from "./use-action";
 export { useCost } from "./use-cost";
+
+/** What a thread that is not open waits for. */
+export const Elsewhere = lazy(() => import("./elsewhere"));
+export const PausedMark = afterPage(() => import("./paused-mark"));

@@ -22,7 +22,14 @@ export interface Interrupt {
     allowed: Decision[];
     /** For how long an approval may hold, besides once. */
     grants: Grant[];
+    /** Where text from outside came from that the thread holds. */
+    sources: Source[];
   }[];
+}
+
+export interface Source {
+  kind: "page" | "server" | "file" | "tool" | "memory";
+  name: string;
 }
 
 const ALL: Decision[] = ["approve", "edit", "reject", "respond"];
@@ -33,6 +40,7 @@ export function interruptOf({ id, value }: WaitingFor): Interrupt {
     action_requests?: { name: string; args?: Record<string, unknown>; description?: string }[];
     error?: unknown;
     tool_call_id?: string;
+    sources?: Source[];
     review_configs?: { action_name: string; allowed_decisions?: Decision[]; grants?: Grant[] }[];
   };
   const calls = (asked.action_requests ?? []).map((action) => {
@@ -44,6 +52,7 @@ export function interruptOf({ id, value }: WaitingFor): Interrupt {
       description: action.description ?? "",
       allowed: config?.allowed_decisions ?? ALL,
       grants: config?.grants ?? [],
+      sources: Array.isArray(asked.sources) ? asked.sources : [],
     };
   });
   return { id, value, problem: typeof asked.error === "string" ? asked.error : null, calls };

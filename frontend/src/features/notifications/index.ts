@@ -1,1 +1,2 @@
+export { showNotice } from "./notice";
 export { useDoneNotification } from "./use-done-notification";

@@ -19,6 +19,7 @@ const turn = (patch: Partial<Turn>): Turn => ({
   endedAt: null,
   branch: null,
   marks: [],
+  recalled: null,
   ...patch,
 });
 const asking = { callId: "c", question: "Which one?", context: "", kind: "", options: [], answer: null };

@@ -2,8 +2,7 @@
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
-import { openThread } from "@/lib/route";
-import { readStored } from "@/lib/storage";
+import { showNotice } from "./notice";
 import { bodyOf, outcomeOf, type Outcome } from "./outcome";
 
 const MARKS: Record<Outcome, string> = { done: "✓", waiting: "?", failed: "✕" };
@@ -23,9 +22,8 @@ export function useDoneNotification() {
     const outcome = outcomeOf(last, interrupts);
     if (!last || !outcome || document.visibilityState === "visible") return;
     setMark(outcome);
-    if (!readStored("notifications", false)) return;
     const body = bodyOf(last, outcome) || (outcome === "waiting" ? t("notify.waitingText") : "");
-    show(t(`notify.${outcome}`, { title: title ?? common("untitled") }), body, threadId);
+    showNotice(t(`notify.${outcome}`, { title: title ?? common("untitled") }), body, threadId);
   });
   useEffect(() => {
     if (watched.current.threadId !== threadId) watched.current = { threadId, seen: false };
@@ -46,18 +44,4 @@ export function useDoneNotification() {
     const full = title ? `${title} · ${name}` : name;
     document.title = mark ? `${MARKS[mark]} ${full}` : full;
   }, [mark, title, common]);
-}
-
-function show(title: string, body: string, threadId: string | null) {
-  if (!("Notification" in window) || Notification.permission !== "granted") return;
-  try {
-    const notice = new Notification(title, { body, tag: threadId ?? undefined, icon: "/icon.svg" });
-    notice.onclick = () => {
-      window.focus();
-      openThread(threadId);
-      notice.close();
-    };
-  } catch {
-    // Phones allow notices only from a service worker; the mark in the title remains.
-  }
 }

@@ -1,6 +1,7 @@
 "use client";
 import { PanelLeft, Search, SquarePen, WifiOff, X } from "lucide-react";
 import { Suspense, useRef, useState, useSyncExternalStore, type MouseEvent } from "react";
+import { WaitingButton } from "@/features/decisions";
 import { useT } from "@/i18n";
 import { afterPage } from "@/lib/after-page";
 import { useDebounced } from "@/lib/debounced";
@@ -74,6 +75,9 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
           </a>
         </Button>
         <SearchField text={text} onChange={setText} onDown={() => firstRow(scroller.current)?.focus()} />
+        <Suspense>
+          <WaitingButton onOpen={onOpen} />
+        </Suspense>
       </div>
       <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto px-2 pt-1 pb-4">
         {query ? (

@@ -1,5 +1,7 @@
 "use client";
 import { PanelLeft, Search, SquarePen } from "lucide-react";
+import { Suspense } from "react";
+import { WaitingButton } from "@/features/decisions";
 import { openPalette } from "@/lib/palette";
 import { useT } from "@/i18n";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
@@ -92,6 +94,9 @@ function Rail({ onExpand }: { onExpand: () => void }) {
       >
         <Search aria-hidden />
       </IconButton>
+      <Suspense>
+        <WaitingButton small />
+      </Suspense>
       <div className="mt-auto">
         <AccountMenu small />
       </div>

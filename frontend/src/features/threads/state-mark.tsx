@@ -1,14 +1,12 @@
 "use client";
-import { useQuery } from "@tanstack/react-query";
 import { useT } from "@/i18n";
-import { runs } from "@/lib/api";
-import { keys } from "@/lib/keys";
+import { useWaiting } from "@/lib/waiting";
 import type { ThreadItem } from "./group";
 
 /** That a thread works, waits for its person or has failed. */
 export function StateMark({ thread }: { thread: ThreadItem }) {
   const t = useT("threads");
-  const waiting = useWaiting(thread);
+  const waiting = useWaiting().data?.some((one) => one.thread_id === thread.id);
   if (thread.status === "busy")
     return (
       <span
@@ -30,14 +28,3 @@ const Dot = ({ label, className }: { label: string; className: string }) => (
     <span className={`size-2 rounded-full ${className}`} />
   </span>
 );
-
-/** A thread that was stopped has the same status as one that has a question; its last run tells them apart. */
-function useWaiting(thread: ThreadItem): boolean {
-  const { data } = useQuery({
-    queryKey: [...keys.thread(thread.id), "waiting", thread.updatedAt],
-    queryFn: async () => (await runs(thread.id, 1))[0]?.stop_reason === "interrupt",
-    enabled: thread.status === "interrupted",
-    staleTime: Infinity,
-  });
-  return thread.status === "interrupted" && data === true;
-}

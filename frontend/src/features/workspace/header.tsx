@@ -1,6 +1,8 @@
 "use client";
 import { Files, Menu, Search } from "lucide-react";
-import { ContextGauge, useCost, useSession } from "@/features/chat";
+import { Suspense } from "react";
+import { ContextGauge, PausedMark, useCost, useSession } from "@/features/chat";
+import { WaitingButton } from "@/features/decisions";
 import { useT } from "@/i18n";
 import { findInChat } from "@/lib/compose";
 import { formatTokens } from "@/lib/format";
@@ -21,6 +23,11 @@ export function Header({ onMenu }: { onMenu: () => void }) {
       <IconButton label={t("menu")} className="md:hidden" onClick={onMenu}>
         <Menu />
       </IconButton>
+      <div className="md:hidden">
+        <Suspense>
+          <WaitingButton small />
+        </Suspense>
+      </div>
       <h1
         className="min-w-0 flex-1 truncate font-sans text-sm font-medium tracking-normal"
         title={title ?? undefined}
@@ -28,6 +35,11 @@ export function Header({ onMenu }: { onMenu: () => void }) {
         {isThere ? (title ?? t("untitled")) : <span className="sr-only">{t("newChat")}</span>}
       </h1>
       <Cost />
+      {isThere && (
+        <Suspense>
+          <PausedMark threadId={threadId} />
+        </Suspense>
+      )}
       <ContextGauge />
       {isThere && (
         <IconButton

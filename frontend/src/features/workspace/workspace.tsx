@@ -2,6 +2,7 @@
 import { lazy, Suspense, useState } from "react";
 import { ConnectionBanner, TodoDock, TurnList, useSession } from "@/features/chat";
 import { Composer } from "@/features/composer";
+import { Decisions } from "@/features/decisions";
 import { useLiveLists } from "@/features/live";
 import { useDoneNotification } from "@/features/notifications";
 import { CommandPalette } from "@/features/palette";
@@ -39,6 +40,9 @@ export function Workspace() {
         <Conversation />
       </WithFiles>
       <CommandPalette />
+      <Suspense>
+        <Decisions />
+      </Suspense>
     </div>
   );
 }

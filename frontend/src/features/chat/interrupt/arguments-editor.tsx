@@ -21,7 +21,7 @@ const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stri
 
 /** The arguments of a call as a form, or as JSON for whoever wants to add one. */
 export function ArgumentsEditor({ id, args, disabled, onDone, onCancel }: ArgumentsEditorProps) {
-  const t = useT("chat.interrupt");
+  const t = useT("decisions");
   const common = useT("common");
   const fields = fieldsOf(args);
   const [view, setView] = useState<"form" | "json">(fields.length ? "form" : "json");

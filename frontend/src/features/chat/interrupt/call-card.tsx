@@ -9,6 +9,7 @@ import { Textarea } from "@/ui/textarea";
 import { describe } from "../tool-card/describe";
 import { ArgumentsEditor } from "./arguments-editor";
 import { CallView } from "./call-view";
+import { Sources } from "./sources";
 import {
   approve,
   edit,
@@ -58,6 +59,7 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
           {rule && !isMoney && <span className="block text-[13px] text-muted-foreground">{rule}</span>}
         </p>
       </div>
+      {call.sources.length > 0 && <Sources sources={call.sources} />}
       {mode === "edit" ? (
         <ArgumentsEditor
           id={id}
@@ -99,7 +101,7 @@ interface ButtonsProps {
 
 function Buttons({ call, busy, onDecide, onMode }: ButtonsProps) {
   const { allowed, grants } = call;
-  const t = useT("chat.interrupt");
+  const t = useT("decisions");
   return (
     <div className="flex flex-wrap gap-2">
       {allowed.includes("approve") && (
@@ -154,7 +156,7 @@ interface PatternProps {
 
 /** Which calls need no decision any more. */
 function Pattern({ call, busy, onDone, onCancel }: PatternProps) {
-  const t = useT("chat.interrupt");
+  const t = useT("decisions");
   const common = useT("common");
   const id = useId();
   const [pattern, setPattern] = useState(() => patternOf(call));
@@ -202,7 +204,7 @@ interface WordsProps {
 
 /** Why not, or the answer in place of the tool's. */
 function Words({ mode, busy, onDone, onCancel }: WordsProps) {
-  const t = useT("chat.interrupt");
+  const t = useT("decisions");
   const common = useT("common");
   const [text, setText] = useState("");
   const isNote = mode === "reject";
@@ -241,7 +243,7 @@ const BADGES = {
 } as const;
 
 function Decided({ decision, busy, onUndo }: { decision: Decision; busy: boolean; onUndo: () => void }) {
-  const t = useT("chat.interrupt");
+  const t = useT("decisions");
   const [variant, text] = BADGES[decision.type];
   return (
     <div className="flex items-center gap-2">

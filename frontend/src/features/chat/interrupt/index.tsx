@@ -1,7 +1,7 @@
 "use client";
 import { ShieldQuestion } from "lucide-react";
 import { useEffect, useId, useRef, useState, type ReactNode } from "react";
-import { useT } from "@/i18n";
+import { LateTexts, useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { Spinner } from "@/ui/spinner";
 import { Textarea } from "@/ui/textarea";
@@ -12,26 +12,44 @@ import { useAction } from "../use-action";
 import { CallCard } from "./call-card";
 import { answerOf, approve, type Decision } from "./decisions";
 
-/** Everything that waits for the person's decision. */
+/** Everything in the conversation that waits for the person's decision. */
 export default function InterruptCards() {
   const { interrupts } = useSession();
   if (!interrupts.length) return null;
   return (
-    <div className="flex flex-col gap-3 py-2">
-      {interrupts.map((interrupt) =>
-        interrupt.calls.length ? (
-          <CallsCard key={interrupt.id + interrupt.problem} interrupt={interrupt} />
-        ) : (
-          <GeneralCard key={interrupt.id} interrupt={interrupt} />
-        ),
-      )}
+    <LateTexts of="decisions">
+      <div className="py-2">
+        <Interrupts interrupts={interrupts} called />
+      </div>
+    </LateTexts>
+  );
+}
+
+interface InterruptsProps {
+  interrupts: readonly Interrupt[];
+  /** They call for the person, who does something else: each takes the focus when it appears. */
+  called?: boolean;
+}
+
+export function Interrupts({ interrupts, called = false }: InterruptsProps) {
+  return (
+    <div className="flex flex-col gap-3">
+      {interrupts.map((interrupt) => {
+        const Kind = interrupt.calls.length ? CallsCard : GeneralCard;
+        return <Kind key={interrupt.id + interrupt.problem} interrupt={interrupt} called={called} />;
+      })}
     </div>
   );
 }
 
+interface KindProps {
+  interrupt: Interrupt;
+  called: boolean;
+}
+
 /** Several calls in one interrupt are answered together; a single one at once. */
-function CallsCard({ interrupt }: { interrupt: Interrupt }) {
-  const t = useT("chat.interrupt");
+function CallsCard({ interrupt, called }: KindProps) {
+  const t = useT("decisions");
   const { actions } = useChat();
   const { pending, error, run } = useAction();
   const { calls } = interrupt;
@@ -57,7 +75,12 @@ function CallsCard({ interrupt }: { interrupt: Interrupt }) {
   };
   const canApproveAll = calls.every((call, i) => decisions[i] !== null || call.allowed.includes("approve"));
   return (
-    <Card title={t("title", { n: calls.length })} busy={busy} error={error ?? interrupt.problem}>
+    <Card
+      title={t("title", { n: calls.length })}
+      busy={busy}
+      error={error ?? interrupt.problem}
+      called={called}
+    >
       {calls.map((call, i) => (
         <div key={call.id ?? i} className={i ? "border-t pt-4" : ""}>
           <CallCard
@@ -86,8 +109,8 @@ function CallsCard({ interrupt }: { interrupt: Interrupt }) {
 }
 
 /** An interrupt of another kind: what it says, and a free answer. */
-function GeneralCard({ interrupt }: { interrupt: Interrupt }) {
-  const t = useT("chat.interrupt");
+function GeneralCard({ interrupt, called }: KindProps) {
+  const t = useT("decisions");
   const { actions } = useChat();
   const { pending, error, run } = useAction();
   const [sent, setSent] = useState(false);
@@ -96,7 +119,7 @@ function GeneralCard({ interrupt }: { interrupt: Interrupt }) {
   const { value } = interrupt;
   const send = async () => setSent(await run(() => actions.respond(interrupt.id, text.trim())));
   return (
-    <Card title={t("general")} busy={busy} error={error}>
+    <Card title={t("general")} busy={busy} error={error} called={called}>
       {typeof value === "string" ? (
         <p className="text-[15px] leading-relaxed break-words whitespace-pre-wrap">{value}</p>
       ) : (
@@ -123,25 +146,25 @@ interface CardProps {
   title: string;
   busy: boolean;
   error: string | null;
+  called: boolean;
   children: ReactNode;
 }
 
-/** Takes the focus when it appears, unless the person is writing something. */
-function Card({ title, busy, error, children }: CardProps) {
-  const t = useT("chat.interrupt");
+/** Takes the focus when it appears and is `called`, unless the person is writing something. */
+function Card({ title, busy, error, called, children }: CardProps) {
+  const t = useT("decisions");
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const at = document.activeElement;
     const isWriting =
       at instanceof HTMLElement && (at.isContentEditable || ("value" in at && at.value !== ""));
-    if (!isWriting) box.current?.focus({ preventScroll: true });
-  }, []);
+    if (called && !isWriting) box.current?.focus({ preventScroll: true });
+  }, [called]);
   return (
     <div
       ref={box}
-      role="alertdialog"
-      aria-modal="false"
+      {...(called ? { role: "alertdialog", "aria-modal": false } : { role: "group" })}
       aria-labelledby={id}
       aria-busy={busy}
       tabIndex={-1}

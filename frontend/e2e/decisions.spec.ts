@@ -1,0 +1,159 @@
+import type { Page } from "@playwright/test";
+import { expect, signIn, test as base } from "./fixtures";
+import { allowNotices, look, notices } from "./looking";
+import { Gateway } from "./server";
+
+/** `guarded` asks before files are written and commands run. */
+const test = base.extend<object, { guarded: Gateway }>({
+  guarded: [
+    async ({ model }, use) => {
+      const gateway = await new Gateway(model.url, ["--guardrail"]).start();
+      await use(gateway);
+      await gateway.stop();
+    },
+    { scope: "worker", timeout: 100_000 },
+  ],
+  baseURL: async ({ guarded }, use) => use(guarded.url),
+  page: async ({ page, guarded }, use) => {
+    await signIn(page.context(), guarded.url);
+    await page.goto("/chats");
+    await use(page);
+  },
+});
+
+const badge = (page: Page) => page.getByRole("button", { name: /^Waiting for you: \d+$/ });
+const inbox = (page: Page) => page.getByRole("dialog", { name: "Waiting for you" });
+const decisions = (page: Page) => inbox(page).getByRole("group", { name: /decision/ });
+
+/** The list is empty again, so that the next test counts from zero. */
+test.afterEach(async ({ page, guarded }) => {
+  const csrf = (await page.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
+  const headers = { "X-CSRF-Token": csrf, Origin: guarded.url };
+  const found = await page.request.get(`${guarded.url}/api/approvals/waiting`);
+  const { threads } = (await found.json()) as { threads: { thread_id: string }[] };
+  for (const { thread_id: id } of threads)
+    await page.request.delete(`${guarded.url}/api/threads/${id}/waiting`, { headers });
+});
+
+test("what waits in all chats is decided in one place", async ({ page, chat }) => {
+  await chat.say("bash echo one > one.txt; cat one.txt");
+  await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
+  await expect(badge(page)).toHaveText(/1$/);
+  await chat.fresh();
+  await chat.say("ask");
+  await chat.sees("Which format should the report have?");
+  await expect(badge(page)).toHaveText(/2$/);
+  await chat.fresh();
+  await chat.say("site");
+  await expect(chat.log.getByRole("alertdialog")).toHaveCount(4);
+  await chat.fresh();
+  await expect(badge(page)).toHaveText(/3$/);
+
+  await badge(page).click();
+  await expect(inbox(page).getByRole("article")).toHaveCount(3);
+  await expect(inbox(page).getByText("3 chats are waiting for you")).toBeVisible();
+
+  // Each call of a chat by itself; those left stay, half a sentence included, while the others run.
+  const site = inbox(page).getByRole("article").first();
+  const cards = site.getByRole("group", { name: /decision/ });
+  const card = (holds: string) => cards.filter({ hasText: holds });
+  await expect(card("Write index.html").getByText("New file")).toBeVisible();
+  await card("Write style.css").getByRole("button", { name: "Don’t allow" }).click();
+  await card("Write style.css").getByRole("textbox").fill("No colours, please");
+  await card("Write app.js").getByRole("button", { name: "Allow", exact: true }).click();
+  await expect(cards).toHaveCount(3);
+  await expect(card("Write style.css").getByRole("textbox")).toHaveValue("No colours, please");
+  await card("Write style.css").getByRole("button", { name: "Don’t allow" }).click();
+  await expect(cards).toHaveCount(2);
+  await card("Write index.html").getByRole("button", { name: "Allow", exact: true }).click();
+  await card("Write second.html").getByRole("button", { name: "In this chat" }).click();
+  await expect(inbox(page).getByRole("article")).toHaveCount(2);
+
+  const question = inbox(page).getByRole("article").filter({ hasText: "Which format" });
+  await question.getByRole("button", { name: /PDF/ }).click();
+  await expect(question).toHaveCount(0);
+  await decisions(page).getByRole("button", { name: "Allow", exact: true }).click();
+  await expect(inbox(page).getByText("Nothing is waiting for you")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(badge(page)).toBeHidden();
+
+  const rows = page.getByRole("navigation", { name: "Chats" }).locator("[data-thread-row]");
+  await rows.first().click();
+  await chat.sees("The site is ready");
+  await chat.sees("No colours, please");
+});
+
+test("an entry leads to its chat, or is put off until it asks again", async ({ page, chat }) => {
+  await chat.say("bash echo two");
+  await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
+  const thread = page.url();
+  await chat.fresh();
+  await badge(page).click();
+  await inbox(page).getByRole("article").getByRole("link").click();
+  await expect(page).toHaveURL(thread);
+  await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
+  await badge(page).click();
+  await inbox(page)
+    .getByRole("button", { name: /^Decide later/ })
+    .click();
+  await expect(inbox(page).getByText("Nothing is waiting for you")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(badge(page)).toBeHidden();
+  await chat.log.getByRole("button", { name: "Allow", exact: true }).click();
+  await chat.sees("The command has ended.");
+});
+
+test("from the badge by keyboard alone, and the focus comes back", async ({ page, chat }) => {
+  await chat.say("bash echo three");
+  await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
+  await chat.fresh();
+  await badge(page).focus();
+  await page.keyboard.press("Enter");
+  await expect(decisions(page)).toHaveCount(1);
+  const allow = decisions(page).getByRole("button", { name: "Allow", exact: true });
+  for (let i = 0; i < 12 && !(await allow.evaluate((node) => node === document.activeElement)); i += 1)
+    await page.keyboard.press("Tab");
+  await expect(allow).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(inbox(page).getByText("Nothing is waiting for you")).toBeVisible();
+  await expect(inbox(page).getByRole("status")).toHaveText("Sent. Nothing else is waiting for you.");
+  await expect(inbox(page).getByRole("heading", { name: "Waiting for you" })).toBeFocused();
+  await page.keyboard.press("Escape");
+  await expect(inbox(page)).toBeHidden();
+});
+
+test("on a phone a decision takes two taps", async ({ browser, guarded, page, chat }) => {
+  await chat.say("bash echo phone");
+  await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
+  const context = await browser.newContext({
+    viewport: { width: 390, height: 844 },
+    isMobile: true,
+    hasTouch: true,
+  });
+  await signIn(context, guarded.url);
+  const phone = await context.newPage();
+  await phone.goto(`${guarded.url}/chats`);
+  await badge(phone).tap();
+  await decisions(phone).getByRole("button", { name: "Allow", exact: true }).tap();
+  await expect(inbox(phone).getByText("Nothing is waiting for you")).toBeVisible();
+  await chat.sees("The command has ended.");
+  await expect(badge(page)).toBeHidden();
+  await context.close();
+});
+
+test("a chat elsewhere calls for its person, in the page and beside it", async ({ page, chat, guarded }) => {
+  await allowNotices(page, guarded.url);
+  await chat.say("later 2 echo one");
+  await chat.fresh();
+  await expect(page.getByText("A scripted conversation needs you")).toBeVisible();
+  expect(await notices(page)).toEqual([]);
+  await page.getByRole("button", { name: "Decide", exact: true }).click();
+  await expect(inbox(page).getByRole("article")).toHaveCount(1);
+  await page.keyboard.press("Escape");
+
+  await chat.say("later 2 echo two");
+  await chat.fresh();
+  await look(page, "elsewhere");
+  await expect.poll(() => notices(page)).toEqual([{ title: "A scripted conversation needs you", body: "" }]);
+  await expect(badge(page)).toHaveText(/2$/);
+});

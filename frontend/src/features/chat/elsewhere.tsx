@@ -1,0 +1,97 @@
+"use client";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { MarkdownPlace } from "@/features/markdown";
+import { useT } from "@/i18n";
+import { runs, threadApi, type WaitingFor } from "@/lib/api";
+import { http } from "@/lib/http";
+import { keys } from "@/lib/keys";
+import { uuid } from "@/lib/uuid";
+import { ErrorState } from "@/ui/error-state";
+import { Skeleton } from "@/ui/skeleton";
+import { ChatContext, type Chat, type ChatActions } from "./chat-context";
+import { ClarificationCard } from "./clarification";
+import { Interrupts } from "./interrupt";
+import { interruptOf } from "./session-views";
+import type { WaitingFor as Waiting } from "./thread-state";
+
+interface ElsewhereProps {
+  threadId: string;
+  since: string;
+  /** Shows the conversation, and a file of it. */
+  onOpen: (path?: string) => void;
+  /** `left`: what else is open there. */
+  onAnswered: (left: number) => void;
+}
+
+/** What a thread waits for, to be answered without opening it. What was answered is gone at once. */
+export default function Elsewhere({ threadId, since, onOpen, onAnswered }: ElsewhereProps) {
+  const t = useT("decisions.inbox");
+  const queries = useQueryClient();
+  const [answered, setAnswered] = useState<{ ids: readonly string[]; since: string }>({ ids: [], since });
+  const isAsBefore = answered.since === since;
+  const { data, error, refetch, isPlaceholderData } = useQuery({
+    queryKey: keys.waitingFor(threadId, since),
+    queryFn: () => http.get<WaitingFor>(threadApi(threadId, "/waiting")),
+    // While an answer is on its way the thread is at work, and what is left would be gone and come again.
+    enabled: !isAsBefore || answered.ids.length === 0,
+    placeholderData: (before) => before,
+  });
+  if (error) return <ErrorState compact error={error} retry={() => void refetch()} />;
+  if (!data) return <Skeleton className="h-36 rounded-2xl" />;
+  const all = data.interrupts as unknown as Waiting[];
+  const gone = isAsBefore || isPlaceholderData ? answered.ids : [];
+  const open = all.filter(({ id }) => !gone.includes(id));
+  const { question } = data;
+
+  const goOn = async (body: object) => {
+    await http.post(threadApi(threadId, "/runs"), { ...(await asBefore(threadId)), ...body });
+    void queries.invalidateQueries({ queryKey: keys.threads });
+  };
+  const actions: ChatActions = {
+    openFile: onOpen,
+    async respond(id, value) {
+      await goOn({ command: { resume: { [id]: value } }, multitask_strategy: "enqueue" });
+      setAnswered({ ids: [...gone, id], since });
+      onAnswered(open.length - 1);
+    },
+    async send(content) {
+      await goOn({ input: { messages: [{ type: "human", id: uuid(), content }] } });
+      onAnswered(0);
+    },
+    ...inTheConversation(onOpen),
+  };
+  const chat: Chat = { threadId, actions };
+  return (
+    <ChatContext value={chat}>
+      <MarkdownPlace value={{ threadId, openFile: onOpen }}>
+        <Interrupts interrupts={open.map(interruptOf)} />
+        {question && (
+          <ClarificationCard
+            asked={{ ...question, callId: "", answer: null }}
+            busy={false}
+            onOwn={() => onOpen()}
+          />
+        )}
+        {!open.length && !question && <p className="text-[13px] text-muted-foreground">{t("gone")}</p>}
+      </MarkdownPlace>
+    </ChatContext>
+  );
+}
+
+/** The run that goes on does so as the one that asked. */
+async function asBefore(threadId: string) {
+  const [asked] = await runs(threadId, 1);
+  const { config, context } = (asked?.kwargs ?? {}) as { config?: unknown; context?: unknown };
+  return {
+    assistant_id: asked?.assistant_id ?? "lead_agent",
+    ...(config ? { config } : {}),
+    ...(context ? { context } : {}),
+  };
+}
+
+/** What needs the conversation around it. */
+function inTheConversation(onOpen: () => void) {
+  const open = async () => onOpen();
+  return { edit: open, regenerate: open, retry: open, showBranch: open };
+}

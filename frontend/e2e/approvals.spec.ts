@@ -80,7 +80,13 @@ test("a tool is allowed in this chat, until that is revoked", async ({ page, cha
   const thread = page.url();
 
   await page.goto("/settings/approvals");
-  await expect(page.getByRole("listitem").filter({ hasText: "In one chat" })).toContainText("bash");
+  const grants = page.getByRole("list", { name: "In single chats" });
+  await expect(grants.getByRole("listitem")).toContainText("bash");
+  await expect(grants.getByRole("listitem")).toContainText("every call");
+  await expect(grants.getByRole("link", { name: "A scripted conversation" })).toHaveAttribute(
+    "href",
+    /chats/,
+  );
   await page.getByRole("button", { name: "Revoke: bash" }).click();
   await expect(page.getByText("Nothing is allowed in advance")).toBeVisible();
 

@@ -103,6 +103,18 @@ test("an entry leads to its chat, or is put off until it asks again", async ({ p
   await chat.sees("The command has ended.");
 });
 
+test("the settings have the badge, too", async ({ page, chat, guarded }) => {
+  await chat.say("bash echo settings");
+  await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
+  const thread = page.url();
+  await page.goto(`${guarded.url}/settings/usage`);
+  await badge(page).click();
+  await decisions(page).getByRole("button", { name: "Allow", exact: true }).click();
+  await expect(inbox(page).getByText("Nothing is waiting for you")).toBeVisible();
+  await page.goto(thread);
+  await chat.sees("The command has ended.");
+});
+
 test("from the badge by keyboard alone, and the focus comes back", async ({ page, chat }) => {
   await chat.say("bash echo three");
   await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);

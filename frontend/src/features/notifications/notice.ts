@@ -1,4 +1,4 @@
-import { openThread } from "@/lib/route";
+import { openThread, threadPath } from "@/lib/route";
 import { readStored } from "@/lib/storage";
 
 /** A notice of the system, if the person wants them on this device; it opens the conversation. */
@@ -9,7 +9,8 @@ export function showNotice(title: string, body: string, threadId: string | null)
     const notice = new Notification(title, { body, tag: threadId ?? undefined, icon: "/icon.svg" });
     notice.onclick = () => {
       window.focus();
-      openThread(threadId);
+      if (/^\/chats(\/|$)/.test(window.location.pathname)) openThread(threadId);
+      else window.location.assign(threadPath(threadId));
       notice.close();
     };
   } catch {

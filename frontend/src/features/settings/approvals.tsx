@@ -9,7 +9,7 @@ import { keys } from "@/lib/keys";
 import { threadPath } from "@/lib/route";
 import { Button } from "@/ui/button";
 import { EmptyState } from "@/ui/empty-state";
-import { grants, revokeGrant, type Grant } from "./api";
+import { grants, revokeGrant, titlesOf, type Grant } from "./api";
 import { Group, Panel, Waiting } from "./parts";
 
 /** What one has allowed without being asked again. */
@@ -27,44 +27,82 @@ export default function ApprovalsSection() {
     await queries.invalidateQueries({ queryKey: keys.grants });
   };
   return (
-    <Group>
+    <>
       {!data && <Waiting error={error} retry={refetch} />}
       {data?.length === 0 && (
         <Panel>
           <EmptyState icon={<ShieldCheck />} title={t("none")} text={t("noneText")} />
         </Panel>
       )}
-      {data && data.length > 0 && (
-        <Panel role="list">
-          {data.map((grant) => (
-            <GrantRow key={grant.id} grant={grant} onRevoke={() => void revoke(grant)} />
-          ))}
-        </Panel>
-      )}
+      <Grants title={t("everywhere")} grants={data?.filter((one) => !one.thread_id)} onRevoke={revoke} />
+      <Grants title={t("inChats")} grants={data?.filter((one) => one.thread_id)} onRevoke={revoke} />
+    </>
+  );
+}
+
+interface GrantsProps {
+  title: string;
+  grants?: readonly Grant[];
+  onRevoke: (grant: Grant) => Promise<void>;
+}
+
+function Grants({ title, grants, onRevoke }: GrantsProps) {
+  const ids = [...new Set(grants?.flatMap(({ thread_id: id }) => (id ? [id] : [])))].slice(0, MOST_TITLES);
+  const { data: titles } = useQuery({
+    queryKey: [...keys.grants, "titles", ...ids],
+    queryFn: () => titlesOf(ids),
+    enabled: ids.length > 0,
+  });
+  if (!grants?.length) return null;
+  return (
+    <Group title={title}>
+      <Panel role="list" aria-label={title}>
+        {grants.map((grant) => (
+          <GrantRow
+            key={grant.id}
+            grant={grant}
+            chat={titles?.[grant.thread_id ?? ""]}
+            onRevoke={() => void onRevoke(grant)}
+          />
+        ))}
+      </Panel>
     </Group>
   );
 }
 
-function GrantRow({ grant, onRevoke }: { grant: Grant; onRevoke: () => void }) {
+const MOST_TITLES = 100;
+
+interface GrantRowProps {
+  grant: Grant;
+  /** The title of its chat. */
+  chat?: string;
+  onRevoke: () => void;
+}
+
+function GrantRow({ grant, chat, onRevoke }: GrantRowProps) {
   const t = useT("settings.approvals");
   const [locale] = useLocale();
   const patterns = Object.entries(grant.pattern ?? {}).map(([name, glob]) => `${name}: ${glob}`);
   return (
     <div role="listitem" className="flex items-center gap-4 px-4 py-3 sm:px-5">
       <div className="min-w-0 flex-1">
-        <p className="flex flex-wrap gap-x-2 font-mono text-sm break-all">
-          <span className="font-medium">{grant.tool}</span>
-          {patterns.length > 0 && <span className="text-muted-foreground">{patterns.join(", ")}</span>}
+        <p className="flex flex-wrap items-baseline gap-x-2 text-sm [overflow-wrap:anywhere]">
+          <span className="font-mono font-medium">{grant.tool}</span>
+          <span className="text-[13px] text-muted-foreground">
+            {patterns.length ? t("onlyLike", { pattern: patterns.join(", ") }) : t("everyCall")}
+          </span>
         </p>
         <p className="mt-1 text-xs leading-relaxed text-muted-foreground">
-          {grant.thread_id ? (
-            <Link href={threadPath(grant.thread_id)} className="underline underline-offset-2">
-              {t("inChat")}
-            </Link>
-          ) : (
-            t("everywhere")
+          {grant.thread_id && (
+            <>
+              <Link href={threadPath(grant.thread_id)} className="underline underline-offset-2">
+                {chat ?? t("inChat")}
+              </Link>
+              {" · "}
+            </>
           )}
-          {grant.agent && ` · ${grant.agent}`} · {formatRelativeTime(grant.created_at, locale)}
+          {grant.agent && `${grant.agent} · `}
+          {t("given", { when: formatRelativeTime(grant.created_at, locale) })}
         </p>
       </div>
       <Button variant="outline" size="sm" onClick={onRevoke} aria-label={t("revokeOf", { name: grant.tool })}>

@@ -4,6 +4,8 @@ import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { Suspense, useEffect, useRef, type MouseEvent } from "react";
 import { useAccount } from "@/features/auth";
+import { Decisions, WaitingButton } from "@/features/decisions";
+import { useLiveLists } from "@/features/live";
 import { LateTexts, useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { isPlainClick, settingsPath } from "@/lib/route";
@@ -36,6 +38,7 @@ function Settings({ section }: SettingsPageProps) {
   useEffect(() => {
     document.title = `${names(chosen.id)} · ${t("title")} · DeerFlow`;
   }, [t, names, chosen.id]);
+  useLiveLists();
   const isList = section === null;
   return (
     <div className="flex h-dvh flex-col md:flex-row">
@@ -47,6 +50,9 @@ function Settings({ section }: SettingsPageProps) {
       >
         <div className="flex flex-col gap-3 p-3">
           <BackToChat />
+          <Suspense>
+            <WaitingButton />
+          </Suspense>
           <h1 className="px-2.5 text-base font-semibold md:sr-only">{t("title")}</h1>
         </div>
         <Nav sections={sections} chosen={chosen} marked={!isList} />
@@ -54,13 +60,18 @@ function Settings({ section }: SettingsPageProps) {
       <main ref={content} tabIndex={0} className={cn("flex-1 overflow-y-auto", isList && "hidden md:block")}>
         <div className="mx-auto flex max-w-2xl flex-col gap-7 px-4 pt-3 pb-16 sm:px-8 md:pt-12">
           <header className="flex flex-col gap-1">
-            <SectionLink
-              id={null}
-              className="-ml-1.5 flex h-10 w-fit items-center gap-1 pr-2 text-[13px] text-muted-foreground md:hidden"
-            >
-              <ChevronLeft aria-hidden className="size-4" />
-              {t("allSettings")}
-            </SectionLink>
+            <div className="flex items-center justify-between md:hidden">
+              <SectionLink
+                id={null}
+                className="-ml-1.5 flex h-10 w-fit items-center gap-1 pr-2 text-[13px] text-muted-foreground"
+              >
+                <ChevronLeft aria-hidden className="size-4" />
+                {t("allSettings")}
+              </SectionLink>
+              <Suspense>
+                <WaitingButton small />
+              </Suspense>
+            </div>
             <h1 className="text-2xl font-semibold">{names(chosen.id)}</h1>
             <p className="leading-relaxed text-muted-foreground">{t(`about.${chosen.id}`)}</p>
           </header>
@@ -69,6 +80,9 @@ function Settings({ section }: SettingsPageProps) {
           </Suspense>
         </div>
       </main>
+      <Suspense>
+        <Decisions />
+      </Suspense>
     </div>
   );
 }

@@ -43,6 +43,11 @@ for (const colorScheme of ["light", "dark"] as const) {
         await expect(page.getByText(seen).last()).toBeVisible();
       }
       await check("conversation");
+      await page.getByRole("button", { name: /^Waiting for you: / }).click();
+      const inbox = page.getByRole("dialog", { name: "Waiting for you" });
+      await inbox.getByRole("button", { name: "Allow", exact: true }).first().waitFor();
+      await check("inbox");
+      await page.keyboard.press("Escape");
       await page.getByRole("button", { name: "Timeline", exact: true }).first().click();
       await page.getByRole("tree").focus();
       await page.keyboard.press("ArrowDown");

@@ -12,6 +12,7 @@ const SECTIONS = [
   "agents",
   "agents?name=writer",
   "mcp",
+  "usage",
   "models",
   "sandbox",
   "users",

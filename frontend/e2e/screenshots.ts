@@ -17,12 +17,14 @@ const SECTIONS = [
   "tokens",
   "appearance",
   "notifications",
+  "approvals",
   "memory",
   "skills",
   "skills?name=data-analysis",
   "agents",
   "agents?name=writer",
   "mcp",
+  "usage",
   "models",
   "sandbox",
   "users",
@@ -109,6 +111,10 @@ for (const { name, colorScheme, mobile } of LOOKS) {
     await shot("decision");
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await shot("decision-edit");
+    await page.getByRole("button", { name: /^Waiting for you: / }).click();
+    await page.getByRole("dialog", { name: "Waiting for you" }).getByRole("article").first().waitFor();
+    await shot("inbox");
+    await page.keyboard.press("Escape");
 
     await fresh();
     await chat.ultra();

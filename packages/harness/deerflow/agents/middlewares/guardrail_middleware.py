@@ -102,10 +102,14 @@ class Reach:
                     sources[prompt["name"]] = None
         return tuple(sources)
 
-    def sources(self, messages: Sequence[BaseMessage]) -> list[Source]:
-        """As people know them: what :meth:`untrusted` is about, the newest last, at most :data:`MOST_SOURCES`."""
+    def sources(self, messages: Sequence[BaseMessage], inherited: Iterable[str] = ()) -> list[Source]:
+        """As people know them: what :meth:`untrusted` is about, the newest last, at most :data:`MOST_SOURCES`.
+
+        Args:
+            inherited: by what text from outside came into the thread that a subagent works for.
+        """
         calls = {call["id"]: call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls}
-        found: dict[tuple[str, str], None] = {}
+        found: dict[tuple[str, str], None] = {("tool", name): None for name in inherited}
         for message in messages:
             facts = message.additional_kwargs.get(FACTS) or {}
             files = [*facts.get("files", ()), *facts.get("earlier_files", ())]
@@ -132,8 +136,8 @@ class GuardrailMiddleware(Middleware):
 
     Each call that needs a decision has an interrupt of its own, in the shape of LangChain's human-in-the-loop: the value is
     ``{"action_requests": [{"name", "args", "description"}], "review_configs": [{"action_name", "allowed_decisions"}]}``, with
-    ``sources`` of text from outside besides, the answer ``{"decisions": [{"type": "approve"}]}``, or ``edit`` with ``edited_action``, ``reject`` or ``respond`` with
-    ``message``. Calls beside it run and are not repeated. ``approve`` may carry a ``grant``, for this ``thread`` or ``always``,
+    the ``sources`` of text from outside, the answer ``{"decisions": [{"type": "approve"}]}``, or ``edit`` with
+    ``edited_action``, ``reject`` or ``respond`` with ``message``. Calls beside it run and are not repeated. ``approve`` may carry a ``grant``, for this ``thread`` or ``always``,
     with a ``pattern`` of arguments: calls that it covers are made without asking. An answer counts more than a grant.
 
     Args:
@@ -194,10 +198,8 @@ class GuardrailMiddleware(Middleware):
         )
 
     def _sources(self, request: ToolCallRequest) -> list[Source]:
-        """What a subagent works on may come from outside in the thread that it belongs to."""
         context = _context(request)
-        inherited: list[Source] = [{"kind": "tool", "name": name} for name in (context.untrusted if context else ())]
-        return [*inherited, *self.reach.sources(request.state["messages"])]
+        return self.reach.sources(request.state["messages"], context.untrusted if context else ())
 
     def _is_unattended(self, request: ToolCallRequest) -> bool:
         context = _context(request)

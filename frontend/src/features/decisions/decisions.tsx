@@ -1,7 +1,7 @@
 "use client";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { LateTexts } from "@/i18n";
-import { useInboxOpened } from "./open";
+import { setInbox, useInbox } from "./open";
 import { useWaitingNotices } from "./use-waiting-notices";
 
 const InboxSheet = lazy(() => import("./inbox-sheet"));
@@ -15,17 +15,15 @@ export default function Decisions() {
 }
 
 function Inbox() {
-  const [open, setOpen] = useState(false);
-  const [used, setUsed] = useState(false);
-  useInboxOpened(() => {
-    setUsed(true);
-    setOpen(true);
-  });
+  const open = useInbox();
+  const [used, setUsed] = useState(open);
+  if (open && !used) setUsed(true); // it stays, to slide out
   useWaitingNotices(open);
+  useEffect(() => () => setInbox(false), []); // another page begins without it
   if (!used) return null;
   return (
     <Suspense>
-      <InboxSheet open={open} onOpenChange={setOpen} />
+      <InboxSheet open={open} onOpenChange={setInbox} />
     </Suspense>
   );
 }

@@ -1,16 +1,23 @@
 "use client";
-import { useEffect, useEffectEvent } from "react";
+import { useSyncExternalStore } from "react";
 
-const OPEN = "deerflow:inbox";
+let isOpen = false;
+const listeners = new Set<() => void>();
 
-/** Opens the list of all that waits, from any part of the page. */
-export const openInbox = () => window.dispatchEvent(new Event(OPEN));
-
-export function useInboxOpened(handler: () => void) {
-  const handle = useEffectEvent(handler);
-  useEffect(() => {
-    const listen = () => handle();
-    window.addEventListener(OPEN, listen);
-    return () => window.removeEventListener(OPEN, listen);
-  }, []);
+/** Opens or closes the list of all that waits, from any part of the page; also before the list is loaded. */
+export function setInbox(open: boolean) {
+  isOpen = open;
+  listeners.forEach((listener) => listener());
 }
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+};
+
+export const useInbox = () =>
+  useSyncExternalStore(
+    subscribe,
+    () => isOpen,
+    () => false,
+  );

@@ -6,7 +6,7 @@ import type { WaitingThread } from "@/lib/api";
 import { useThreadId } from "@/lib/route";
 import { useWaiting } from "@/lib/waiting";
 import { toast } from "@/ui/toast";
-import { openInbox } from "./open";
+import { setInbox } from "./open";
 
 /**
  * Calls the person when another conversation than the one on the screen begins to wait: by a notice in the page, or by one of
@@ -23,7 +23,7 @@ export function useWaitingNotices(quiet: boolean) {
     if (id === current) return;
     const text = t("notice", { title: title ?? common("untitled") });
     if (document.visibilityState !== "visible") showNotice(text, "", id);
-    else if (!quiet) toast.warning(text, { action: { label: t("show"), run: openInbox } });
+    else if (!quiet) toast.warning(text, { action: { label: t("show"), run: () => setInbox(true) } });
   });
   useEffect(() => {
     if (!data) return;

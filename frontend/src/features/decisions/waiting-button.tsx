@@ -4,7 +4,7 @@ import { useT } from "@/i18n";
 import { useWaiting } from "@/lib/waiting";
 import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
-import { openInbox } from "./open";
+import { setInbox } from "./open";
 
 interface WaitingButtonProps {
   /** Only the picture and the number. */
@@ -19,7 +19,7 @@ export default function WaitingButton({ small = false, onOpen }: WaitingButtonPr
   if (count === 0) return null;
   const open = () => {
     onOpen?.();
-    openInbox();
+    setInbox(true);
   };
   const label = `${t("state.waiting")}: ${count}`;
   if (small)

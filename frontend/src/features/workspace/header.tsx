@@ -23,7 +23,7 @@ export function Header({ onMenu }: { onMenu: () => void }) {
       <IconButton label={t("menu")} className="md:hidden" onClick={onMenu}>
         <Menu />
       </IconButton>
-      <div className="md:hidden">
+      <div className="contents md:hidden">
         <Suspense>
           <WaitingButton small />
         </Suspense>

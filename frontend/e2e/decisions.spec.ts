@@ -157,7 +157,7 @@ test("a chat elsewhere calls for its person, in the page and beside it", async (
   await allowNotices(page, guarded.url);
   await chat.say("later 2 echo one");
   await chat.fresh();
-  await expect(page.getByText("A scripted conversation needs you")).toBeVisible();
+  await expect(page.getByText(/ needs you$/)).toBeVisible();
   expect(await notices(page)).toEqual([]);
   await page.getByRole("button", { name: "Decide", exact: true }).click();
   await expect(inbox(page).getByRole("article")).toHaveCount(1);

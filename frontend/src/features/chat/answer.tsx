@@ -124,7 +124,7 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
     <div
       ref={row}
       className={cn(
-        "-ml-1.5 flex h-8 items-center transition-opacity pointer-coarse:h-10",
+        "-ml-1.5 flex min-h-8 flex-wrap items-center transition-opacity pointer-coarse:min-h-10",
         !last &&
           "opacity-0 group-focus-within/turn:opacity-100 group-hover/turn:opacity-100 pointer-coarse:opacity-100",
       )}

@@ -93,5 +93,5 @@ async function asBefore(threadId: string) {
 /** What needs the conversation around it. */
 function inTheConversation(onOpen: () => void) {
   const open = async () => onOpen();
-  return { edit: open, regenerate: open, retry: open, showBranch: open };
+  return { edit: open, regenerate: open, retry: open, showBranch: open, openRun: open };
 }

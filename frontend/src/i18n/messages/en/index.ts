@@ -1,3 +1,4 @@
+import type * as agents from "./agents";
 import { artifacts } from "./artifacts";
 import { auth } from "./auth";
 import { chat } from "./chat";
@@ -6,11 +7,10 @@ import { composer } from "./composer";
 import type * as decisions from "./decisions";
 import type * as details from "./details";
 import { markdown } from "./markdown";
-import { palette } from "./palette";
-import type * as agents from "./agents";
-import { sections } from "./sections";
-import type * as runs from "./runs";
 import type * as mcp from "./mcp";
+import { palette } from "./palette";
+import type * as runs from "./runs";
+import { sections } from "./sections";
 import type * as settings from "./settings";
 import type * as skills from "./skills";
 import type * as tasks from "./tasks";
@@ -19,7 +19,6 @@ import type * as web from "./web";
 
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
 /** What comes with the part of the page that shows it. */
-typeof mcp & typeof runs & typeof settings & typeof skills & typeof tasks & typeof web;
 export type LateMessages = typeof agents &
   typeof decisions &
   typeof details &

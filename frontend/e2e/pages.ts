@@ -8,7 +8,7 @@ const SECTIONS = [
   "notifications",
   "memory",
   "skills",
-  "skills?name=data-analysis",
+  "skills?name=pdf",
   "agents",
   "agents?name=writer",
   "mcp",

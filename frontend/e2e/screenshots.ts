@@ -20,7 +20,7 @@ const SECTIONS = [
   "approvals",
   "memory",
   "skills",
-  "skills?name=data-analysis",
+  "skills?name=pdf",
   "agents",
   "agents?name=writer",
   "mcp",

@@ -51,6 +51,7 @@ export default function SlashMenu({ items, active, onHover, onPick }: SlashMenuP
     <ul
       ref={list}
       id={SLASH_LIST}
+      tabIndex={0} // it scrolls
       role="listbox"
       aria-label={t("commands")}
       className="absolute inset-x-0 bottom-full z-20 mb-2 max-h-72 animate-rise overflow-y-auto rounded-xl bg-popover p-1 text-popover-foreground shadow-float"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
@@ -57,7 +56,11 @@ def waits(snapshot: StateSnapshot) -> bool:
 
 def question_of(messages: Sequence[BaseMessage]) -> Question | None:
     """The agent's question that the messages end with."""
-    results = list(takewhile(lambda message: isinstance(message, ToolMessage), reversed(messages)))
+    results: list[ToolMessage] = []
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage):
+            break
+        results.append(message)
     asked = {result.tool_call_id for result in results if result.name == ASK and result.status != "error"}
     before = messages[-1 - len(results)] if asked and len(results) < len(messages) else None
     calls = before.tool_calls if isinstance(before, AIMessage) else ()

@@ -166,6 +166,8 @@ test("a chat elsewhere calls for its person, in the page and beside it", async (
   await chat.say("later 2 echo two");
   await chat.fresh();
   await look(page, "elsewhere");
-  await expect.poll(() => notices(page)).toEqual([{ title: "A scripted conversation needs you", body: "" }]);
+  await expect
+    .poll(() => notices(page))
+    .toEqual([{ title: expect.stringMatching(/ needs you$/) as unknown, body: "" }]);
   await expect(badge(page)).toHaveText(/2$/);
 });

@@ -64,11 +64,11 @@ test("people see what their runs used, by day, model and agent, and take it alon
   await page.getByRole("button", { name: "Download CSV" }).click();
   const file = await download;
   expect(file.suggestedFilename()).toMatch(/^deerflow-usage-model-[\d-]+\.csv$/);
-  const lines = readFileSync(await file.path(), "utf8")
-    .trim()
-    .split("\r\n");
+  const text = readFileSync(await file.path(), "utf8");
+  expect(text.startsWith("\ufeff"), "spreadsheets must see that it is UTF-8").toBe(true);
+  const lines = text.slice(1).split("\r\n");
   expect(lines[0]).toBe(
-    "\ufeffmodel,calls,input_tokens,cached_tokens,output_tokens,total_tokens,unpriced_calls,cost_USD",
+    "model,calls,input_tokens,cached_tokens,output_tokens,total_tokens,unpriced_calls,cost_USD",
   );
   expect(lines[1]).toMatch(/^scripted,\d+,4\d{3},0,\d{3},\d{4},0,0\.0\d+$/);
 

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 
 WAITING = """
 UPDATE threads SET waits_since = updated_at WHERE status = 'interrupted' AND user_id <> '' AND (

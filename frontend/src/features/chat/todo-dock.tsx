@@ -4,7 +4,7 @@ import { useId, useState } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { useSession } from "./session";
-import { TodoList } from "./tool-card/others";
+import { TodoList } from "./tool-card/todo-list";
 
 /** The agent's plan, above the message field: one line with where it stands, which opens. */
 export function TodoDock() {

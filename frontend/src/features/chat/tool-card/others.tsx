@@ -1,16 +1,15 @@
 "use client";
-import { Circle, CircleCheck, CircleDot } from "lucide-react";
 import { Suspense } from "react";
 import { LateTexts, useT } from "@/i18n";
-import { cn } from "@/lib/cn";
 import { RemotePicture } from "@/features/markdown";
-import type { Todo, ToolCall } from "../turns";
+import type { ToolCall } from "../turns";
 import { Block, HitList, PathButton, PlainText } from "./blocks";
 import { Args } from "./describe";
 import { nameOf, pictureUrl } from "@/lib/files";
 import { isWeb } from "@/lib/web";
 import { useChat } from "../chat-context";
 import { parseHits, parsePictures } from "./results";
+import { TodoList, todosIn } from "./todo-list";
 
 /** Of searches and pages. */
 export function WebBody({ call }: { call: ToolCall }) {
@@ -81,51 +80,6 @@ export function PresentBody({ call }: { call: ToolCall }) {
 
 export function TodosBody({ call }: { call: ToolCall }) {
   return <TodoList todos={todosIn(call.args["todos"])} />;
-}
-
-const ICONS = { completed: CircleCheck, in_progress: CircleDot, pending: Circle };
-
-export function TodoList({ todos }: { todos: readonly Todo[] }) {
-  const t = useT("chat.todos.status");
-  return (
-    <ol className="flex flex-col gap-1">
-      {todos.map((todo, i) => {
-        const Icon = ICONS[todo.status] ?? Circle;
-        return (
-          <li key={i} className="flex items-start gap-2 text-[13px] leading-5">
-            <Icon
-              aria-hidden
-              className={cn(
-                "mt-0.5 size-4 shrink-0 text-muted-foreground",
-                todo.status === "completed" && "text-success",
-                todo.status === "in_progress" && "text-primary",
-              )}
-            />
-            <span className="sr-only">{t(todo.status)}</span>
-            <span
-              className={cn(
-                "min-w-0 break-words",
-                todo.status === "completed" && "text-muted-foreground line-through decoration-border",
-                todo.status === "in_progress" && "font-medium",
-              )}
-            >
-              {todo.content}
-            </span>
-          </li>
-        );
-      })}
-    </ol>
-  );
-}
-
-function todosIn(value: unknown): Todo[] {
-  if (!Array.isArray(value)) return [];
-  return value.flatMap((one): Todo[] => {
-    const { content, status } = (one ?? {}) as Partial<Todo>;
-    return typeof content === "string"
-      ? [{ content, status: status && status in ICONS ? status : "pending" }]
-      : [];
-  });
 }
 
 /** Any other tool: its arguments and its result as they are. */

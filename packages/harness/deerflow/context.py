@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,7 +93,7 @@ class SubagentStops:
         return task_id in self._asked
 
     @contextmanager
-    def ending(self, task_id: str, limit: asyncio.Timeout) -> Iterator[None]:
+    def ending(self, task_id: str, limit: asyncio.Timeout) -> Generator[None]:
         """The time of a subagent, entered already, is over when it is to stop."""
         self._limits[task_id] = limit
         try:

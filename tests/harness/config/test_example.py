@@ -101,8 +101,9 @@ def test_the_example_shows_the_defaults(everything: AppConfig, tmp_path: Path) -
 
 
 def test_the_examples_tools_begin_with_the_default_ones(everything: AppConfig) -> None:
-    assert [(tool.name, tool.group, tool.use) for tool in everything.tools[:9]] == [
-        (tool.name, tool.group, tool.use) for tool in AppConfig().tools
+    default = AppConfig().tools
+    assert [(tool.name, tool.group, tool.use) for tool in everything.tools[: len(default)]] == [
+        (tool.name, tool.group, tool.use) for tool in default
     ]
 
 

@@ -278,7 +278,8 @@ class OwnSkills:
             lines = self._history(name).read_text("utf-8").splitlines()
         except FileNotFoundError:
             return []
-        return [{**entry, "diff": _difference(entry)} for entry in map(json.loads, lines)]
+        entries: list[SkillChange] = [json.loads(line) for line in lines]
+        return [{**entry, "diff": _difference(entry)} for entry in entries]
 
     def rollback(self, name: str, index: int, **why: Any) -> None:
         """Put a file back to what it was before the change ``index``. Raises RequestError, NotFoundError."""

@@ -20,42 +20,42 @@ MAX_SCANNED_BYTES = 1 << 20
 _LONGEST_LINE = 2000
 
 Rule = Literal["downloads", "hidden_code", "keys", "sends", "deletes", "override", "secretive", "invisible", "program"]
+_PATTERNS: tuple[tuple[Rule, str, str], ...] = (
+    ("downloads", "runs what it downloads", r"\b(?:curl|wget)\b[^|]{0,300}\|\s{0,5}(?:sudo\s)?(?:ba|z|da)?sh\b"),
+    (
+        "hidden_code",
+        "runs hidden code",
+        r"base64\s{1,5}(?:-d|--decode|-D)\b[^|]{0,200}\||\b(?:eval|exec)\s?\([^)]{0,80}(?:b64|fromhex|decode|zlib)",
+    ),
+    (
+        "keys",
+        "looks for keys or passwords",
+        r"\.ssh/|id_rsa|\.aws/credentials|\.netrc|/etc/shadow|\.git-credentials|\.kube/config",
+    ),
+    (
+        "sends",
+        "sends data away",
+        r"requests\.(?:post|put)|\bcurl\b[^\n]{0,200}\s(?:-d|--data\S{0,10}|-F|-T|--upload-file)\s",
+    ),
+    (
+        "deletes",
+        "deletes more than its own",
+        r"\brm\s{1,5}-[a-z]{0,6}[rf][a-z]{0,6}\s{1,5}(?:/|~|\$HOME)(?:\s|$|\*)",
+    ),
+    (
+        "override",
+        "wants to override instructions",
+        r"\b(?:ignore|disregard|forget)\s{1,5}(?:all\s|any\s|the\s|your\s){0,3}(?:previous|prior|above|system)\b",
+    ),
+    (
+        "secretive",
+        "wants to hide something from the user",
+        r"\b(?:do not|don't|never)\s{1,5}(?:tell|inform|mention|reveal)[^.\n]{0,40}\buser\b",
+    ),
+    ("invisible", "holds invisible characters", "[\u200b\u202a-\u202e\u2060-\u2069\U000e0000-\U000e007f]"),
+)
 _RULES: tuple[tuple[Rule, str, re.Pattern[str]], ...] = tuple(
-    (rule, why, re.compile(pattern, re.IGNORECASE))
-    for rule, why, pattern in (
-        ("downloads", "runs what it downloads", r"\b(?:curl|wget)\b[^|]{0,300}\|\s{0,5}(?:sudo\s)?(?:ba|z|da)?sh\b"),
-        (
-            "hidden_code",
-            "runs hidden code",
-            r"base64\s{1,5}(?:-d|--decode|-D)\b[^|]{0,200}\||\b(?:eval|exec)\s?\([^)]{0,80}(?:b64|fromhex|decode|zlib)",
-        ),
-        (
-            "keys",
-            "looks for keys or passwords",
-            r"\.ssh/|id_rsa|\.aws/credentials|\.netrc|/etc/shadow|\.git-credentials|\.kube/config",
-        ),
-        (
-            "sends",
-            "sends data away",
-            r"requests\.(?:post|put)|\bcurl\b[^\n]{0,200}\s(?:-d|--data\S{0,10}|-F|-T|--upload-file)\s",
-        ),
-        (
-            "deletes",
-            "deletes more than its own",
-            r"\brm\s{1,5}-[a-z]{0,6}[rf][a-z]{0,6}\s{1,5}(?:/|~|\$HOME)(?:\s|$|\*)",
-        ),
-        (
-            "override",
-            "wants to override instructions",
-            r"\b(?:ignore|disregard|forget)\s{1,5}(?:all\s|any\s|the\s|your\s){0,3}(?:previous|prior|above|system)\b",
-        ),
-        (
-            "secretive",
-            "wants to hide something from the user",
-            r"\b(?:do not|don't|never)\s{1,5}(?:tell|inform|mention|reveal)[^.\n]{0,40}\buser\b",
-        ),
-        ("invisible", "holds invisible characters", "[\u200b\u202a-\u202e\u2060-\u2069\U000e0000-\U000e007f]"),
-    )
+    (rule, why, re.compile(pattern, re.IGNORECASE)) for rule, why, pattern in _PATTERNS
 )
 _REVIEWED = 60_000
 """Characters that a model reads of a skill."""
@@ -151,5 +151,5 @@ def scan_text(name: str, text: str) -> list[Finding]:
         for rule, why, pattern in _RULES:
             if rule not in found and pattern.search(line[:_LONGEST_LINE]):
                 shown = inline(line.strip(), 120)
-                found[rule] = {"file": name, "line": number, "rule": rule, "why": why, "text": shown}
+                found[rule] = Finding(file=name, line=number, rule=rule, why=why, text=shown)
     return list(found.values())

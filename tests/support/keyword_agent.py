@@ -224,7 +224,8 @@ def _fleet(rest: str, results: Sequence[str]) -> Reply:
 def _quick(rest: str, results: Sequence[str]) -> Reply:
     """`quick N`: N steps that take no time, one after the other, then an answer."""
     if len(results) < int(rest):
-        return ToolCalls(("ls", {"description": "Look", "path": "/mnt/user-data/workspace"}), usage=CACHED)
+        look = {"description": f"Look for {len(results) + 1}", "pattern": f"*{len(results) + 1}.md"}
+        return ToolCalls(("glob", look), usage=CACHED)
     return Text("Nothing is missing.", usage=CACHED)
 
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatCost, formatDuration } from "./format";
+import { formatBrief, formatCost, formatDuration } from "./format";
 
 test("durations are short, and in the language of the page", () => {
   const all = [400, 12_300, 185_000, 7_800_000, 3_600_000];
@@ -10,6 +10,16 @@ test("durations are short, and in the language of the page", () => {
     "3分钟5秒",
     "2小时10分钟",
     "1小时",
+  ]);
+});
+
+test("what takes less than a second has milliseconds where they count", () => {
+  expect([0, 35.4, 999.4, 999.6, 12_300].map((one) => formatBrief(one, "en"))).toEqual([
+    "0ms",
+    "35ms",
+    "999ms",
+    "1.0s",
+    "12s",
   ]);
 });
 

@@ -54,6 +54,17 @@ export function formatDuration(milliseconds: number, locale: string): string {
   return parts.filter(Boolean).join(locale.startsWith("zh") ? "" : " ");
 }
 
+/** As {@link formatDuration}, with milliseconds below a second: 35ms. */
+export function formatBrief(milliseconds: number, locale: string): string {
+  if (milliseconds >= 999.5) return formatDuration(milliseconds, locale);
+  return new Intl.NumberFormat(locale, {
+    style: "unit",
+    unit: "millisecond",
+    unitDisplay: "narrow",
+    maximumFractionDigits: 0,
+  }).format(milliseconds);
+}
+
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000],
   ["month", 2_592_000],

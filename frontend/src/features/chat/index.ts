@@ -8,6 +8,7 @@ export { useNow } from "./clock";
 export { ContextGauge } from "./context-gauge";
 export { SessionContext, SessionProvider, useSession } from "./session";
 export type { Interrupt, Outgoing, Queued, RunSettings, Session } from "./session";
+export { STEP, useOpenFor, useStepMark } from "./shown-step";
 export { Steps } from "./steps";
 export { EMPTY as EMPTY_THREAD, loaded as threadLoaded, reduce as threadAfter } from "./thread-state";
 export type { ThreadState } from "./thread-state";

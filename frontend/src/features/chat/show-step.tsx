@@ -37,7 +37,7 @@ export default function ShowStep({ step, box, show }: ShowStepProps) {
 
 function reveal(element: HTMLElement) {
   const button = element.querySelector<HTMLElement>("[aria-expanded]");
-  if (button?.ariaExpanded === "false") button.click();
+  if ("opens" in element.dataset && button?.ariaExpanded === "false") button.click();
   element.scrollIntoView({ block: "center" });
   if (!button) element.tabIndex = -1;
   (button ?? element).focus({ preventScroll: true });

@@ -1,5 +1,5 @@
 import { createContext, use, useState } from "react";
-import type { Part, Turn } from "./turns";
+import type { Turn } from "./turns";
 
 /** A step that is brought into sight and marked; each wish is an object of its own. */
 export interface ShownStep {
@@ -21,7 +21,7 @@ export function stepIn(turns: readonly Turn[], ids: readonly string[]): ShownSte
 }
 
 /** Calls `open` once for each wish to see one of these steps. */
-export function useOpenFor(parts: readonly Part[], open: () => void) {
+export function useOpenFor(parts: readonly { id: string }[], open: () => void) {
   const step = use(StepContext);
   const [seen, see] = useState<ShownStep | null>(null);
   if (!step || step === seen || !parts.some(({ id }) => id === step.id)) return;

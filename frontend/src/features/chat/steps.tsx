@@ -103,7 +103,7 @@ function Rows({ parts, times, current = false }: { parts: Part[]; times: Times; 
 
 function Row({ part, time, current }: { part: Part; time?: PartTime; current: boolean }) {
   return (
-    <div {...useStepMark(part.id)} className={STEP}>
+    <div {...useStepMark(part.id)} data-opens="" className={STEP}>
       {part.kind === "tool" ? (
         <ToolCard call={part.call} time={time} current={current} />
       ) : part.kind === "thinking" ? (

@@ -10,7 +10,8 @@ export interface Axis {
 /** How much of the work's length a wait for the person may take: it may have lasted for days. */
 const WAIT_SHARE = 0.12;
 const STEPS = [
-  100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000,
+  10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
+  1_800_000,
 ];
 const HOUR = 3_600_000;
 const TICKS = 4;

@@ -13,7 +13,7 @@ import {
 } from "lucide-react";
 import { useLocale, useT } from "@/i18n";
 import type { Span } from "@/lib/api";
-import { formatCost, formatDuration, formatTokens } from "@/lib/format";
+import { formatCost, formatBrief, formatTokens } from "@/lib/format";
 import { lastedOf } from "./spans";
 
 const ICONS: Record<Span["kind"], LucideIcon> = {
@@ -54,7 +54,7 @@ export function useDescribe(elapsed: number): (span: Span) => Described {
     notice: ({ name }) => t(`notice.${NOTICES.find((one) => one === name) ?? "other"}`),
     agent: (span) => span.detail || span.name,
   };
-  const time = (milliseconds: number) => formatDuration(milliseconds, locale);
+  const time = (milliseconds: number) => formatBrief(milliseconds, locale);
   const factsOf = (span: Span): string[] => {
     const { input_tokens: input, cached_tokens: cached, output_tokens: output, cost } = span;
     const first = span.first_token_ms == null ? null : Math.max(0, span.first_token_ms - span.start_ms);

@@ -31,9 +31,6 @@ export function SpanRow(props: SpanRowProps) {
   const { span, level, open, inside } = row;
   const { icon: Icon, name, detail, facts, lasted } = described;
   const more = open === false ? t("steps", { n: inside.length }) : "";
-  const below = [...facts, more, detail].filter(Boolean).join(" · ");
-  // What is seen stands in the name, in the same order.
-  const label = compact ? [name, below, lasted] : [name, detail, lasted, ...facts, more];
   return (
     <div
       id={id}
@@ -43,7 +40,6 @@ export function SpanRow(props: SpanRowProps) {
       aria-setsize={row.siblings}
       aria-expanded={open ?? undefined}
       aria-selected={active}
-      aria-label={label.filter(Boolean).join(", ")}
       className={cn(
         "absolute inset-x-0 top-0 cursor-default text-[13px] hover:bg-accent/60",
         active && "bg-accent group-focus-visible/tree:inset-ring-2 group-focus-visible/tree:inset-ring-ring",
@@ -75,18 +71,21 @@ export function SpanRow(props: SpanRowProps) {
         <span className={cn("min-w-0", compact ? "flex flex-1 flex-col" : "truncate")}>
           <span className={cn(compact && "truncate")}>{name}</span>{" "}
           {compact ? (
-            <span className="truncate text-xs text-muted-foreground">{below}</span>
+            <span className="truncate text-xs text-muted-foreground">
+              {[...facts, more, detail].filter(Boolean).join(" · ")}
+            </span>
           ) : (
-            detail && <span className="ml-1.5 text-xs text-muted-foreground">{detail}</span>
+            detail && <span className="ml-1 text-xs text-muted-foreground">{detail}</span>
           )}
         </span>
-      </span>{" "}
+      </span>
       {!compact && (
         <span className="h-full" style={{ background: gridOf(axis) }}>
           <Bars row={row} axis={axis} elapsed={elapsed} />
         </span>
-      )}
-      <span className="shrink-0 text-right text-xs text-muted-foreground tabular-nums">{lasted}</span>
+      )}{" "}
+      <span className="shrink-0 text-right text-xs text-muted-foreground tabular-nums">{lasted}</span>{" "}
+      {!compact && <span className="sr-only">{[...facts, more].filter(Boolean).join(", ")}</span>}
     </div>
   );
 }

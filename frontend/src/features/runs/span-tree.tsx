@@ -3,7 +3,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { useLocale, useT } from "@/i18n";
 import type { Timeline } from "@/lib/api";
-import { formatDuration } from "@/lib/format";
+import { formatBrief } from "@/lib/format";
 import { axisOf, type Axis } from "./axis";
 import { useDescribe } from "./describe";
 import { SpanDetails } from "./span-details";
@@ -147,7 +147,7 @@ function Ticks({ axis }: { axis: Axis }) {
             className="absolute top-1.5 border-l pl-1 whitespace-nowrap tabular-nums"
             style={{ left: `${at * 100}%` }}
           >
-            {formatDuration(milliseconds, locale)}
+            {formatBrief(milliseconds, locale)}
           </span>
         ))}
       </span>

@@ -18,11 +18,15 @@ export interface Row {
   inside: readonly Span[];
 }
 
+/** Milliseconds of waiting that are worth a row. */
+const NOTICED = 100;
+
 /** A call of `task` is its subagent: one row for both. */
 export function treeOf(spans: readonly Span[]): Node[] {
   const nodes = new Map(spans.map((span) => [span.id, { span, children: [] as Node[] }]));
   const roots: Node[] = [];
   for (const node of nodes.values()) {
+    if (node.span.kind === "queue" && lastedOf(node.span, Infinity) < NOTICED) continue;
     const above = node.span.parent === null ? undefined : nodes.get(node.span.parent);
     (above?.children ?? roots).push(node);
   }

@@ -5,7 +5,7 @@ import { useCost } from "@/features/chat";
 import { LateTexts, useLocale, useT } from "@/i18n";
 import { threadApi, type Timeline as Found } from "@/lib/api";
 import { showStep } from "@/lib/compose";
-import { formatDuration, formatTokens } from "@/lib/format";
+import { formatBrief, formatTokens } from "@/lib/format";
 import { http } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { useMedia } from "@/lib/wide-screen";
@@ -93,7 +93,7 @@ function Totals({ found }: { found: Found }) {
   const { steps, input, cached, output } = totalsOf(found.spans);
   const percent = new Intl.NumberFormat(locale, { style: "percent" }).format(cached / (input || 1));
   const parts = [
-    formatDuration(found.elapsed_ms, locale),
+    formatBrief(found.elapsed_ms, locale),
     t("total", { n: steps }),
     input + output > 0 && t("tokens", { input: formatTokens(input), output: formatTokens(output) }),
     cached > 0 && t("cached", { percent }),

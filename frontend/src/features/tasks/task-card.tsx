@@ -1,6 +1,7 @@
 "use client";
 import { PanelRight } from "lucide-react";
 import { useId, useState } from "react";
+import { STEP, useStepMark } from "@/features/chat";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { Badge } from "@/ui/badge";
@@ -18,7 +19,10 @@ export function TaskCard({ task }: { task: ShownTask }) {
   const id = useId();
   const { status } = task;
   return (
-    <li className={cn("@container rounded-xl border bg-card", isOpen && "border-primary/50")}>
+    <li
+      {...useStepMark(task.id)}
+      className={cn(STEP, "@container rounded-xl border bg-card", isOpen && "border-primary/50")}
+    >
       <div className="flex items-start gap-1 py-1.5 pr-1.5">
         <button
           type="button"

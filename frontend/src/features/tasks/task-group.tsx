@@ -1,7 +1,7 @@
 "use client";
 import { Network } from "lucide-react";
 import { useId, useState } from "react";
-import { useSession, type ToolCall } from "@/features/chat";
+import { useOpenFor, useSession, type ToolCall } from "@/features/chat";
 import { LateTexts, useT } from "@/i18n";
 import { OpenMark } from "@/ui/open-mark";
 import { Small, useSpent } from "./parts";
@@ -42,6 +42,7 @@ function Tree({ tasks }: { tasks: readonly ShownTask[] }) {
   const [chosen, setChosen] = useState<boolean | null>(null);
   const { running, turns } = useSession();
   const open = chosen ?? (running && taskCalls(turns.slice(-1)).some(({ id }) => id === tasks[0]?.id));
+  useOpenFor(shown, () => setChosen(true));
   const id = useId();
   const counts = useCounts(tasks);
   const spent = useSpent(shown);

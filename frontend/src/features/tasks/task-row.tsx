@@ -1,4 +1,5 @@
 "use client";
+import { STEP, useStepMark } from "@/features/chat";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { Meta, StatusIcon, StopButton, Time, useLine, useOpenTask } from "./parts";
@@ -12,7 +13,9 @@ export function TaskRow({ task, onStopped }: { task: ShownTask; onStopped?: () =
   const failed = task.status === "failed";
   return (
     <li
+      {...useStepMark(task.id)}
       className={cn(
+        STEP,
         "flex items-center gap-1 rounded-md pr-1 transition-colors hover:bg-accent/60",
         isOpen && "bg-accent",
       )}

@@ -52,7 +52,7 @@ export default function WaitingButton({ small = false, onOpen }: WaitingButtonPr
       onClick={open}
     >
       <Inbox aria-hidden className="text-warning" />
-      {t("state.waiting")}
+      {t("state.waiting")}{" "}
       <Badge aria-hidden variant="solid" className="ml-auto min-w-5 justify-center px-1.5 tabular-nums">
         {count}
       </Badge>

@@ -3,7 +3,7 @@ import { render, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { LocaleProvider } from "@/i18n";
 import { restored } from "./attachment";
-import { AttachmentChips } from "./attachment-chips";
+import AttachmentChips from "./attachment-chips";
 import type { Attachments } from "./use-attachments";
 
 afterEach(() => vi.unstubAllGlobals());

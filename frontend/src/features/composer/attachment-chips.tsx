@@ -12,10 +12,15 @@ import type { Attachment } from "./attachment";
 import type { Attachments } from "./use-attachments";
 
 /** The files of the message that is being written. */
-export function AttachmentChips({ threadId, attachments }: { threadId: string; attachments: Attachments }) {
+export default function AttachmentChips({
+  threadId,
+  attachments,
+}: {
+  threadId: string;
+  attachments: Attachments;
+}) {
   const t = useT("composer");
   const conversions = useConversions(threadId, attachments.all);
-  if (!attachments.all.length) return null;
   return (
     <ul aria-label={t("attached")} className="flex max-h-40 flex-wrap gap-2 overflow-y-auto px-3 pt-3">
       {attachments.all.map((one) => (

@@ -256,7 +256,7 @@ test("a long text can become a file instead", async () => {
   fireEvent.click(screen.getByText("Attach as a file"));
   await frame();
   expect(field().value).toBe("before ");
-  expect(screen.getByText("pasted.txt")).toBeTruthy();
+  expect(await screen.findByText("pasted.txt")).toBeTruthy();
   expect(requests).toHaveBeenCalledWith("POST", "/api/threads/t1/uploads");
   press("Enter");
   type("");

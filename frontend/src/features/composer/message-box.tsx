@@ -7,7 +7,6 @@ import { cn } from "@/lib/cn";
 import { carryOn, forgetEarly } from "@/lib/early";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { IconButton } from "@/ui/icon-button";
-import { AttachmentChips } from "./attachment-chips";
 import { DropOverlay } from "./drop-overlay";
 import { MessageField } from "./message-field";
 import { ModePicker } from "./mode-picker";
@@ -20,6 +19,7 @@ import { useMessage } from "./use-message";
 import { useSlash } from "./use-slash";
 
 const AgentPicker = afterPage(() => import("./agent-picker"));
+const AttachmentChips = afterPage(() => import("./attachment-chips"));
 const SlashMenu = afterPage(() => import("./slash-menu"));
 const SkillChip = afterPage(() => import("./skill-chip"));
 
@@ -95,7 +95,11 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
             "focus-within:border-ring/60 focus-within:ring-3 focus-within:ring-ring/8",
           )}
         >
-          <AttachmentChips threadId={conversation} attachments={attachments} />
+          {attachments.all.length > 0 && (
+            <Suspense>
+              <AttachmentChips threadId={conversation} attachments={attachments} />
+            </Suspense>
+          )}
           <Notices message={message} />
           {dropSkill && (
             <Suspense>

@@ -81,7 +81,7 @@ test("a server is seen with its state, reach, tools and log; its tools are switc
 
   await page.getByRole("switch", { name: "Use local" }).click();
   await expect(card.getByText("Off", { exact: true })).toBeVisible();
-  expect(kept().local?.enabled).toBe(false);
+  await expect.poll(() => kept().local?.enabled).toBe(false);
   await page.getByRole("switch", { name: "Use local" }).click();
   await expect(card.getByText("Running")).toBeVisible({ timeout: 30_000 });
 });

@@ -84,6 +84,12 @@ test("a server is seen with its state, reach, tools and log; its tools are switc
   await expect.poll(() => kept().local?.enabled).toBe(false);
   await page.getByRole("switch", { name: "Use local" }).click();
   await expect(card.getByText("Running")).toBeVisible({ timeout: 30_000 });
+
+  await page.goto(`${gateway.url}/chats`);
+  const field = page.getByRole("textbox", { name: "Message", exact: true });
+  await field.fill("/local:gr");
+  await page.getByRole("option", { name: /^\/local:greet/ }).click();
+  await expect(field).toHaveValue("/local:greet ");
 });
 
 test("a server is added by the form, tested before; its secret is kept and never shown", async ({ page }) => {

@@ -10,6 +10,7 @@ export const keys = {
   users: ["users"],
   agents: ["agents"],
   skills: ["skills"],
+  prompts: ["prompts"],
   limits: ["limits"],
   usageReport: (by: string, days: number, whose: string) => ["usageReport", by, days, whose],
   memoryOn: ["memoryOn"],

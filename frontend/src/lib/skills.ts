@@ -13,3 +13,13 @@ export const useSkills = (enabled = true) =>
     queryFn: async () => (await http.get<{ skills: Skill[] }>("/api/skills")).skills,
     enabled,
   });
+
+type Prompt = components["schemas"]["McpPrompt"];
+
+/** Prompts of MCP servers that a message can call. */
+export const usePrompts = (enabled = true) =>
+  useQuery({
+    queryKey: keys.prompts,
+    queryFn: async () => (await http.get<{ prompts: Prompt[] }>("/api/mcp/prompts")).prompts,
+    enabled,
+  });

@@ -7,6 +7,7 @@ test.each([
   ["/", ""],
   ["/Mo", "mo"],
   ["/模型", "模型"],
+  ["/maps:Route.to", "maps:route.to"],
   ["/usr/bin", null],
   ["/new chat", null],
   [" /new", null],

@@ -14,7 +14,7 @@ export const SLASH_COMMANDS = [
 ] as const;
 export type SlashCommand = (typeof SLASH_COMMANDS)[number];
 
-/** A command, or a skill. */
+/** A command, a skill, or a prompt of an MCP server. */
 export interface SlashItem {
   id: string;
   command: SlashCommand | null;
@@ -30,7 +30,7 @@ export function skillPrefix(text: string, names: readonly string[]): string {
 
 /** What is typed after the slash, or null if the text is no beginning of a command. */
 export function slashQuery(text: string): string | null {
-  return /^\/([\p{L}\p{M}\p{N}_-]*)$/u.exec(text)?.[1]?.toLowerCase() ?? null;
+  return /^\/([\p{L}\p{M}\p{N}_:.-]*)$/u.exec(text)?.[1]?.toLowerCase() ?? null;
 }
 
 /** First those whose name begins with the query, then those that mention it. */

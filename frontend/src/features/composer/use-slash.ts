@@ -7,7 +7,7 @@ import { openShortcutHelp } from "@/lib/palette";
 import { downloadThread } from "@/lib/export";
 import { useT } from "@/i18n";
 import { openThread, settingsPath, usePanel } from "@/lib/route";
-import { useSkills } from "@/lib/skills";
+import { usePrompts, useSkills } from "@/lib/skills";
 import {
   filterSlash,
   skillPrefix,
@@ -26,7 +26,7 @@ interface Own {
 }
 
 /**
- * The menu of commands and skills for what is typed: its entries, which one is active, and what each does. `allowed`: names of
+ * The menu of commands, skills and prompts of MCP servers for what is typed: its entries, which one is active, and what each does. `allowed`: names of
  * the only skills that the agent uses; null: all. `prefix`: the skill with which the text begins.
  */
 export function useSlash(
@@ -61,7 +61,9 @@ export function useSlash(
   };
 
   const query = slashQuery(text);
-  const { data = [] } = useSkills(text.startsWith("/"));
+  const begins = text.startsWith("/");
+  const { data = [] } = useSkills(begins);
+  const { data: prompts = [] } = usePrompts(begins);
   const skills = data.filter(({ name, enabled }) => enabled && (allowed?.includes(name) ?? true));
   const all: SlashItem[] = [
     ...SLASH_COMMANDS.filter(possible).map((command) => ({
@@ -74,6 +76,12 @@ export function useSlash(
       id: `skill-${name}`,
       command: null,
       label: `/${name}`,
+      text: description,
+    })),
+    ...prompts.map(({ command, description }) => ({
+      id: `prompt-${command}`,
+      command: null,
+      label: command,
       text: description,
     })),
   ];

@@ -72,7 +72,7 @@ export function SpanRow(props: SpanRowProps) {
           <span className={cn(compact && "truncate")}>{name}</span>{" "}
           {compact ? (
             <span className="truncate text-xs text-muted-foreground">
-              {[...facts, more, detail].filter(Boolean).join(" · ")}
+              {[detail, ...facts, more].filter(Boolean).join(" · ")}
             </span>
           ) : (
             detail && <span className="ml-1 text-xs text-muted-foreground">{detail}</span>

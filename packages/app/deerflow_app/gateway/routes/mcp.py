@@ -105,7 +105,18 @@ async def disconnect(name: str, principal: CurrentPrincipal, runtime: CurrentRun
     await runtime.mcp.disconnect(principal, name)
 
 
-@router.get("/oauth/callback", summary="Where a browser comes back to after access to an MCP server was allowed")
+_PAGES: dict[int | str, dict[str, Any]] = {
+    status: {"description": "A page that says why.", "content": {"text/html": {"schema": {"type": "string"}}}}
+    for status in (400, 404, 409, 422, 502)
+}
+
+
+@router.get(
+    "/oauth/callback",
+    summary="Where a browser comes back to after access to an MCP server was allowed",
+    response_class=HTMLResponse,
+    responses=_PAGES,
+)
 async def authorized(
     credential: CurrentCredential,
     runtime: CurrentRuntime,

@@ -49,7 +49,8 @@ const useTimeline = ({ threadId, runId }: Pick<TimelineProps, "threadId" | "runI
 const addressOf = (threadId: string, runId: string) =>
   threadApi(threadId, `/runs/${encodeURIComponent(runId)}/timeline`);
 
-const goesOn = (found: Found | undefined) => found?.status === "running" || found?.status === "pending";
+/** One that waits for its person goes on with another run. */
+const goesOn = (found: Found | undefined) => ["running", "pending", "interrupted"].includes(found?.status ?? "");
 
 function Panel({ threadId, runId, onClose, onShown }: TimelineProps) {
   const t = useT("runs");

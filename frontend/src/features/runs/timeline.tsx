@@ -49,8 +49,7 @@ const useTimeline = ({ threadId, runId }: Pick<TimelineProps, "threadId" | "runI
 const addressOf = (threadId: string, runId: string) =>
   threadApi(threadId, `/runs/${encodeURIComponent(runId)}/timeline`);
 
-/** One that waits for its person goes on with another run. */
-const goesOn = (found: Found | undefined) => ["running", "pending", "interrupted"].includes(found?.status ?? "");
+const goesOn = (found: Found | undefined) => found?.status === "running" || found?.status === "pending";
 
 function Panel({ threadId, runId, onClose, onShown }: TimelineProps) {
   const t = useT("runs");

@@ -96,9 +96,13 @@ test("a tool is allowed in this chat, until that is revoked", async ({ page, cha
 });
 
 test("what waits for a decision is in the timeline", async ({ page, chat }) => {
-  await chat.say("approve echo 1");
+  await chat.say("bash echo 1");
   await expect(cards(chat)).toHaveCount(1);
   await page.getByRole("button", { name: "Timeline", exact: true }).click();
   const rows = page.getByRole("tree").getByRole("treeitem");
-  await expect(rows.filter({ hasText: "Approval: bash" })).toHaveAccessibleName(/waiting for you/);
+  const decision = rows.filter({ hasText: "Approval: bash" });
+  await expect(decision).toHaveAccessibleName(/waiting for you/);
+  await cards(chat).getByRole("button", { name: "Allow", exact: true }).click();
+  await expect(decision).toHaveAccessibleName(/\d(s|ms) allowed$/);
+  await expect(rows.filter({ hasText: /^bash/ })).toHaveCount(1);
 });

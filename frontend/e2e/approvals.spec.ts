@@ -1,24 +1,8 @@
 import { Chat } from "./chat";
-import { expect, signIn, test as base } from "./fixtures";
-import { Gateway } from "./server";
+import { expect, test } from "./fixtures";
 
-/** `guarded` asks before files are written and commands run. */
-const test = base.extend<object, { guarded: Gateway }>({
-  guarded: [
-    async ({ model }, use) => {
-      const gateway = await new Gateway(model.url, ["--guardrail"]).start();
-      await use(gateway);
-      await gateway.stop();
-    },
-    { scope: "worker", timeout: 100_000 },
-  ],
-  baseURL: async ({ guarded }, use) => use(guarded.url),
-  page: async ({ page, guarded }, use) => {
-    await signIn(page.context(), guarded.url);
-    await page.goto("/chats");
-    await use(page);
-  },
-});
+/** The gateway asks before files are written and commands run. */
+test.use({ flags: ["--guardrail"] });
 
 const cards = (chat: Chat) => chat.log.getByRole("alertdialog");
 const card = (chat: Chat, holds: string) => cards(chat).filter({ hasText: holds });

@@ -1,38 +1,22 @@
 import type { Page } from "@playwright/test";
-import { expect, signIn, test as base } from "./fixtures";
+import { expect, signIn, test } from "./fixtures";
 import { allowNotices, look, notices } from "./looking";
-import { Gateway } from "./server";
 
-/** `guarded` asks before files are written and commands run. */
-const test = base.extend<object, { guarded: Gateway }>({
-  guarded: [
-    async ({ model }, use) => {
-      const gateway = await new Gateway(model.url, ["--guardrail"]).start();
-      await use(gateway);
-      await gateway.stop();
-    },
-    { scope: "worker", timeout: 100_000 },
-  ],
-  baseURL: async ({ guarded }, use) => use(guarded.url),
-  page: async ({ page, guarded }, use) => {
-    await signIn(page.context(), guarded.url);
-    await page.goto("/chats");
-    await use(page);
-  },
-});
+/** The gateway asks before files are written and commands run. */
+test.use({ flags: ["--guardrail"] });
 
 const badge = (page: Page) => page.getByRole("button", { name: /^Waiting for you: \d+$/ });
 const inbox = (page: Page) => page.getByRole("dialog", { name: "Waiting for you" });
 const decisions = (page: Page) => inbox(page).getByRole("group", { name: /decision/ });
 
 /** The list is empty again, so that the next test counts from zero. */
-test.afterEach(async ({ page, guarded }) => {
+test.afterEach(async ({ page, gateway }) => {
   const csrf = (await page.context().cookies()).find(({ name }) => name === "csrf_token")?.value ?? "";
-  const headers = { "X-CSRF-Token": csrf, Origin: guarded.url };
-  const found = await page.request.get(`${guarded.url}/api/approvals/waiting`);
+  const headers = { "X-CSRF-Token": csrf, Origin: gateway.url };
+  const found = await page.request.get(`${gateway.url}/api/approvals/waiting`);
   const { threads } = (await found.json()) as { threads: { thread_id: string }[] };
   for (const { thread_id: id } of threads)
-    await page.request.delete(`${guarded.url}/api/threads/${id}/waiting`, { headers });
+    await page.request.delete(`${gateway.url}/api/threads/${id}/waiting`, { headers });
 });
 
 test("what waits in all chats is decided in one place", async ({ page, chat }) => {
@@ -103,11 +87,11 @@ test("an entry leads to its chat, or is put off until it asks again", async ({ p
   await chat.sees("The command has ended.");
 });
 
-test("the settings have the badge, too", async ({ page, chat, guarded }) => {
+test("the settings have the badge, too", async ({ page, chat, gateway }) => {
   await chat.say("bash echo settings");
   await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
   const thread = page.url();
-  await page.goto(`${guarded.url}/settings/usage`);
+  await page.goto(`${gateway.url}/settings/usage`);
   await badge(page).click();
   await decisions(page).getByRole("button", { name: "Allow", exact: true }).click();
   await expect(inbox(page).getByText("Nothing is waiting for you")).toBeVisible();
@@ -134,7 +118,7 @@ test("from the badge by keyboard alone, and the focus comes back", async ({ page
   await expect(inbox(page)).toBeHidden();
 });
 
-test("on a phone a decision takes two taps", async ({ browser, guarded, page, chat }) => {
+test("on a phone a decision takes two taps", async ({ browser, gateway, page, chat }) => {
   await chat.say("bash echo phone");
   await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
   const context = await browser.newContext({
@@ -142,9 +126,9 @@ test("on a phone a decision takes two taps", async ({ browser, guarded, page, ch
     isMobile: true,
     hasTouch: true,
   });
-  await signIn(context, guarded.url);
+  await signIn(context, gateway.url);
   const phone = await context.newPage();
-  await phone.goto(`${guarded.url}/chats`);
+  await phone.goto(`${gateway.url}/chats`);
   await badge(phone).tap();
   await decisions(phone).getByRole("button", { name: "Allow", exact: true }).tap();
   await expect(inbox(phone).getByText("Nothing is waiting for you")).toBeVisible();
@@ -153,8 +137,8 @@ test("on a phone a decision takes two taps", async ({ browser, guarded, page, ch
   await context.close();
 });
 
-test("a chat elsewhere calls for its person, in the page and beside it", async ({ page, chat, guarded }) => {
-  await allowNotices(page, guarded.url);
+test("a chat elsewhere calls for its person, in the page and beside it", async ({ page, chat, gateway }) => {
+  await allowNotices(page, gateway.url);
   await chat.say("later 2 echo one");
   await chat.fresh();
   await expect(page.getByText(/ needs you$/)).toBeVisible();

@@ -35,8 +35,11 @@ export async function addPerson(admin: Page, url: string, email: string) {
   expect(made.status()).toBe(201);
 }
 
-/** `page` is signed in and begins at `/chats`. All tests of a worker share gateway and model. */
-export const test = base.extend<{ signedIn: boolean; chat: Chat }, { model: Model; gateway: Gateway }>({
+type Shared = { flags: readonly string[]; model: Model; gateway: Gateway };
+
+/** `page` is signed in and begins at `/chats`. All tests of a file share model and gateway, which is started with `flags`. */
+export const test = base.extend<{ signedIn: boolean; chat: Chat }, Shared>({
+  flags: [[], { scope: "worker", option: true }],
   model: [
     async ({}, use) => {
       const model = await new Model().start();
@@ -46,8 +49,8 @@ export const test = base.extend<{ signedIn: boolean; chat: Chat }, { model: Mode
     { scope: "worker", timeout: 100_000 },
   ],
   gateway: [
-    async ({ model }, use) => {
-      const gateway = await new Gateway(model.url).start();
+    async ({ model, flags }, use) => {
+      const gateway = await new Gateway(model.url, flags).start();
       await use(gateway);
       await gateway.stop();
     },

@@ -89,7 +89,7 @@ export class Gateway {
 
   constructor(
     private readonly modelUrl: string,
-    private readonly options: string[] = [],
+    private readonly options: readonly string[] = [],
     private readonly env: Record<string, string> = {},
   ) {}
 

@@ -307,6 +307,23 @@ async def test_the_end_and_what_goes_with_it_are_one(site: Site) -> None:
     assert [event.method for event in events] == ["custom", "custom", "end"]
 
 
+async def test_what_subagents_emit_while_an_end_is_refused_is_not_lost(site: Site) -> None:
+    writer, loop = await site.claim(), asyncio.get_running_loop()
+
+    def emits(connection: Any, goes_on: bool) -> bool:
+        async def emit() -> None:
+            writer.append("custom", "meanwhile")
+
+        asyncio.run_coroutine_threadsafe(emit(), loop).result()
+        return not goes_on
+
+    writer.append("custom", "before")
+    assert not await writer.end({"status": "success"}, lambda connection: emits(connection, True))
+    writer.append("custom", "after")
+    assert await writer.end({"status": "success"}, lambda connection: emits(connection, False))
+    assert texts(await collect(EventLog(site.database), run_id="r")) == ["before", "meanwhile", "after"]
+
+
 async def test_readers_see_the_end_only_when_it_is_durable(local: Site) -> None:
     writer = await local.claim()
     reading = asyncio.create_task(first(local.log, 1, run_id="r"))

@@ -130,7 +130,8 @@ class EventWriter:
         self._on_write = wrote
         self._on_close = closed
         self._rows = 0
-        self._ending = False
+        self._held: list[RunEvent] | None = None
+        """What is emitted while the end is being written: background subagents do not wait for an end that may be refused."""
 
     @property
     def unwritten_bytes(self) -> int:
@@ -143,15 +144,15 @@ class EventWriter:
             first: it is the first chunk of a message, the only one whose time is kept.
 
         Returns:
-            Its position. Events of a run that has ended or been lost are not kept.
+            Its position, unless it has to wait until an end is refused. Events of an ended or lost run are not kept.
         """
         buffer = self._buffer
         at = 0 if method == "messages" and not first else _now()
         event = RunEvent(buffer.last + 1, buffer.run_id, method, data, namespace, at)
-        if buffer.live and not self._ending:
-            buffer.append(event)
-            self._flusher.schedule(self)
-            self._on_append()
+        if self._held is not None:
+            self._held.append(event)
+        elif buffer.live:
+            self._emit(event)
         return event.seq
 
     def values(self, state: dict[str, Any]) -> int:
@@ -168,7 +169,7 @@ class EventWriter:
         await self._flusher.shielded(self._flush())
 
     async def end(self, data: Any, also: Callable[[Connection], bool]) -> bool:
-        """Emit ``end`` and do ``also`` in one transaction. Nothing may be appended meanwhile; readers see it afterwards.
+        """Emit ``end`` and do ``also`` in one transaction; readers see it afterwards. Nothing is kept that comes behind it.
 
         Returns:
             False, and nothing has changed, if ``also`` returned False or the run is lost.
@@ -202,6 +203,12 @@ class EventWriter:
         self._flusher.unschedule(self)
         self._close(elsewhere=True)
 
+    def _emit(self, event: RunEvent) -> None:
+        event.seq = self._buffer.last + 1
+        self._buffer.append(event)
+        self._flusher.schedule(self)
+        self._on_append()
+
     async def _flush(self) -> None:
         async with self.lock:
             if self._buffer.live:
@@ -213,24 +220,31 @@ class EventWriter:
         async with self.lock:
             if not self._buffer.live:
                 return False
-            self._ending = True
+            self._held, ended = [], False
             try:
-                event = RunEvent(self._buffer.last + 1, self._buffer.run_id, "end", data, at=_now())
-                whole = self._buffer.whole() if self._rows > MERGE_ROWS else None
-                replaces = None if whole is None else self._buffer.base
-                batch = await self._batch([*(whole or self._buffer.unwritten()), event], replaces)
-                try:
-                    await self._flusher.write({self: batch}, also=also)
-                except _RefusedError:
-                    return False
-                if not self._buffer.live:
-                    return False
-                self._buffer.append(event)
-                self._buffer.written(event.seq)
+                ended = await self._write_end(data, also)
             finally:
-                self._ending = False
-            self._close(elsewhere=False)
-            return True
+                held, self._held = self._held, None
+                if ended:
+                    self._close(elsewhere=False)
+                for event in held if self._buffer.live else ():
+                    self._emit(event)
+            return ended
+
+    async def _write_end(self, data: Any, also: Callable[[Connection], bool]) -> bool:
+        event = RunEvent(self._buffer.last + 1, self._buffer.run_id, "end", data, at=_now())
+        whole = self._buffer.whole() if self._rows > MERGE_ROWS else None
+        replaces = None if whole is None else self._buffer.base
+        batch = await self._batch([*(whole or self._buffer.unwritten()), event], replaces)
+        try:
+            await self._flusher.write({self: batch}, also=also)
+        except _RefusedError:
+            return False
+        if not self._buffer.live:
+            return False
+        self._buffer.append(event)
+        self._buffer.written(event.seq)
+        return True
 
     async def _batch(self, events: list[RunEvent], replaces_after: int | None = None) -> Batch:
         if sum(len(event.json) for event in events) > _INLINE_BYTES:

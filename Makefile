@@ -8,6 +8,8 @@ UV_VERSION := 0.13.9
 COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11
 export VIRTUAL_ENV := $(abspath $(VENV))
 export UV_LINK_MODE ?= copy
+# Many tests start processes: each would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run dev chat install install-dev page wheels standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \

@@ -112,22 +112,23 @@ def texts(request: list[dict[str, Any]]) -> str:
     return "\n".join(str(message.get("content")) for message in request)
 
 
-async def test_a_small_window_is_never_too_small_for_300_turns(opened, endpoint) -> None:
+@pytest.mark.parametrize("turns", [60, pytest.param(300, marks=pytest.mark.nightly)])
+async def test_a_small_window_is_never_too_small(opened, endpoint, turns) -> None:
     talk = opened()
     await talk.say(RULE)
-    for number in range(299):
+    for number in range(turns - 1):
         said = await talk.say(f"Question {number}: what about {number}?")
         assert said[-1].text == "Done. HERON"
     assert endpoint.refused == 0
-    assert len(endpoint.requests) > 600
+    assert len(endpoint.requests) > 2 * turns
     assert all(RULE in texts(body["messages"]) for body in endpoint.requests)
     assert all(
         f"Question {number}: what about {number}?" in texts(body["messages"])
-        for number, body in enumerate(endpoint.requests[-1:], 298)
+        for number, body in enumerate(endpoint.requests[-1:], turns - 2)
     )
     stored = await talk.messages()
-    assert sum(isinstance(message, HumanMessage) for message in stored) == 300
-    assert len(stored) == 1200
+    assert sum(isinstance(message, HumanMessage) for message in stored) == turns
+    assert len(stored) == 4 * turns
 
 
 async def test_the_summary_is_asked_for_behind_the_unchanged_request(opened, endpoint) -> None:

@@ -30,6 +30,7 @@ from tests.e2e.crash_endpoint import FILE, CallsEndpoint
 from tests.e2e.crash_world import World, world
 
 GUARD = 900.0
+PATIENCE = 60.0
 AT_ONCE = 3
 """Calls of one reply, which are executed side by side where they may be."""
 _TASK = re.compile(r"append (\d+) lines as (\w+)")
@@ -189,9 +190,7 @@ class Turmoil:
             if (await self._client.request("GET", address)).status_code != 404:
                 self.failures.append(f"{thread.thread_id}: deleted, and there")
             return
-        found = Counter(
-            text_of(each) for each in await self._client.messages(thread.thread_id) if each["type"] == "human"
-        )
+        found = await self._said(thread)
         for text in thread.present - thread.maybe:
             if found[text] != 1:
                 self.failures.append(f"{thread.thread_id}: {found[text]} × {text!r}")
@@ -207,6 +206,16 @@ class Turmoil:
             )
             if answer.content != content:
                 self.failures.append(f"{thread.thread_id}: upload {name} is not what was sent ({answer.status_code})")
+
+    async def _said(self, thread: Thread) -> Counter[str]:
+        """By the transcript. A run that is stopped before it begins has ended at once; what was said with it follows."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            messages = await self._client.messages(thread.thread_id)
+            found = Counter(text_of(each) for each in messages if each["type"] == "human")
+            if found.keys() >= thread.present - thread.maybe or time.monotonic() > until:
+                return found
+            await asyncio.sleep(0.1)
 
 
 def _address(run: Followed) -> str:

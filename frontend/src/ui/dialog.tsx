@@ -13,27 +13,22 @@ export { ConfirmDialog } from "./confirm-dialog";
 export const Dialog = Primitive.Root;
 
 export interface DialogContentProps extends ComponentProps<typeof Primitive.Content> {
-  /** false: no cross in the corner, for a question that must be answered. */
+  /** false: no cross in the corner: a question that must be answered, or the content has its own way out. */
   closable?: boolean;
 }
 
-export function FocusedContent(props: ComponentProps<typeof Primitive.Content>) {
+/** Mounted when it opens, which is when it notes where the focus was. */
+function FocusedContent(props: ComponentProps<typeof Primitive.Content>) {
   return <Primitive.Content onCloseAutoFocus={useFocusBack()} {...props} />;
 }
 
-/** Needs a DialogTitle inside. On a phone it sits at the lower edge. */
-export function DialogContent({ className, children, closable = true, ...rest }: DialogContentProps) {
+/** What lies over the page, in the middle or at an edge. */
+export function FloatingContent({ children, closable = true, ...rest }: DialogContentProps) {
   const t = useT("common");
   return (
     <Primitive.Portal>
       <Primitive.Overlay className={backdrop} />
-      <FocusedContent
-        className={cn(
-          "fixed inset-x-0 bottom-0 z-50 mx-auto flex max-h-[92dvh] w-full flex-col gap-4 overflow-y-auto rounded-t-2xl bg-popover p-5 pb-[max(1.25rem,env(safe-area-inset-bottom))] text-popover-foreground shadow-float duration-200 outline-none data-[state=closed]:animate-out data-[state=closed]:fade-out-0 data-[state=open]:animate-in data-[state=open]:fade-in-0 data-[state=open]:slide-in-from-bottom-2 sm:top-1/2 sm:bottom-auto sm:max-w-md sm:-translate-y-1/2 sm:rounded-2xl sm:p-6",
-          className,
-        )}
-        {...rest}
-      >
+      <FocusedContent {...rest}>
         {children}
         {closable && (
           <Primitive.Close asChild>
@@ -49,6 +44,19 @@ export function DialogContent({ className, children, closable = true, ...rest }:
         )}
       </FocusedContent>
     </Primitive.Portal>
+  );
+}
+
+/** Needs a DialogTitle inside. On a phone it sits at the lower edge. */
+export function DialogContent({ className, ...rest }: DialogContentProps) {
+  return (
+    <FloatingContent
+      className={cn(
+        "fixed inset-x-0 bottom-0 z-50 mx-auto flex max-h-[92dvh] w-full flex-col gap-4 overflow-y-auto rounded-t-2xl bg-popover p-5 pb-[max(1.25rem,env(safe-area-inset-bottom))] text-popover-foreground shadow-float duration-200 outline-none data-[state=closed]:animate-out data-[state=closed]:fade-out-0 data-[state=open]:animate-in data-[state=open]:fade-in-0 data-[state=open]:slide-in-from-bottom-2 sm:top-1/2 sm:bottom-auto sm:max-w-md sm:-translate-y-1/2 sm:rounded-2xl sm:p-6",
+        className,
+      )}
+      {...rest}
+    />
   );
 }
 

@@ -1,12 +1,8 @@
 "use client";
-import { X } from "lucide-react";
 import { Dialog as Primitive } from "radix-ui";
 import type { ComponentProps } from "react";
-import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { Button } from "./button";
-import { FocusedContent } from "./dialog";
-import { backdrop } from "./layer";
+import { FloatingContent, type DialogContentProps } from "./dialog";
 
 export const Sheet = Primitive.Root;
 
@@ -18,47 +14,21 @@ const SIDES = {
     "inset-x-0 bottom-0 max-h-[92dvh] rounded-t-2xl border-t pb-[env(safe-area-inset-bottom)] data-[state=open]:slide-in-from-bottom data-[state=closed]:slide-out-to-bottom",
 };
 
-export interface SheetContentProps extends ComponentProps<typeof Primitive.Content> {
+export interface SheetContentProps extends DialogContentProps {
   side?: keyof typeof SIDES;
-  /** false: the content has its own way out. */
-  closable?: boolean;
 }
 
 /** Slides in from an edge. Needs a SheetTitle inside (`sr-only` will do). */
-export function SheetContent({
-  className,
-  children,
-  side = "right",
-  closable = true,
-  ...rest
-}: SheetContentProps) {
-  const t = useT("common");
+export function SheetContent({ className, side = "right", ...rest }: SheetContentProps) {
   return (
-    <Primitive.Portal>
-      <Primitive.Overlay className={backdrop} />
-      <FocusedContent
-        className={cn(
-          "fixed z-50 flex flex-col bg-background duration-200 ease-calm outline-none data-[state=closed]:animate-out data-[state=open]:animate-in",
-          SIDES[side],
-          className,
-        )}
-        {...rest}
-      >
-        {children}
-        {closable && (
-          <Primitive.Close asChild>
-            <Button
-              variant="ghost"
-              size="icon-sm"
-              className="absolute top-3 right-3 text-muted-foreground"
-              aria-label={t("close")}
-            >
-              <X aria-hidden />
-            </Button>
-          </Primitive.Close>
-        )}
-      </FocusedContent>
-    </Primitive.Portal>
+    <FloatingContent
+      className={cn(
+        "fixed z-50 flex flex-col bg-background duration-200 ease-calm outline-none data-[state=closed]:animate-out data-[state=open]:animate-in",
+        SIDES[side],
+        className,
+      )}
+      {...rest}
+    />
   );
 }
 

@@ -217,7 +217,7 @@ class DeerFlowClient:
         said = {
             "role": "user",
             "content": message,
-            "additional_kwargs": {"files": [_told(upload) for upload in uploads]},
+            "additional_kwargs": {"files": [_upload_entry(upload) for upload in uploads]},
         }
         request = _request(options, recursion_limit, {"messages": [said]})
         request.checks = [CheckRequest.model_validate(check) for check in checks]
@@ -859,7 +859,7 @@ def _request(
     )
 
 
-def _told(upload: Upload) -> dict[str, Any]:
+def _upload_entry(upload: Upload) -> dict[str, Any]:
     return {"filename": upload.filename, "size": upload.size, "path": upload.path, "status": "uploaded"}
 
 

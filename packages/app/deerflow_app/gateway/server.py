@@ -117,12 +117,12 @@ class _WithoutTraceback:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def told(message: Message) -> None:
+        async def observed(message: Message) -> None:
             if message["type"] == "lifespan.startup.failed" and self._app.state.start_error is not None:
                 message = {"type": message["type"]}
             await send(message)
 
-        await self._app(scope, receive, told if scope["type"] == "lifespan" else send)
+        await self._app(scope, receive, observed if scope["type"] == "lifespan" else send)
 
 
 class _Server(uvicorn.Server):
@@ -168,8 +168,8 @@ class _Announcement:
         self.url = url
         self._path = settings.data_dir / FILE_NAME
         config = str(config_file) if config_file else None
-        told = {"url": url, "pid": os.getpid(), "token": settings.internal_token, "config": config}
-        self._content = json.dumps(told)
+        address = {"url": url, "pid": os.getpid(), "token": settings.internal_token, "config": config}
+        self._content = json.dumps(address)
 
     def write(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

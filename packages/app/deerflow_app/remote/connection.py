@@ -161,8 +161,8 @@ def refusal(answer: httpx.Response) -> RefusedError:
         body = answer.json()
     except ValueError:
         body = {}
-    told = body if isinstance(body, dict) else {}
-    code, detail = str(told.get("code") or ""), str(told.get("detail") or "")
+    problem = body if isinstance(body, dict) else {}
+    code, detail = str(problem.get("code") or ""), str(problem.get("detail") or "")
     detail = detail or f"The server answered {answer.status_code} {answer.reason_phrase}."
     remedy = ""
     if answer.status_code == httpx.codes.UNAUTHORIZED:

@@ -70,7 +70,7 @@ class ProtocolStreams:
     ) -> AsyncGenerator[list[dict[str, Any]], None]:
         """Events of the protocol, some at a time, for ever; an empty list after ``heartbeat`` seconds without any.
 
-        Without ``since`` (0) what is on its way is told from its start, else the newest run. Who merely watches runs come and
+        Without ``since`` (0) what is on its way is replayed from its start, else the newest run. Who merely watches runs come and
         go hears of one that has ended only if it waits for an
         answer, or if it made the thread just now.
 
@@ -89,7 +89,7 @@ class ProtocolStreams:
         since: int = 0,
         heartbeat: float = HEARTBEAT_SECONDS,
     ) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """Like :meth:`open`; a thread that is not there is waited for, and then told from its first run's start.
+        """Like :meth:`open`; a thread that is not there is waited for, and then replayed from its first run's start.
 
         Raises:
             NotFoundError: the thread is someone else's, so it can never be the principal's.
@@ -194,28 +194,28 @@ class _Follower:
         self._past = {run.epoch for run in recent if run.epoch < newest}
         try:
             async for batch in self._log.read(self._thread_id, after=after, heartbeat=heartbeat):
-                told = (
+                frames = (
                     [self._event(frame) for frame in await self._frames(batch)]
                     if batch
                     else await self._silent_endings()
                 )
-                if told or clock() - spoke >= heartbeat:
-                    yield told
+                if frames or clock() - spoke >= heartbeat:
+                    yield frames
                     spoke = clock()
         finally:
             self._heard |= self._told
             asyncio.get_running_loop().call_later(JUST_ENDED.total_seconds(), self._heard.difference_update, self._told)
 
     def _start(self, recent: list[Run]) -> int:
-        """From where in the log to read: always from the start of an epoch, for what is told depends on all of it."""
+        """From where in the log to read: always from the start of an epoch, for what is emitted depends on all of it."""
         if self._since:
             return epoch_start(log_position(self._since) // EVENTS_PER_CLAIM)
         newest = max((run.epoch for run in recent), default=0)
-        told = [run for run in recent if self._replays(run, newest)]
+        replayed = [run for run in recent if self._replays(run, newest)]
         if any(not run.ended for run in recent):
             # Who starts a run and then listens takes the end of an earlier one for its own.
-            told = [run for run in told if not run.ended]
-        return epoch_start(min((run.epoch for run in told if run.epoch), default=newest + 1))
+            replayed = [run for run in replayed if not run.ended]
+        return epoch_start(min((run.epoch for run in replayed if run.epoch), default=newest + 1))
 
     def _replays(self, run: Run, newest: int) -> bool:
         if not run.ended:

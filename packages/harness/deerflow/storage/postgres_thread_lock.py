@@ -124,7 +124,7 @@ class PostgresThreadLock:
             self._keeper = asyncio.create_task(self._keep(), name="thread locks")
 
     async def _keep(self) -> None:
-        is_told = False
+        is_logged = False
         while True:
             try:
                 connection = await AsyncConnection.connect(
@@ -132,7 +132,7 @@ class PostgresThreadLock:
                 )
                 try:
                     await connection.execute(_KEEPALIVE)
-                    is_told = False
+                    is_logged = False
                     while True:
                         await self._serve(connection)
                         await self._pause()
@@ -140,9 +140,9 @@ class PostgresThreadLock:
                     self._lose()
                     await connection.close()
             except (psycopg.Error, OSError) as error:
-                if not is_told:
+                if not is_logged:
                     logger.warning("No locks of threads can be held until the database is back: %s", error)
-                is_told = True
+                is_logged = True
                 await asyncio.sleep(HEARTBEAT)
 
     async def _serve(self, connection: AsyncConnection[Any]) -> None:

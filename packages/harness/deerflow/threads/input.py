@@ -107,8 +107,8 @@ def _human(
     skills: SkillSet,
     prompt: Mapping[str, str] | None,
 ) -> HumanMessage:
-    told = message.additional_kwargs
-    files = _named_uploads(told.get("files"), uploads_dir)
+    extra = message.additional_kwargs
+    files = _named_uploads(extra.get("files"), uploads_dir)
     called = _SKILL.match(message.text.strip())
     skill = skills.enabled.get(called[1]) if called else None
     made = human_message(
@@ -117,7 +117,7 @@ def _human(
     own = made.additional_kwargs
     if asked := _COMPACT.fullmatch(message.text.strip()):
         own[COMPACTION] = {"keep": asked[1].strip()}
-    return message.model_copy(update={"name": message.name or made.name, "additional_kwargs": {**told, **own}})
+    return message.model_copy(update={"name": message.name or made.name, "additional_kwargs": {**extra, **own}})
 
 
 def _named_uploads(files: Any, uploads_dir: Path | None) -> list[Upload]:

@@ -195,11 +195,11 @@ class TranscriptView:
         and the thread goes back to one by a fork from its ``end_checkpoint_id``.
         """
         await self._threads.get(principal, thread_id)
-        told = await self._database.browse(lambda connection: turns_of(connection, thread_id))
-        if any(turn.before == "" for turn in told):
+        recorded = await self._database.browse(lambda connection: turns_of(connection, thread_id))
+        if any(turn.before == "" for turn in recorded):
             beginning = await self._states.beginning(thread_id)
-            told = [replace(turn, before=beginning) if turn.before == "" else turn for turn in told]
-        ways = branches(told, {} if are_joined(told) else await self._states.parents(thread_id))
+            recorded = [replace(turn, before=beginning) if turn.before == "" else turn for turn in recorded]
+        ways = branches(recorded, {} if are_joined(recorded) else await self._states.parents(thread_id))
         return [
             {
                 "message_id": turn.message_id,
@@ -209,7 +209,7 @@ class TranscriptView:
                 "parent_message_id": ways[turn.message_id].parent if turn.message_id in ways else None,
                 "end_checkpoint_id": ways[turn.message_id].end if turn.message_id in ways else None,
             }
-            for turn in told
+            for turn in recorded
         ]
 
     async def token_usage(self, principal: Principal, thread_id: str) -> dict[str, Any]:
@@ -411,21 +411,21 @@ def turns_of(connection: Connection, thread_id: str) -> list[Turn]:
     ]
 
 
-def are_joined(told: Sequence[Turn]) -> bool:
+def are_joined(recorded: Sequence[Turn]) -> bool:
     """Whether each turn but the first ones begins exactly where another one ended."""
-    begun = [turn for turn in told if turn.before is not None]
+    begun = [turn for turn in recorded if turn.before is not None]
     ends = {turn.after for turn in begun}
     return all(turn.before in ends or turn.before == begun[0].before for turn in begun)
 
 
-def branches(told: Sequence[Turn], parents: Mapping[str, str | None]) -> dict[str, Branch]:
+def branches(recorded: Sequence[Turn], parents: Mapping[str, str | None]) -> dict[str, Branch]:
     """By message that began a run.
 
     Args:
-        told: in order of time.
+        recorded: in order of time.
         parents: by checkpoint the one before it; needed only for turns that are not joined.
     """
-    begun = [turn for turn in told if turn.before is not None]
+    begun = [turn for turn in recorded if turn.before is not None]
     ended_with = {turn.after: turn.message_id for turn in begun if turn.after is not None}
     found: dict[str, str | None] = {}
     for turn in begun:

@@ -222,9 +222,9 @@ class Turn:
 def doing(message: Mapping[str, Any]) -> str:
     """What a subagent says that it does, on one line."""
     args: list[Mapping[str, Any]] = [call.get("args") or {} for call in message.get("tool_calls") or ()]
-    told = [str(each.get("description") or each.get("path") or "") for each in args]
+    words = [str(each.get("description") or each.get("path") or "") for each in args]
     text = message.get("content")
-    return ", ".join(filter(None, told)) or (" ".join(text.split()) if isinstance(text, str) else "")
+    return ", ".join(filter(None, words)) or (" ".join(text.split()) if isinstance(text, str) else "")
 
 
 def is_failure(message: Mapping[str, Any]) -> bool:

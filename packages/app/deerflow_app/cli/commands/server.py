@@ -197,10 +197,10 @@ def _alone(base_dir: Path) -> Iterator[None]:
 def _port(given: int | None, ui: bool, environ: Mapping[str, str]) -> int:
     if given is not None:
         return given
-    told = environ.get("GATEWAY_PORT", "").strip()
-    if told and not told.isdigit():
-        raise usage_failure(f"GATEWAY_PORT is {told!r}; use a number.")
-    return int(told) if told else UI_PORT if ui else API_PORT
+    named = environ.get("GATEWAY_PORT", "").strip()
+    if named and not named.isdigit():
+        raise usage_failure(f"GATEWAY_PORT is {named!r}; use a number.")
+    return int(named) if named else UI_PORT if ui else API_PORT
 
 
 def _began(url: str, ui: bool) -> None:

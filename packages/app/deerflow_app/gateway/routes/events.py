@@ -29,14 +29,14 @@ HEARTBEAT_SECONDS = 5.0
 async def notices(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
     """Each event is one JSON object that names what to load again, such as `{"type": "runs", "thread_id": "…"}`; `{"type":
     "refresh"}` means everything. Notices are not kept: whoever connects again loads everything again."""
-    told = runtime.hub.subscribe(principal.user_id, heartbeat=HEARTBEAT_SECONDS)
-    return EventStreamResponse(_sse(told))
+    notices = runtime.hub.subscribe(principal.user_id, heartbeat=HEARTBEAT_SECONDS)
+    return EventStreamResponse(_sse(notices))
 
 
-async def _sse(told: AsyncGenerator[list[dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
+async def _sse(notices: AsyncGenerator[list[dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
     """The first bytes say that nothing will be missed from here on: whoever loads its lists after them is up to date."""
-    async with aclosing(told):
-        first = asyncio.ensure_future(anext(told))
+    async with aclosing(notices):
+        first = asyncio.ensure_future(anext(notices))
         try:
             await asyncio.sleep(0)  # the task runs until it listens
             yield HEARTBEAT
@@ -44,7 +44,7 @@ async def _sse(told: AsyncGenerator[list[dict[str, Any]], None]) -> AsyncGenerat
         finally:
             first.cancel()
             await asyncio.wait([first])
-        async for batch in told:
+        async for batch in notices:
             yield _frames(batch)
 
 

@@ -51,7 +51,7 @@ class Frame:
     """Whether its run ends here."""
 
     def event(self, timestamp: int) -> Data:
-        """Args: ``timestamp`` in milliseconds since 1970, at which it is told."""
+        """Args: ``timestamp`` in milliseconds since 1970, at which it was emitted."""
         params = {"namespace": self.namespace, "timestamp": timestamp, "data": self.data}
         return {"type": "event", "event_id": self.event_id, "seq": self.seq, "method": self.method, "params": params}
 
@@ -72,8 +72,8 @@ class _Attempt:
     error: str | None = None
 
 
-Told = tuple[str, Namespace, Any]
-_SNAPSHOT: tuple[Told, ...] = (("checkpoints", (), None), ("values", (), None))
+Emitted = tuple[str, Namespace, Any]
+_SNAPSHOT: tuple[Emitted, ...] = (("checkpoints", (), None), ("values", (), None))
 """Clients take a checkpoint for that of the values which follow it."""
 
 
@@ -88,11 +88,11 @@ class Renderer:
         epoch = event.seq // EVENTS_PER_CLAIM
         if epoch != self._attempt.epoch or event.run_id != self._attempt.run_id:
             self._attempt = _Attempt(epoch, event.run_id)
-        told = list(self._entering(event.namespace))
-        told += self._told(event, facts or RunFacts())
-        return _numbered(event, told)
+        emitted = list(self._entering(event.namespace))
+        emitted += self._emitted(event, facts or RunFacts())
+        return _numbered(event, emitted)
 
-    def _told(self, event: RunEvent, facts: RunFacts) -> Iterable[Told]:
+    def _emitted(self, event: RunEvent, facts: RunFacts) -> Iterable[Emitted]:
         namespace, data = event.namespace, event.data
         match event.method:
             case "metadata":
@@ -119,7 +119,7 @@ class Renderer:
             case _:
                 return []
 
-    def _begin(self, data: Mapping[str, Any], facts: RunFacts) -> Iterator[Told]:
+    def _begin(self, data: Mapping[str, Any], facts: RunFacts) -> Iterator[Emitted]:
         """The second attempt takes nothing up that the first left half said."""
         if int(data.get("attempt") or 1) > 1:
             yield "messages", (), {"event": "error", "message": "The run was taken up again.", "code": "aborted"}
@@ -127,7 +127,7 @@ class Renderer:
         if facts.answers:
             yield "input.answered", (), {"interrupt_ids": list(facts.answers)}
 
-    def _custom(self, namespace: Namespace, data: Any) -> Iterator[Told]:
+    def _custom(self, namespace: Namespace, data: Any) -> Iterator[Emitted]:
         """An answer that is asked for anew is over before the values that are without it."""
         if isinstance(data, Mapping) and data.get("type") == LLM_RETRY:
             for closing in self._attempt.messages.close(namespace):
@@ -136,7 +136,9 @@ class Renderer:
             self._attempt.tasks |= {str(inner): str(data.get("task_id")) for inner in data.get("namespace") or ()}
         yield "custom", namespace, _custom(data)
 
-    def _message(self, namespace: Namespace, message: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Told]:
+    def _message(
+        self, namespace: Namespace, message: Mapping[str, Any], metadata: Mapping[str, Any]
+    ) -> Iterator[Emitted]:
         streams = self._attempt.messages
         chunk = message.get("type") == "AIMessageChunk"
         for data in (streams.chunk if chunk else streams.whole)(namespace, message, metadata):
@@ -144,7 +146,7 @@ class Renderer:
         if not chunk:
             yield from self._tools(namespace, message)
 
-    def _updates(self, namespace: Namespace, updates: Mapping[str, Any]) -> Iterator[Told]:
+    def _updates(self, namespace: Namespace, updates: Mapping[str, Any]) -> Iterator[Emitted]:
         for node, writes in updates.items():
             if node == "__interrupt__":
                 yield from self._interrupts(namespace, writes)
@@ -155,7 +157,7 @@ class Renderer:
                 yield from self._tools(namespace, message)
             yield "updates", namespace, {"node": node, "values": writes}
 
-    def _interrupts(self, namespace: Namespace, interrupts: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
+    def _interrupts(self, namespace: Namespace, interrupts: Iterable[Mapping[str, Any]]) -> Iterator[Emitted]:
         """Those of a subgraph are reported once more by every graph around it."""
         for interrupt in interrupts:
             if interrupt["id"] not in self._attempt.asked:
@@ -164,7 +166,7 @@ class Renderer:
                 # The JavaScript client reads payload, the Python one value.
                 yield "input.requested", namespace, {"interrupt_id": interrupt["id"], "payload": value, "value": value}
 
-    def _tools(self, namespace: Namespace, message: Mapping[str, Any]) -> Iterator[Told]:
+    def _tools(self, namespace: Namespace, message: Mapping[str, Any]) -> Iterator[Emitted]:
         """Tools are at work from the message that calls them to the one that brings the result."""
         for call in message.get("tool_calls") or ():
             yield from self._tool_started(namespace, str(call.get("id")), str(call.get("name")), call.get("args"))
@@ -182,14 +184,14 @@ class Renderer:
         else:
             yield "tools", namespace, {"event": "tool-finished", "tool_call_id": id_, "output": content}
 
-    def _tool_started(self, namespace: Namespace, id_: str, name: str, args: Any) -> Iterator[Told]:
+    def _tool_started(self, namespace: Namespace, id_: str, name: str, args: Any) -> Iterator[Emitted]:
         if id_ in self._attempt.started:
             return
         self._attempt.started[id_] = name
         data = {"event": "tool-started", "tool_call_id": id_, "tool_name": name}
         yield "tools", namespace, data if args is None else {**data, "input": args}
 
-    def _entering(self, namespace: Namespace) -> Iterator[Told]:
+    def _entering(self, namespace: Namespace) -> Iterator[Emitted]:
         """A subgraph starts with the first thing that is heard of it."""
         for length in range(1, len(namespace) + 1):
             inner = namespace[:length]
@@ -203,14 +205,14 @@ class Renderer:
                 data["cause"] = {"type": "toolCall", "tool_call_id": id_}
             yield "lifecycle", inner, data
 
-    def _leaving(self, ends: Any, status: str) -> Iterator[Told]:
+    def _leaving(self, ends: Any, status: str) -> Iterator[Emitted]:
         over = [inner for inner in self._attempt.entered if ends(inner)]
         for inner in sorted(self._attempt.entered, key=len, reverse=True):
             if any(inner[: len(outer)] == outer for outer in over):
                 name = self._attempt.entered.pop(inner)
                 yield "lifecycle", inner, {"event": status, "graph_name": name}
 
-    def _end(self, status: str) -> Iterator[Told]:
+    def _end(self, status: str) -> Iterator[Emitted]:
         """Values come before the last word: with it, clients drop the messages that no values have carried."""
         for namespace, data in self._attempt.messages.close_all():
             yield "messages", namespace, data
@@ -240,16 +242,16 @@ def epoch_start(epoch: int) -> int:
     return max(0, epoch * EVENTS_PER_CLAIM - 1)
 
 
-def _numbered(event: RunEvent, told: list[Told]) -> list[Frame]:
+def _numbered(event: RunEvent, emitted: list[Emitted]) -> list[Frame]:
     """Beyond the room of an event positions repeat, all but the last one short of it: who resumes there gets all again."""
     frames: list[Frame] = []
-    for index, (method, namespace, data) in enumerate(told):
-        last = index == len(told) - 1
-        slot = index if len(told) <= SLOTS else SLOTS - 1 if last else min(index, SLOTS - 2)
+    for index, (method, namespace, data) in enumerate(emitted):
+        last = index == len(emitted) - 1
+        slot = index if len(emitted) <= SLOTS else SLOTS - 1 if last else min(index, SLOTS - 2)
         seq = event.seq * SLOTS + slot
         # Clients tell by this form which run a root lifecycle event belongs to.
         run_bound = method == "lifecycle" and not namespace
-        overflow = "" if index < SLOTS - 1 or len(told) <= SLOTS else f".{index}"
+        overflow = "" if index < SLOTS - 1 or len(emitted) <= SLOTS else f".{index}"
         event_id = f"synth:{event.run_id}:{seq}" if run_bound else f"{seq}{overflow}"
         frames.append(Frame(seq, event_id, event.run_id, method, list(namespace), data, final=event.method == "end"))
     return frames

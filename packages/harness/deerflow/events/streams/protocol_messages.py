@@ -18,7 +18,7 @@ ROLES = {"AIMessageChunk": "ai", "ai": "ai", "human": "human", "system": "system
 
 @dataclass(slots=True)
 class _Block:
-    """``kind`` is what it is while it grows: text, reasoning or tool_call_chunk; others are told whole, in ``content``."""
+    """``kind`` is what it is while it grows: text, reasoning or tool_call_chunk; others are emitted whole, in ``content``."""
 
     kind: str
     text: str = ""
@@ -79,28 +79,28 @@ class MessageStreams:
     def __init__(self) -> None:
         self._open: dict[tuple[str, ...], _Message] = {}
         self._parked: dict[str, _Message] = {}
-        self._told: set[str] = set()
+        self._emitted: set[str] = set()
 
     def chunk(self, namespace: tuple[str, ...], message: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[Data]:
         """A streamed piece of a message of the model."""
-        told: list[Data] = []
-        current = self._current(namespace, message, metadata, told)
+        emitted: list[Data] = []
+        current = self._current(namespace, message, metadata, emitted)
         for piece in _pieces(message):
-            told += _grow(current, piece)
+            emitted += _grow(current, piece)
         if usage := message.get("usage_metadata"):
             current.usage = _added(current.usage, usage)
         current.response |= message.get("response_metadata") or {}
-        return told
+        return emitted
 
     def whole(self, namespace: tuple[str, ...], message: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[Data]:
         """A complete message: the last word on one that was streamed, else all there is to tell of it."""
         role, id_ = ROLES.get(str(message.get("type"))), str(message.get("id") or "")
-        if role is None or id_ in self._told:
+        if role is None or id_ in self._emitted:
             return []
-        told: list[Data] = []
-        current = self._current(namespace, message, metadata, told)
-        _complete(current, message, told)
-        return told + self.close(namespace)
+        emitted: list[Data] = []
+        current = self._current(namespace, message, metadata, emitted)
+        _complete(current, message, emitted)
+        return emitted + self.close(namespace)
 
     def settle(self, namespace: tuple[str, ...], message: Mapping[str, Any]) -> list[Data]:
         """The node is done with ``message``: the last word on it, if it was streamed."""
@@ -114,7 +114,7 @@ class MessageStreams:
         current = self._open.pop(namespace, None)
         if current is None:
             return []
-        self._told.add(current.id)
+        self._emitted.add(current.id)
         return [*_block_ends(current), _message_end(current)]
 
     def close_all(self) -> Iterator[tuple[tuple[str, ...], Data]]:
@@ -123,7 +123,7 @@ class MessageStreams:
                 yield namespace, data
 
     def _current(
-        self, namespace: tuple[str, ...], message: Mapping[str, Any], metadata: Mapping[str, Any], told: list[Data]
+        self, namespace: tuple[str, ...], message: Mapping[str, Any], metadata: Mapping[str, Any], emitted: list[Data]
     ) -> _Message:
         id_ = str(message.get("id") or "")
         current = self._open.get(namespace)
@@ -131,13 +131,13 @@ class MessageStreams:
             return current
         if current is not None:
             self._parked[current.id] = current
-            told += [*_block_ends(current), _message_end(current)]
+            emitted += [*_block_ends(current), _message_end(current)]
         current = self._parked.pop(id_, None) or _new_message(id_, message, metadata)
         self._open[namespace] = current
-        told.append(
+        emitted.append(
             {"event": "message-start", "role": current.role, "id": id_, **current.extra, "metadata": current.metadata}
         )
-        told += [
+        emitted += [
             {"event": "content-block-start", "index": index, "content": block.begun()}
             for index, block in enumerate(current.blocks)
         ]
@@ -152,19 +152,19 @@ def _new_message(id_: str, message: Mapping[str, Any], metadata: Mapping[str, An
 
 
 def _grow(message: _Message, piece: _Piece) -> list[Data]:
-    told: list[Data] = []
+    emitted: list[Data] = []
     index = message.places.get((piece.kind, piece.key))
     if index is None:
         index = message.places[piece.kind, piece.key] = len(message.blocks)
         block = _Block(piece.kind, id=piece.id, name=piece.name, content=piece.content)
         message.blocks.append(block)
-        told.append({"event": "content-block-start", "index": index, "content": block.begun()})
+        emitted.append({"event": "content-block-start", "index": index, "content": block.begun()})
     block = message.blocks[index]
     block.id, block.name = block.id or piece.id, block.name or piece.name
     if piece.text:
         block.text += piece.text
-        told.append({"event": "content-block-delta", "index": index, "delta": _delta(piece)})
-    return told
+        emitted.append({"event": "content-block-delta", "index": index, "delta": _delta(piece)})
+    return emitted
 
 
 def _delta(piece: _Piece) -> Data:
@@ -202,8 +202,8 @@ def _content_pieces(part: Any) -> Iterator[_Piece]:
             yield _Piece(kind, index, content=dict(part))
 
 
-def _complete(message: _Message, whole: Mapping[str, Any], told: list[Data]) -> None:
-    """Bring ``message`` to what ``whole`` says; what was not streamed is told as blocks of its own."""
+def _complete(message: _Message, whole: Mapping[str, Any], emitted: list[Data]) -> None:
+    """Bring ``message`` to what ``whole`` says; what was not streamed is emitted as blocks of its own."""
     if not message.blocks:
         for piece in _pieces({**whole, "tool_call_chunks": ()}):
             index = len(message.blocks)
@@ -213,7 +213,7 @@ def _complete(message: _Message, whole: Mapping[str, Any], told: list[Data]) -> 
                 if message.role == "ai"
                 else _Block(piece.kind, content=piece.content).begun()
             )
-            told.append({"event": "content-block-start", "index": index, "content": begun})
+            emitted.append({"event": "content-block-start", "index": index, "content": begun})
     texts = [block for block in message.blocks if block.kind == "text"]
     if len(texts) == 1 and isinstance(whole.get("content"), str) and whole["content"]:
         texts[0].text = whole["content"]
@@ -224,7 +224,7 @@ def _complete(message: _Message, whole: Mapping[str, Any], told: list[Data]) -> 
             block.text, block.name = args, call.get("name")
             continue
         block = _Block("tool_call_chunk", args, call.get("id"), call.get("name"))
-        told.append({"event": "content-block-start", "index": len(message.blocks), "content": block.begun()})
+        emitted.append({"event": "content-block-start", "index": len(message.blocks), "content": block.begun()})
         message.blocks.append(block)
     message.usage = whole.get("usage_metadata") or message.usage
     message.response |= whole.get("response_metadata") or {}

@@ -230,7 +230,8 @@ function useThread(threadId: string | null): Session {
     },
     async cancelQueued(runId) {
       if (live.withdraw(runId)) return;
-      await live.stopRun(runId, "rollback");
+      const run = runs.data.find(({ run_id: id }) => id === runId);
+      if (run) await live.takeBack(run);
       void queries.invalidateQueries({ queryKey: keys.runs(live.id) });
     },
     edit: (turnId, text, settings) => again(turnId, text, settings),

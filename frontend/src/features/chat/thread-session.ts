@@ -249,9 +249,14 @@ export class ThreadSession {
     }
   }
 
-  /** `rollback`: as if it had never been asked for. */
-  async stopRun(runId: string, action: "interrupt" | "rollback" = "interrupt") {
-    await http.post(threadApi(this.id, `/runs/${runId}/cancel`), undefined, { query: { action } });
+  stopRun = (runId: string, action: "interrupt" | "rollback" = "interrupt") =>
+    http.post(threadApi(this.id, `/runs/${runId}/cancel`), undefined, { query: { action } });
+
+  /** As if it had never been asked for. Its message may have been sent before one could see that it has to wait. */
+  async takeBack(run: Run) {
+    await this.stopRun(run.run_id, "rollback");
+    const taken = messagesOf(run.kwargs.input).map(({ id }) => id);
+    this.set({ pending: this.snapshot.pending.filter(({ id }) => !taken.includes(id)) });
   }
 
   /** Goes back to another way on from a message of the person. */

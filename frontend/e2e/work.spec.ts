@@ -226,3 +226,10 @@ test("without a model the demo says what it is, and delivers a file within a min
     await gateway.stop();
   }
 });
+
+test("what has to be decided is in sight, whatever stood there before", async ({ chat }) => {
+  await chat.ask("plan");
+  await chat.ask("ask");
+  await chat.ask("approve echo 1");
+  await expect(chat.log.getByRole("button", { name: "Allow", exact: true })).toBeInViewport({ ratio: 1 });
+});

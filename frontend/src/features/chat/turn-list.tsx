@@ -5,6 +5,7 @@ import {
   Suspense,
   useEffect,
   useEffectEvent,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
@@ -132,6 +133,11 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
   // Who looks at the end goes on looking at it, whether the text grows or the field below. Within the frame: nothing jumps.
   const atEnd = useRef(true);
   const lastTop = useRef(0);
+  /** The least height of all rows since the last scroll: where the end was, if rows shrank and grew again at once. */
+  const lowest = useRef(Infinity);
+  useLayoutEffect(() => {
+    lowest.current = Math.min(lowest.current, virtualizer.getTotalSize());
+  });
   const [observer, setObserver] = useState<ResizeObserver | null>(null);
   useEffect(() => {
     const scroller = box.current!;
@@ -147,11 +153,16 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
   useEffect(() => {
     if (sent) virtualizer.scrollToEnd();
   }, [sent, virtualizer]);
-  const onScroll = ({ currentTarget: { scrollTop, scrollHeight, clientHeight } }: UIEvent) => {
+  const onScroll = ({ currentTarget }: UIEvent) => {
+    const { scrollTop, scrollHeight, clientHeight } = currentTarget;
     const rest = scrollHeight - scrollTop - clientHeight;
+    const moved = scrollTop < lastTop.current && scrollTop + clientHeight < lowest.current - 1;
     if (rest <= 64) atEnd.current = true;
-    else if (scrollTop < lastTop.current) atEnd.current = false; // else it is the text that grew
+    else if (moved)
+      atEnd.current = false; // else it is the text that grew
+    else if (atEnd.current) currentTarget.scrollTop = scrollHeight;
     lastTop.current = scrollTop;
+    lowest.current = virtualizer.getTotalSize();
     const away = rest > 120; // the virtualizer hears of it later than this
     if (away !== (left !== null)) setLeft(away ? pieces : null);
   };

@@ -9,7 +9,7 @@ for (const mobile of [false, true]) {
     browser,
     gateway,
   }) => {
-    test.setTimeout(180_000);
+    test.setTimeout(400_000);
     const viewport = mobile ? { width: 375, height: 812 } : { width: 1360, height: 860 };
     const context = await browser.newContext({
       viewport,

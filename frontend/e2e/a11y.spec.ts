@@ -59,6 +59,7 @@ for (const mobile of [false, true]) {
     await expect(page.getByText("report.md").last()).toBeVisible();
     await check("files");
     await page.goto(page.url().split("?")[0]!);
+    await expect(page.getByText("report.md").last()).toBeVisible();
     await chat.ultra();
     await chat.ask("delegate Count the rows: slow 2 // Read the notes: error 400");
     await check("sub-agents");

@@ -25,8 +25,11 @@ export class Chat {
 
   /** The mode that has sub-agents. */
   async ultra() {
-    await this.page.getByRole("button", { name: /^Mode: / }).click();
-    await this.page.getByRole("menuitemradio", { name: /^Ultra/ }).click();
+    // A menu that is opened while the conversation is loading closes when it has.
+    await expect(async () => {
+      await this.page.getByRole("button", { name: /^Mode: / }).click({ timeout: 3000 });
+      await this.page.getByRole("menuitemradio", { name: /^Ultra/ }).click({ timeout: 3000 });
+    }).toPass();
   }
 
   /** Until nothing runs any more. */

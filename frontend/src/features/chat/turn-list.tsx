@@ -156,10 +156,10 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
   const onScroll = ({ currentTarget }: UIEvent) => {
     const { scrollTop, scrollHeight, clientHeight } = currentTarget;
     const rest = scrollHeight - scrollTop - clientHeight;
+    // By the person: else it is the text that grew.
     const moved = scrollTop < lastTop.current && scrollTop + clientHeight < lowest.current - 1;
     if (rest <= 64) atEnd.current = true;
-    else if (moved)
-      atEnd.current = false; // else it is the text that grew
+    else if (moved) atEnd.current = false;
     else if (atEnd.current) currentTarget.scrollTop = scrollHeight;
     lastTop.current = scrollTop;
     lowest.current = virtualizer.getTotalSize();

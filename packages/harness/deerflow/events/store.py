@@ -21,7 +21,7 @@ PAGE_ROWS = 8
 
 
 class RunEvent:
-    """Something that happened in a run. Immutable; its data is encoded once, for the log and all its readers.
+    """Something that happened in a run. Immutable once it has its position; its data is encoded once, for the log and all its readers.
 
     Args:
         seq: position in the thread's log; strictly grows, with gaps.

@@ -50,8 +50,12 @@ test("what waits in all chats is decided in one place", async ({ page, chat }) =
   await expect(card("Write style.css").getByRole("textbox")).toHaveValue("No colours, please");
   await card("Write style.css").getByRole("button", { name: "Don’t allow" }).click();
   await expect(cards).toHaveCount(2);
+  await page.route("**/runs", async (route) => {
+    if (route.request().method() === "POST") await new Promise((later) => setTimeout(later, 1000));
+    await route.continue();
+  });
   await card("Write index.html").getByRole("button", { name: "Allow", exact: true }).click();
-  await card("Write second.html").getByRole("button", { name: "In this chat" }).click();
+  await card("Write second.html").getByRole("button", { name: "In this chat" }).click(); // both on their way
   await expect(inbox(page).getByRole("article")).toHaveCount(2);
 
   const question = inbox(page).getByRole("article").filter({ hasText: "Which format" });

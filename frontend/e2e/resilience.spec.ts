@@ -23,12 +23,13 @@ test("a gateway that is killed in mid-run and started again loses nothing", asyn
 });
 
 test("offline is told, and what was missed comes after", async ({ page, chat }) => {
-  await chat.say("many 15");
+  await chat.say("many 30");
+  await expect(chat.log.getByText(/Look at part|Ran \d|Running/).first()).toBeVisible(); // the server has it
   await page.context().setOffline(true);
   await expect(page.getByText("Connection lost.")).toBeVisible({ timeout: 40_000 });
   await page.context().setOffline(false);
   await expect(page.getByText("Connection lost.")).toBeHidden();
-  await chat.sees("I looked at 15 parts. Nothing is missing.");
+  await chat.sees("I looked at 30 parts. Nothing is missing.");
 });
 
 test("a message that cannot be sent is not lost", async ({ page, chat }) => {

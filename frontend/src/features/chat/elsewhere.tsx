@@ -28,20 +28,18 @@ interface ElsewhereProps {
 export default function Elsewhere({ threadId, since, onOpen, onAnswered }: ElsewhereProps) {
   const t = useT("decisions.inbox");
   const queries = useQueryClient();
-  const [answered, setAnswered] = useState<{ ids: readonly string[]; since: string }>({ ids: [], since });
-  const isAsBefore = answered.since === since;
-  const { data, error, refetch, isPlaceholderData } = useQuery({
-    queryKey: keys.waitingFor(threadId, since),
+  const [answeredOf, setAnsweredOf] = useState("");
+  const queryKey = keys.waitingFor(threadId, since);
+  const { data, error, refetch } = useQuery({
+    queryKey,
     queryFn: () => http.get<WaitingFor>(threadApi(threadId, "/waiting")),
     // While an answer is on its way the thread is at work, and what is left would be gone and come again.
-    enabled: !isAsBefore || answered.ids.length === 0,
+    enabled: answeredOf !== since,
     placeholderData: (before) => before,
   });
   if (error) return <ErrorState compact error={error} retry={() => void refetch()} />;
   if (!data) return <Skeleton className="h-36 rounded-2xl" />;
-  const all = data.interrupts as unknown as Waiting[];
-  const gone = isAsBefore || isPlaceholderData ? answered.ids : [];
-  const open = all.filter(({ id }) => !gone.includes(id));
+  const open = data.interrupts as unknown as Waiting[];
   const { question } = data;
 
   const goOn = async (body: object) => {
@@ -52,8 +50,13 @@ export default function Elsewhere({ threadId, since, onOpen, onAnswered }: Elsew
     openFile: onOpen,
     async respond(id, value) {
       await goOn({ command: { resume: { [id]: value } }, multitask_strategy: "enqueue" });
-      setAnswered({ ids: [...gone, id], since });
-      onAnswered(open.length - 1);
+      setAnsweredOf(since);
+      // Another answer may have arrived meanwhile.
+      const left = queries.setQueryData<WaitingFor>(queryKey, (known = data) => ({
+        ...known,
+        interrupts: known.interrupts.filter((one) => one.id !== id),
+      }));
+      onAnswered(left?.interrupts.length ?? 0);
     },
     async send(content) {
       await goOn({ input: { messages: [{ type: "human", id: uuid(), content }] } });

@@ -67,7 +67,7 @@ function List({ onClose }: { onClose: () => void }) {
   );
 
   const settle = (thread: WaitingThread, left: number) => {
-    setAnswered(new Map([...answered, [thread.thread_id, { thread, left }]]));
+    setAnswered((known) => new Map([...known, [thread.thread_id, { thread, left }]]));
     const others = threads.filter((one) => one.thread_id !== thread.thread_id).length;
     setSaid(t("left", { n: others + (left ? 1 : 0) }));
     if (!left) title.current?.focus();

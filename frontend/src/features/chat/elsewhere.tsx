@@ -1,6 +1,6 @@
 "use client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { MarkdownPlace } from "@/features/markdown";
 import { useT } from "@/i18n";
 import { runs, threadApi, type WaitingFor } from "@/lib/api";
@@ -28,18 +28,29 @@ interface ElsewhereProps {
 export default function Elsewhere({ threadId, since, onOpen, onAnswered }: ElsewhereProps) {
   const t = useT("decisions.inbox");
   const queries = useQueryClient();
-  const [answeredOf, setAnsweredOf] = useState("");
-  const queryKey = keys.waitingFor(threadId, since);
-  const { data, error, refetch } = useQuery({
-    queryKey,
+  /** `since`: when the thread began to wait for what these answers were to. */
+  const [answered, setAnswered] = useState<{ ids: readonly string[]; since: string }>({ ids: [], since });
+  const isAsBefore = answered.since === since;
+  const { data, error, refetch, isPlaceholderData } = useQuery({
+    queryKey: keys.waitingFor(threadId, since),
     queryFn: () => http.get<WaitingFor>(threadApi(threadId, "/waiting")),
     // While an answer is on its way the thread is at work, and what is left would be gone and come again.
-    enabled: answeredOf !== since,
+    enabled: !isAsBefore || answered.ids.length === 0,
     placeholderData: (before) => before,
   });
+  const gone = isAsBefore || isPlaceholderData ? answered.ids : [];
+  const all = (data?.interrupts ?? []) as unknown as Waiting[];
+  const open = all.filter(({ id }) => !gone.includes(id));
+  const latest = useRef(since);
+  useEffect(() => {
+    latest.current = since;
+  }, [since]);
+  const count = useEffectEvent(onAnswered);
+  useEffect(() => {
+    if (gone.length) count(open.length);
+  }, [gone.length, open.length]);
   if (error) return <ErrorState compact error={error} retry={() => void refetch()} />;
   if (!data) return <Skeleton className="h-36 rounded-2xl" />;
-  const open = data.interrupts as unknown as Waiting[];
   const { question } = data;
 
   const goOn = async (body: object) => {
@@ -50,13 +61,11 @@ export default function Elsewhere({ threadId, since, onOpen, onAnswered }: Elsew
     openFile: onOpen,
     async respond(id, value) {
       await goOn({ command: { resume: { [id]: value } }, multitask_strategy: "enqueue" });
-      setAnsweredOf(since);
-      // Another answer may have arrived meanwhile.
-      const left = queries.setQueryData<WaitingFor>(queryKey, (known = data) => ({
-        ...known,
-        interrupts: known.interrupts.filter((one) => one.id !== id),
-      }));
-      onAnswered(left?.interrupts.length ?? 0);
+      // Meanwhile another answer may have arrived, and the thread may have worked and wait again.
+      setAnswered((known) => {
+        const before = known.since === latest.current ? known.ids : [];
+        return { ids: [...before, id], since: latest.current };
+      });
     },
     async send(content) {
       await goOn({ input: { messages: [{ type: "human", id: uuid(), content }] } });

@@ -116,7 +116,8 @@ async def _medians(work: Callable[[], Awaitable[None]]) -> tuple[float, float]:
 
 def main() -> None:
     """Print a line per kind of text; the two sizes have the same rate where time is linear."""
-    sanitize("é\U0001f600"), disarmed("é")  # tables
+    sanitize("é\U0001f600")
+    disarmed("é")  # tables
     for name, piece in TEXTS.items():
         texts = [(piece * (size // len(piece) + 1))[:size] for size in SIZES]
         clean = [rate(lambda text: sanitize(text, len(text)), text) for text in texts]

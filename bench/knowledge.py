@@ -88,7 +88,7 @@ async def _recalls(runtime: Runtime, repeats: int) -> list[float]:
     times: list[tuple[float, float]] = []
     for _ in range(5 * repeats):
         began, cpu = time.perf_counter(), time.process_time()
-        await runtime.memory.recall(Owner(LOCAL_PRINCIPAL.user_id), QUESTION, None)
+        await runtime.memory.recall(Owner(LOCAL_PRINCIPAL.user_id), "t", QUESTION, None)
         times.append((time.perf_counter() - began, time.process_time() - cpu))
     return [statistics.median(column) * 1000 for column in zip(*times, strict=True)]
 

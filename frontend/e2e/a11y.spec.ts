@@ -31,8 +31,7 @@ for (const mobile of [false, true]) {
     await page.getByLabel("Email").waitFor();
     await check("login");
     await signIn(context, gateway.url);
-    if (!mobile)
-      await call(page, gateway.url, "post", "/api/agents", { name: "writer", soul: "You **write**." });
+    await call(page, gateway.url, "post", "/api/agents", { name: "writer", soul: "You **write**." });
     await page.goto(`${gateway.url}/chats`);
     const chat = new Chat(page);
     await chat.field.waitFor();
@@ -78,6 +77,7 @@ for (const mobile of [false, true]) {
     await page.getByRole("option", { name: /^\/pdf / }).waitFor();
     await check("menu of commands and skills");
     await eachPlainPage(page, gateway.url, check);
+    await call(page, gateway.url, "delete", "/api/agents/writer");
     await context.close();
   });
 }

@@ -233,6 +233,7 @@ test("everything works with keys alone, and the focus is kept", async ({ page })
   const more = page.getByRole("button", { name: "Actions for shop" });
   await more.focus();
   await page.keyboard.press("Enter");
+  await expect(page.getByRole("menuitem").first()).toBeFocused();
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
   await expect(page.getByRole("alertdialog")).toBeVisible();

@@ -54,7 +54,7 @@ test("several conversations are chosen by keyboard and deleted, which can be und
   const list = page.getByRole("navigation", { name: "Chats" });
   await list.locator(`a[href="${three}"]`).focus();
   await page.keyboard.press("Space");
-  await expect(list.getByRole("checkbox").first()).toBeFocused();
+  await expect(list.getByRole("checkbox", { checked: true })).toBeFocused();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Space");
   await expect(list.getByRole("toolbar", { name: "2 selected" })).toBeVisible();

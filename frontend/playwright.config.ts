@@ -4,6 +4,7 @@ import { defineConfig } from "@playwright/test";
 export default defineConfig({
   testDir: "e2e",
   testMatch: "*.spec.ts",
+  grepInvert: /@nightly/,
   workers: 1,
   retries: process.env.CI ? 1 : 0,
   // What takes longer hangs, on a busy machine, too.

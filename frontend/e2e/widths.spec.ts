@@ -39,7 +39,8 @@ const faults = (page: Page) =>
   });
 
 for (const width of [390, 768, 1024, 1440]) {
-  test(`Chinese fits everywhere, ${width} wide`, async ({ browser, gateway }) => {
+  const tag = width === 768 || width === 1024 ? "@nightly" : [];
+  test(`Chinese fits everywhere, ${width} wide`, { tag }, async ({ browser, gateway }) => {
     const context = await browser.newContext({ viewport: { width, height: 844 }, locale: "zh-CN" });
     const page = await context.newPage();
     const check = async (where: string) => {

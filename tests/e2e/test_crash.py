@@ -18,7 +18,7 @@ from tests.e2e.crash_world import World, until, world
 from tests.servers import PostgresServer
 from tests.support.gateway_process import GatewayProcess
 
-KILLS = {"embedded": 8, "scaled": 5}
+KILLS = {"embedded": 4, "scaled": 3}
 STEERING = "In French, please."
 CALLS = 10
 MANY = 40

@@ -74,7 +74,7 @@ def test_a_damaged_database_is_brought_back_from_a_backup(tmp_path: Path):
         assert state["values"]["messages"][-1]["content"] == "Worth keeping."
 
 
-@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("resume", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_run_that_a_backup_caught_in_the_middle_goes_on_only_if_asked_to(tmp_path: Path, resume: bool):
     with ScriptedOpenAI() as endpoint, GatewayProcess(tmp_path, model_url=endpoint.base_url, config=CONFIG) as gateway:
         gateway.start()

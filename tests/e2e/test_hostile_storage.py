@@ -136,7 +136,7 @@ def test_files_that_cannot_grow_are_said_lose_nothing_and_are_got_over(
         assert [text for text in messages(client, thread) if text in ("Before.", "After.")] == ["Before.", "After."]
 
 
-@pytest.mark.parametrize("end", ["terminate", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("terminate", marks=pytest.mark.nightly), "kill"])
 def test_a_server_that_starts_on_a_full_disk_shows_what_is_there_until_there_is_room(
     endpoint: ScriptedOpenAI, tmp_path: Path, end: str
 ):
@@ -164,7 +164,7 @@ def test_a_server_that_starts_on_a_full_disk_shows_what_is_there_until_there_is_
                 assert messages(client, thread)[1::2] == ["Before.", "After."]
 
 
-@pytest.mark.parametrize("damage", ["page", "row"])
+@pytest.mark.parametrize("damage", ["page", pytest.param("row", marks=pytest.mark.nightly)])
 def test_what_is_garbled_in_the_database_is_said_and_never_a_bare_500(
     endpoint: ScriptedOpenAI, tmp_path: Path, damage: str
 ):

@@ -141,7 +141,7 @@ def _survives(learning: Learning, kills: int, seed: int) -> None:
 
 @pytest.mark.timeout(300)
 def test_what_a_killed_process_was_reading_is_learned_once(learning: Learning) -> None:
-    _survives(learning, kills=3, seed=3)
+    _survives(learning, kills=2, seed=3)
 
 
 @pytest.mark.nightly

@@ -351,6 +351,7 @@ frame.to_excel("table.xlsx"); print(pd.read_excel("table.xlsx")["x"].sum())
 
 
 @needs_python
+@pytest.mark.nightly
 def test_the_shipped_image_builds_and_does_an_analysts_work(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -65,7 +65,7 @@ _PART = 4 * _SNIPPET
 _MAX_SPELLINGS = 64
 _TITLE = ""
 
-SHARE = 0.1
+SHARE = 0.15
 """Of a processor, what all searches together take of a process that also has runs."""
 _LONGEST_PAUSE = 0.2
 

@@ -31,6 +31,8 @@ PACE = 10
 TURNS = 200
 TOKEN = b"tok00"
 MODES = ("messages-tuple", "updates")
+WARM = 10
+"""Runs of each kind before those that are measured: by then the interpreter has specialized what they execute."""
 SETTLES = 1.0
 """Seconds for what follows a run in the background, such as its thread's title: it belongs to the run's cost."""
 
@@ -46,7 +48,8 @@ async def bare_loop(options: Options, data: Path) -> dict[str, Any]:
     results: dict[str, Any] = {}
     async with open_subject("floor", options.base_url, data) as agent:
         for scenario, count in RUNS.items():
-            await agent.turn(f"warm-{scenario}", f"scenario:{scenario} key:warm-{scenario}")
+            for i in range(WARM):
+                await agent.turn(f"warm-{scenario}-{i}", f"scenario:{scenario} key:warm-{scenario}-{i}")
             before = gauges.cpu()
             runs = 2 if options.quick else count
             for i in range(runs):
@@ -87,7 +90,7 @@ class Talk:
 
     async def cost(self, scenario: str, count: int, modes: Sequence[str] = MODES) -> dict[str, Any]:
         """Per run, each on a fresh thread of a warm process."""
-        for i in range(3):
+        for i in range(WARM):
             await self.turn(str(uuid.uuid4()), f"scenario:{scenario} key:warm-{scenario}-{i}", modes)
         await asyncio.sleep(SETTLES)
         self._gateway.toggle_profile()

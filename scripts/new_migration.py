@@ -1,7 +1,8 @@
 """Write the next migration: ``python scripts/new_migration.py "what it changes"``, after a change of the tables.
 
 It is what makes the tables of the newest migration into those that the code declares now. Read it before you keep it,
-say what to do with the rows that are there, and set ``HEAD`` in ``storage/migrate.py`` to its number.
+say what to do with the rows that are there, set ``HEAD`` in ``storage/migrate.py`` to its number, and run
+``scripts/schema.py``.
 """
 
 from __future__ import annotations

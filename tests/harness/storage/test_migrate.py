@@ -19,7 +19,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, StateGraph
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, create_engine, insert, select, text
 
 from deerflow.agents.thread_state import ThreadState
 from deerflow.storage import search as message_search
@@ -28,7 +28,7 @@ from deerflow.storage.checkpoints import sqlite_steps
 from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError
-from deerflow.storage.migrate import HEAD, MIGRATIONS, copy_database, is_current
+from deerflow.storage.migrate import HEAD, MIGRATIONS, copy_database, is_current, run_migrations
 from deerflow.storage.runs import RunLedger
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -53,6 +53,21 @@ async def _head_of(database: Database) -> str | None:
 
 async def test_migrations_make_exactly_the_tables_that_the_code_declares(database: Database):
     assert await database.read(_differences) == []
+
+
+async def test_a_new_file_has_what_the_migrations_make_and_nothing_else(tmp_path: Path):
+    """If this fails after a new migration: ``python scripts/schema.py``."""
+
+    schema = text("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
+    database = Database(tmp_path / "deerflow.db")
+    made = await database.read(lambda connection: connection.execute(schema).all())
+    await database.aclose()
+    with create_engine("sqlite://").begin() as connection:
+        for statement in tables.CHECKPOINTS.split(";\n"):
+            connection.exec_driver_sql(statement)
+        run_migrations(connection)
+        assert made == connection.execute(schema).all()
+        assert connection.execute(text("SELECT * FROM alembic_version")).all() == [(HEAD,)]
 
 
 def test_the_newest_migration_is_the_one_the_program_asks_for():

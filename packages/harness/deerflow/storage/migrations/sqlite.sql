@@ -1,0 +1,367 @@
+CREATE TABLE checkpoint_lines (
+    line INTEGER PRIMARY KEY,
+    thread_id TEXT NOT NULL,
+    checkpoint_ns TEXT NOT NULL,
+    UNIQUE (thread_id, checkpoint_ns)
+);
+CREATE TABLE checkpoint_steps (
+    line INTEGER NOT NULL,
+    checkpoint_id BLOB NOT NULL,
+    parent_id BLOB,
+    type TEXT NOT NULL,
+    channels TEXT NOT NULL,
+    metadata BLOB NOT NULL,
+    checkpoint BLOB NOT NULL,
+    writes BLOB,
+    PRIMARY KEY (line, checkpoint_id)
+) WITHOUT ROWID;
+CREATE TABLE checkpoint_writes (
+    line INTEGER NOT NULL,
+    checkpoint_id BLOB NOT NULL,
+    task_id BLOB NOT NULL,
+    idx INTEGER NOT NULL,
+    task_path TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    type TEXT NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (line, checkpoint_id, task_id, idx)
+) WITHOUT ROWID;
+CREATE VIEW checkpoints AS SELECT * FROM checkpoint_lines JOIN checkpoint_steps USING (line);
+CREATE VIEW writes AS SELECT * FROM checkpoint_lines JOIN checkpoint_writes USING (line);
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+CREATE TABLE api_tokens (
+    id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    name VARCHAR(128) NOT NULL,
+    hash VARCHAR(64) NOT NULL,
+    hint VARCHAR(16) NOT NULL,
+    scopes JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    expires_at DATETIME,
+    last_used_at DATETIME,
+    PRIMARY KEY (id),
+    UNIQUE (hash)
+);
+CREATE INDEX ix_api_tokens_user_id ON api_tokens (user_id);
+CREATE TABLE assistants (
+    assistant_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    graph_id VARCHAR(128) NOT NULL,
+    version INTEGER NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (assistant_id)
+);
+CREATE INDEX ix_assistants_user_id ON assistants (user_id);
+CREATE TABLE crons (
+    cron_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    assistant_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128),
+    schedule VARCHAR(128) NOT NULL,
+    timezone VARCHAR(64),
+    end_time DATETIME,
+    enabled BOOLEAN NOT NULL,
+    on_run_completed VARCHAR(16) NOT NULL,
+    payload JSON NOT NULL,
+    metadata JSON NOT NULL,
+    next_run_at DATETIME,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (cron_id)
+);
+CREATE INDEX ix_crons_next_run_at ON crons (next_run_at);
+CREATE INDEX ix_crons_user_id ON crons (user_id);
+CREATE TABLE jobs (
+    id INTEGER NOT NULL,
+    kind VARCHAR(32) NOT NULL,
+    "key" VARCHAR(256) NOT NULL,
+    payload JSON NOT NULL,
+    due_at DATETIME NOT NULL,
+    attempts INTEGER NOT NULL,
+    leased_until DATETIME,
+    error TEXT,
+    PRIMARY KEY (id),
+    UNIQUE (kind, "key")
+);
+CREATE INDEX ix_jobs_due_at ON jobs (due_at);
+CREATE TABLE run_events (
+    thread_id VARCHAR(128) NOT NULL,
+    first_seq BIGINT NOT NULL,
+    last_seq BIGINT NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    ends BOOLEAN NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (thread_id, first_seq)
+);
+CREATE INDEX ix_run_events_run_id ON run_events (run_id);
+CREATE TABLE steering (
+    id INTEGER NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128) NOT NULL,
+    message JSON NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (message_id)
+);
+CREATE INDEX ix_steering_run_id ON steering (run_id);
+CREATE TABLE store_items (
+    user_id VARCHAR(128) NOT NULL,
+    namespace VARCHAR(512) NOT NULL,
+    "key" VARCHAR(256) NOT NULL,
+    value JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    expires_at DATETIME,
+    ttl_minutes FLOAT,
+    PRIMARY KEY (user_id, namespace, "key")
+);
+CREATE INDEX ix_store_items_expires_at ON store_items (expires_at);
+CREATE TABLE threads (
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    assistant_id VARCHAR(128),
+    title TEXT,
+    status VARCHAR(16) NOT NULL,
+    metadata JSON NOT NULL,
+    epoch BIGINT NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    expires_at DATETIME, waits_since DATETIME,
+    PRIMARY KEY (thread_id)
+);
+CREATE TABLE users (
+    id VARCHAR(128) NOT NULL,
+    email VARCHAR(320) NOT NULL,
+    password_hash VARCHAR(256),
+    role VARCHAR(16) NOT NULL,
+    needs_setup BOOLEAN NOT NULL,
+    token_version INTEGER NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (email)
+);
+CREATE TABLE assistant_versions (
+    assistant_id VARCHAR(128) NOT NULL,
+    version INTEGER NOT NULL,
+    name VARCHAR(256) NOT NULL,
+    description TEXT,
+    config JSON NOT NULL,
+    context JSON NOT NULL,
+    metadata JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (assistant_id, version),
+    FOREIGN KEY(assistant_id) REFERENCES assistants (assistant_id) ON DELETE CASCADE
+);
+CREATE TABLE runs (
+    run_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    assistant_id VARCHAR(128),
+    status VARCHAR(16) NOT NULL,
+    attempt INTEGER NOT NULL,
+    epoch BIGINT NOT NULL,
+    worker VARCHAR(128),
+    multitask_strategy VARCHAR(16) NOT NULL,
+    kwargs JSON NOT NULL,
+    metadata JSON NOT NULL,
+    model_name VARCHAR(128),
+    cancel_action VARCHAR(16),
+    error TEXT,
+    stop_reason VARCHAR(64),
+    due_at DATETIME,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    started_at DATETIME,
+    ended_at DATETIME,
+    position BIGINT NOT NULL,
+    checkpoint_before VARCHAR(128),
+    checkpoint_after VARCHAR(128),
+    first_human_message TEXT,
+    last_ai_message TEXT,
+    message_count INTEGER NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cost FLOAT,
+    llm_calls INTEGER NOT NULL,
+    usage JSON, receipts JSON, trace_id VARCHAR,
+    PRIMARY KEY (run_id),
+    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX one_running ON runs (thread_id) WHERE status = 'running';
+CREATE INDEX runs_of_thread ON runs (thread_id, position);
+CREATE TABLE sessions (
+    id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    created_at DATETIME NOT NULL,
+    expires_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_sessions_user_id ON sessions (user_id);
+CREATE TABLE turns (
+    thread_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128) NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    checkpoint_before VARCHAR(128),
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (thread_id, message_id),
+    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE TABLE feedback (
+    feedback_id VARCHAR(128) NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128),
+    rating INTEGER NOT NULL,
+    comment TEXT,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (feedback_id),
+    FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE,
+    UNIQUE (thread_id, run_id, user_id)
+);
+CREATE TABLE message_search (
+    id INTEGER NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(256) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    type VARCHAR(8) NOT NULL,
+    text TEXT NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE,
+    UNIQUE (thread_id, message_id)
+);
+CREATE TABLE tool_executions (
+	run_id VARCHAR(128) NOT NULL, 
+	call VARCHAR(32) NOT NULL, 
+	PRIMARY KEY (run_id, call)
+)
+ WITHOUT ROWID
+
+;
+CREATE INDEX threads_by_owner ON threads (user_id, updated_at, thread_id);
+CREATE INDEX threads_by_age ON threads (user_id, created_at, thread_id);
+CREATE INDEX threads_expiring ON threads (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX users_by_age ON users (created_at, id);
+CREATE INDEX users_by_role ON users (role);
+CREATE INDEX store_items_by_age ON store_items (user_id, updated_at, namespace, "key");
+CREATE INDEX ix_feedback_run_id ON feedback (run_id);
+CREATE VIRTUAL TABLE message_search_index USING fts5(
+    words, content = '', columnsize = 0, detail = none, prefix = '2 3',
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'"
+);
+CREATE INDEX runs_unfinished ON runs (created_at) WHERE status IN ('pending', 'running');
+CREATE TABLE daily_usage (
+    user_id VARCHAR(128) NOT NULL,
+    day VARCHAR(10) NOT NULL,
+    agent VARCHAR(128) NOT NULL,
+    model VARCHAR(256) NOT NULL,
+    currency VARCHAR(3) NOT NULL,
+    calls BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cost FLOAT NOT NULL,
+    PRIMARY KEY (user_id, day, agent, model, currency)
+);
+CREATE INDEX daily_usage_by_day ON daily_usage (day)
+;
+CREATE TABLE grants (
+	id VARCHAR(128) NOT NULL, 
+	user_id VARCHAR(128) NOT NULL, 
+	agent VARCHAR(128) NOT NULL, 
+	tool TEXT NOT NULL, 
+	thread_id VARCHAR(128), 
+	pattern JSON, 
+	created_at DATETIME NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE TABLE tool_decisions (
+	id VARCHAR(128) NOT NULL, 
+	run_id VARCHAR(128) NOT NULL, 
+	thread_id VARCHAR(128) NOT NULL, 
+	user_id VARCHAR(128) NOT NULL, 
+	agent VARCHAR(128) NOT NULL, 
+	tool TEXT NOT NULL, 
+	call_id TEXT NOT NULL, 
+	decision VARCHAR(16) NOT NULL, 
+	code TEXT NOT NULL, 
+	policy_id TEXT, 
+	created_at DATETIME NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+);
+CREATE INDEX ix_grants_user_id ON grants (user_id);
+CREATE INDEX ix_tool_decisions_run_id ON tool_decisions (run_id);
+CREATE INDEX ix_tool_decisions_created_at ON tool_decisions (created_at);
+CREATE TABLE budgets (
+    scope VARCHAR(8) NOT NULL,
+    key VARCHAR(128) NOT NULL,
+    day VARCHAR(10) NOT NULL,
+    tokens BIGINT NOT NULL,
+    cost FLOAT NOT NULL,
+    currency VARCHAR(3) NOT NULL,
+    extensions INTEGER NOT NULL,
+    extended_by VARCHAR(128),
+    PRIMARY KEY (scope, key, day)
+);
+CREATE TABLE memory_facts (
+    number INTEGER NOT NULL PRIMARY KEY,
+    user_id VARCHAR(128) NOT NULL,
+    agent VARCHAR(128) NOT NULL,
+    id VARCHAR(128) NOT NULL,
+    content TEXT NOT NULL,
+    category VARCHAR(64) NOT NULL,
+    confidence FLOAT NOT NULL,
+    source VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128),
+    source_error TEXT,
+    untrusted TEXT,
+    created_at DATETIME NOT NULL,
+    used_at DATETIME,
+    expires_at DATETIME,
+    ended_at DATETIME,
+    superseded_by VARCHAR(128),
+    UNIQUE (user_id, agent, id)
+);
+CREATE TABLE memory_sections (
+    user_id VARCHAR(128) NOT NULL,
+    agent VARCHAR(128) NOT NULL,
+    sections JSON NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (user_id, agent)
+);
+CREATE TABLE memory_watermarks (
+    thread_id VARCHAR(128) NOT NULL PRIMARY KEY,
+    message_id VARCHAR(128) NOT NULL,
+    is_read BOOLEAN NOT NULL,
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE VIRTUAL TABLE memory_index USING fts5(words, tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
+CREATE TRIGGER memory_facts_gone AFTER DELETE ON memory_facts BEGIN DELETE FROM memory_index WHERE rowid = old.number; END;
+CREATE INDEX memory_facts_held ON memory_facts (user_id, agent, ended_at, confidence, created_at);
+CREATE INDEX memory_facts_held_by_category ON memory_facts (user_id, agent, category, ended_at, confidence, created_at);
+CREATE TABLE mcp_connections (
+    user_id VARCHAR(128) NOT NULL,
+    server VARCHAR(256) NOT NULL,
+    data TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    expires_at DATETIME,
+    leased_until DATETIME,
+    PRIMARY KEY (user_id, server)
+);
+CREATE TABLE mcp_authorizations (
+    state VARCHAR(64) NOT NULL PRIMARY KEY,
+    user_id VARCHAR(128) NOT NULL,
+    data TEXT NOT NULL,
+    expires_at DATETIME NOT NULL
+);
+CREATE INDEX ix_mcp_authorizations_user_id ON mcp_authorizations (user_id)
+;
+CREATE INDEX threads_waiting ON threads (user_id, waits_since, thread_id) WHERE waits_since IS NOT NULL
+;

@@ -55,19 +55,15 @@ async def test_migrations_make_exactly_the_tables_that_the_code_declares(databas
     assert await database.read(_differences) == []
 
 
-async def test_a_new_file_has_what_the_migrations_make_and_nothing_else(tmp_path: Path):
+def test_a_new_file_has_what_the_migrations_make_and_nothing_else(sqlite_template: Path):
     """If this fails after a new migration: ``python scripts/schema.py``."""
-
-    schema = text("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
-    database = Database(tmp_path / "deerflow.db")
-    made = await database.read(lambda connection: connection.execute(schema).all())
-    await database.aclose()
-    with create_engine("sqlite://").begin() as connection:
+    schema = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+    with closing(sqlite3.connect(sqlite_template)) as made, create_engine("sqlite://").begin() as migrated:
         for statement in tables.CHECKPOINTS.split(";\n"):
-            connection.exec_driver_sql(statement)
-        run_migrations(connection)
-        assert made == connection.execute(schema).all()
-        assert connection.execute(text("SELECT * FROM alembic_version")).all() == [(HEAD,)]
+            migrated.exec_driver_sql(statement)
+        run_migrations(migrated)
+        for query in (schema, "SELECT * FROM alembic_version"):
+            assert made.execute(query).fetchall() == [tuple(row) for row in migrated.exec_driver_sql(query)]
 
 
 def test_the_newest_migration_is_the_one_the_program_asks_for():

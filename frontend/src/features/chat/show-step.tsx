@@ -25,7 +25,7 @@ export default function ShowStep({ step, box, show }: ShowStepProps) {
       const top = element?.getBoundingClientRect().top ?? -1;
       still = element && top === last ? still + 1 : 0;
       last = top;
-      if (element && still >= STILL) reveal(element);
+      if (element && (still >= STILL || left === 0)) reveal(element);
       else if (left > 0) frame = requestAnimationFrame(() => settle(left - 1));
     };
     bring(step.turn);

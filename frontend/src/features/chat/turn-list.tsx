@@ -180,7 +180,10 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
     return found !== null;
   });
   useEffect(() => onStep((ids) => onWish(ids)), []);
-  const show = (turn: number) => virtualizer.scrollToIndex(turn, { align: "center" });
+  const show = (turn: number) => {
+    atEnd.current = false; // or what grows meanwhile would lead back
+    virtualizer.scrollToIndex(turn, { align: "center" });
+  };
   const find = () => setQuery((before) => before ?? "");
   useEffect(() => onFind(find), []);
   useShortcut(SHORTCUTS.find, find, {

@@ -144,6 +144,7 @@ test("on a phone a decision takes two taps", async ({ browser, gateway, page, ch
 test("a chat elsewhere calls for its person, in the page and beside it", async ({ page, chat, gateway }) => {
   await allowNotices(page, gateway.url);
   await chat.say("later 2 echo one");
+  await expect(page).toHaveURL(/\/chats\/.+/);
   await chat.fresh();
   await expect(page.getByText(/ needs you$/)).toBeVisible();
   expect(await notices(page)).toEqual([]);
@@ -152,6 +153,7 @@ test("a chat elsewhere calls for its person, in the page and beside it", async (
   await page.keyboard.press("Escape");
 
   await chat.say("later 2 echo two");
+  await expect(page).toHaveURL(/\/chats\/.+/);
   await chat.fresh();
   await look(page, "elsewhere");
   await expect

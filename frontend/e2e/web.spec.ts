@@ -77,9 +77,9 @@ test("what is copied has the words and links of citations", async ({ page, onlin
   const { chat } = await opened(page, online);
   await chat.ask(`cite ${web.url}`);
   await chat.log.getByRole("button", { name: "Copy answer" }).last().click();
-  const text = await page.evaluate(() => navigator.clipboard.readText());
-  expect(text).toContain(`[Quieter streets in Aarau](${web.url}/aarau)`);
-  expect(text).not.toContain("citation:");
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  await expect.poll(copied).toContain(`[Quieter streets in Aarau](${web.url}/aarau)`);
+  expect(await copied()).not.toContain("citation:");
 });
 
 test("pictures of other sites are frames until they are asked for", async ({ page, online, web }) => {

@@ -19,7 +19,7 @@ from schemathesis import GenerationMode
 from tests.support.gateway_process import GUARD, PASSWORD, GatewayProcess, gateway_process
 
 SEED = 20_261
-EXAMPLES = 1
+EXAMPLES = 2
 """Of each kind, for each operation."""
 PATIENCE = 2.0
 """Seconds that are listened to a stream; less than between two heartbeats, so that also what waits for a run ends in time."""

@@ -30,7 +30,7 @@ SCENARIO = re.compile(r"scenario:([a-z0-9\-]+)")
 KEY = re.compile(r"key:([A-Za-z0-9_\-]+)")
 SUBAGENT_KEY = re.compile(r"-s\d+$")
 AUXILIARY = (
-    ("title", re.compile(r"\btitle\b", re.I), "Benchmark thread"),
+    ("title", re.compile(r"\btitle\b|\bname this conversation\b", re.I), "Benchmark thread"),
     ("suggest", re.compile(r"suggest|follow-?up question", re.I), '["What next?", "Can you explain?", "Another way?"]'),
     ("memory", re.compile(r"\bmemor(y|ies)\b", re.I), '{"user":{},"history":{},"newFacts":[],"factsToRemove":[]}'),
     ("summary", re.compile(r"summar", re.I), "Summary: the user ran scenarios and all of them passed."),

@@ -498,6 +498,19 @@ async def test_a_thousand_readers_of_a_stalled_run_cost_little(local: Site) -> N
     assert not local.log._topics
 
 
+async def test_short_events_take_little_memory(local: Site) -> None:
+    writer = await local.claim()
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            writer.append("custom", {"number": number})
+        events = await first(local.log, 1000, run_id="r")
+        assert sum(len(event.json) for event in events) < 20_000
+        assert tracemalloc.get_traced_memory()[0] < 1_500_000
+    finally:
+        tracemalloc.stop()
+
+
 async def test_many_threads_are_written_together(site: Site) -> None:
     writers = [await site.claim(f"t{number}", f"r{number}") for number in range(40)]
     reading = [asyncio.create_task(collect(site.elsewhere, f"t{n}", run_id=f"r{n}")) for n in range(40)]

@@ -91,10 +91,11 @@ def freeze(value: Any) -> Hashable:
 def to_json(value: Any) -> bytes:
     """Compact JSON. What UTF-8 cannot carry (half of a surrogate pair, from a broken source) becomes U+FFFD."""
     try:
-        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+        encoded = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
         return repair_surrogates(text).encode()
+    return bytes(memoryview(encoded))  # a copy of its size: what orjson returns holds 4 KiB, however short it is
 
 
 def repair_surrogates(text: str) -> str:

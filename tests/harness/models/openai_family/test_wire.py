@@ -6,6 +6,7 @@ import asyncio
 import copy
 import itertools
 import json
+import tracemalloc
 from typing import Any
 
 import httpx2
@@ -246,6 +247,16 @@ async def test_an_injected_client_is_respected() -> None:
 )
 def test_json_is_compact_and_always_utf8(value: Any, expected: bytes) -> None:
     assert to_json(value) == expected
+
+
+def test_short_json_takes_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        kept = [to_json({"number": number}) for number in range(1000)]
+        assert tracemalloc.get_traced_memory()[0] < 200_000
+    finally:
+        tracemalloc.stop()
+    assert len(kept) == 1000
 
 
 def test_what_is_no_json_is_refused_by_name() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import tracemalloc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -509,6 +511,16 @@ async def test_short_events_take_little_memory(local: Site) -> None:
         assert tracemalloc.get_traced_memory()[0] < 1_500_000
     finally:
         tracemalloc.stop()
+
+
+async def test_an_ended_run_that_nobody_reads_is_not_kept(local: Site) -> None:
+    writer = await local.claim()
+    events = weakref.ref(local.log._topics["t"].buffer)
+    await writer.end({"status": "success"}, yes)
+    await (await local.claim("other", "r2")).end({"status": "success"}, yes)  # the database's thread keeps its last job
+    del writer
+    gc.collect()
+    assert events() is None
 
 
 async def test_many_threads_are_written_together(site: Site) -> None:

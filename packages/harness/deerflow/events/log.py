@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from deerflow.events.jsonable import values_json
@@ -69,7 +70,8 @@ class EventLog:
         def closed(elsewhere: bool) -> None:
             topic.notify(others=elsewhere)
             self._forget(thread_id, topic)
-            asyncio.get_running_loop().call_later(KEEP_SECONDS, topic.drop, buffer)
+            # Not the buffer nor the run's context, which the timer would keep until then.
+            asyncio.get_running_loop().call_later(KEEP_SECONDS, topic.drop, buffer.base, context=Context())
 
         return EventWriter(
             self._flusher,
@@ -196,6 +198,7 @@ class EventLog:
     def _forget(self, thread_id: str, topic: _Topic) -> None:
         if not topic.readers and not topic.executes(None) and self._topics.get(thread_id) is topic:
             del self._topics[thread_id]
+            topic.buffer = None
 
 
 class _Topic:
@@ -218,8 +221,9 @@ class _Topic:
             if not future.done():
                 future.set_result(True)
 
-    def drop(self, buffer: Buffer) -> None:
-        if self.buffer is buffer:
+    def drop(self, base: int) -> None:
+        """Forget the events of an attempt, if no newer one has begun."""
+        if self.buffer is not None and self.buffer.base == base:
             self.buffer = None
             self.notify(others=True)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.utils.uuid import uuid7
 
 from deerflow.agents.run_options import run_options
 from deerflow.config.agents import AgentConfig
@@ -128,7 +129,7 @@ class RunService:
         due_at = utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None
         joins = {"trace_id": request.traceparent[3:35]} if request.traceparent else {}
         new = NewRun(
-            run_id=str(uuid.uuid4()),
+            run_id=str(uuid7()),
             thread_id=thread_id,
             user_id=principal.user_id,
             assistant_id=request.assistant_id,

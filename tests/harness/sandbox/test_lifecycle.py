@@ -33,10 +33,9 @@ from deerflow.sandbox.interface import (
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, find_interpreter
 from deerflow.sandbox.isolation.plan import LaunchRequest
 from deerflow.sandbox.local import LocalSandboxProvider
-from deerflow.sandbox.process_tree import process_tree
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Session, Shell
-from deerflow.sandbox.spawner import Spawner
+from deerflow.sandbox.spawner import Spawner, process_tree
 from deerflow.sandbox.watch import Watch, disk_usage, kill_largest_over
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="this is about a gateway that runs as root")
@@ -388,7 +387,7 @@ async def test_a_sandbox_is_never_started_as_root(sandboxes: Sandboxes) -> None:
     launcher = await asyncio.to_thread(sandboxes.provider._launcher, "/usr/bin/bwrap")
     policy = await asyncio.to_thread(sandboxes.policy)
     with pytest.raises(SandboxRuntimeError, match="as root"):
-        await asyncio.to_thread(launcher.prepare, LaunchRequest(policy))
+        await asyncio.to_thread(launcher.prepare, LaunchRequest(policy), 9)
 
 
 @as_root

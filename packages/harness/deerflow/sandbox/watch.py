@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deerflow.sandbox.interface import Limits
-from deerflow.sandbox.process_tree import process_tree
 from deerflow.sandbox.session import Session
+from deerflow.sandbox.spawner import process_tree
 
 MEMORY_INTERVAL = 1.0
 PROCESS_INTERVAL = 0.2
@@ -50,25 +50,19 @@ class Watch:
         while self._session.alive:
             active = self._session.busy or await self._session.has_background()
             if active and self._most is not None:
-                await self._check_processes(self._most)
+                processes = await asyncio.to_thread(process_tree, self._session.pid, self._most)
+                if len(processes) > self._most:
+                    await self._session.kill_all("processes")
             if active and self._limits.memory_mb and time.monotonic() - self._memory_checked >= MEMORY_INTERVAL:
                 self._memory_checked = time.monotonic()
-                await self._check_memory()
+                limit, spared = self._limits.memory_mb << 20, self._session.idle_processes
+                if await asyncio.to_thread(kill_largest_over, self._session.pid, limit, spared):
+                    self._session.blame("memory")
             if time.monotonic() - self._checked >= DISK_INTERVAL and (
                 active or self._session.last_used > self._checked
             ):
                 await self._check_disk(active)
             await asyncio.sleep(PROCESS_INTERVAL if active and self._most is not None else MEMORY_INTERVAL)
-
-    async def _check_processes(self, most: int) -> None:
-        if len(await asyncio.to_thread(process_tree, self._session.pid, most)) > most:
-            await self._session.kill_all("processes")
-
-    async def _check_memory(self) -> None:
-        if await asyncio.to_thread(
-            kill_largest_over, self._session.pid, self._limits.memory_mb << 20, self._session.idle_processes
-        ):
-            self._session.blame("memory")
 
     async def _check_disk(self, active: bool) -> None:
         self._checked = time.monotonic()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider
-from deerflow.sandbox.provider import adopt, thread_uid
+from deerflow.sandbox.isolation.plan import adopt, thread_uid
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 UID = 231_313

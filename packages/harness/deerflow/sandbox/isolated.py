@@ -222,10 +222,9 @@ class IsolatedSandbox(Sandbox):
         **options: Any,
     ) -> ExecResult:
         session = await self._live_session()
-        run = partial(session.execute, self._outgoing(command), stateless=stateless, **options)
-        before = session.cwd or self._shell.cwd
+        before, cwd = session.cwd or self._shell.cwd, self._directory(cwd)
         try:
-            result = await run(cwd=self._directory(cwd))
+            result = await session.execute(self._outgoing(command), cwd=cwd, stateless=stateless, **options)
         except SessionDiedError:
             self._notice = DIED
             raise

@@ -7,12 +7,11 @@ import contextlib
 import logging
 import os
 import shutil
-import sqlite3
-import stat
+import signal
+import subprocess
 import tempfile
 import threading
 import time
-import zlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from deerflow.sandbox.egress import EgressProxy
 from deerflow.sandbox.interface import (
     UPLOADS,
     Isolation,
+    Limits,
     Policy,
     ProbeReport,
     Sandbox,
@@ -38,12 +38,14 @@ from deerflow.sandbox.isolation.plan import (
     PROXY_SOCKET,
     Launcher,
     LaunchRequest,
+    adopt,
     ensure_directories,
+    range_of,
+    thread_uid,
     writable_directories,
 )
 from deerflow.sandbox.session import Launch, Session, Shell
-from deerflow.sandbox.spawner import Spawner
-from deerflow.sandbox.watch import Watch
+from deerflow.sandbox.spawner import Spawner, process_tree
 
 REAP_INTERVAL = 5.0
 WARM_SESSIONS = 6
@@ -327,95 +329,165 @@ def _socket_directory(uid: int | None) -> Path:
     return directory
 
 
-# as root: a host uid of its own for every thread, and its directories handed over to it ----------------------------------
+# What the kernel does not limit by itself is watched from the host: memory of all processes together, disk, and where it
+# must be the number of processes.
 
-FIRST_UID = 200_000
-LAST_UID = 2_000_000_000
-RANGES, RANGE = 4000, 100_000
-MAX_ADOPTED = 200_000
+MEMORY_INTERVAL = 1.0
+PROCESS_INTERVAL = 0.2
+"""Between two counts, where the kernel does not limit the number of processes."""
+DISK_INTERVAL = 5.0
+GROWTH_SLACK = 1 << 20
+"""A command over the limit may go on while it frees space."""
+FLOOR_GROWTH = 64 << 20
+"""How much a sandbox must have written to be blamed for a disk that is full for everybody."""
+DU_TIMEOUT = 60
+MANY_FILES = 100_000
+"""How many files a sandbox must hold to be blamed for a file system that has no room for further ones."""
+LEAST_FREE_FILES = 0.02
+"""Share of a file system's inodes that is left to others."""
 
 
-def thread_uid(database: Path, owner: str, first: int = FIRST_UID) -> int:
-    """The stable uid of ``owner``, allotted on first use; several processes agree on it by ``database``. Blocks.
+class Watch:
+    """Watches one session until it ends."""
 
-    Raises:
-        RuntimeError: every uid is taken.
+    def __init__(
+        self, session: Session, limits: Limits, directories: Sequence[Path], *, count_processes: bool = False
+    ) -> None:
+        self._session = session
+        self._limits = limits
+        self._directories = directories
+        self._used: int | None = None
+        self._free: int | None = None
+        self._files: int | None = None
+        self._checked = self._memory_checked = 0.0
+        self._most = limits.processes + session.idle_processes if count_processes and limits.processes else None
+
+    async def run(self) -> None:
+        """Loop until the session ends."""
+        while self._session.alive:
+            active = self._session.busy or await self._session.has_background()
+            if active and self._most is not None:
+                processes = await asyncio.to_thread(process_tree, self._session.pid, self._most)
+                if len(processes) > self._most:
+                    await self._session.kill_all("processes")
+            if active and self._limits.memory_mb and time.monotonic() - self._memory_checked >= MEMORY_INTERVAL:
+                self._memory_checked = time.monotonic()
+                limit, spared = self._limits.memory_mb << 20, self._session.idle_processes
+                if await asyncio.to_thread(kill_largest_over, self._session.pid, limit, spared):
+                    self._session.blame("memory")
+            if time.monotonic() - self._checked >= DISK_INTERVAL and (
+                active or self._session.last_used > self._checked
+            ):
+                await self._check_disk(active)
+            await asyncio.sleep(PROCESS_INTERVAL if active and self._most is not None else MEMORY_INTERVAL)
+
+    async def _check_disk(self, active: bool) -> None:
+        self._checked = time.monotonic()
+        if await asyncio.to_thread(self._full) and active:
+            self._session.kill_commands("disk")
+            await self._session.reset(forget=False)
+
+    def _full(self) -> bool:
+        before, used = self._used, disk_usage(self._directories)
+        free_before, self._free = self._free, min(map(free_space, self._directories), default=0)
+        floor = self._limits.min_free_disk_mb << 20
+        if used is None:
+            # More files than can be counted: they must not hide what is written besides.
+            return free_before is not None and self._free < floor and free_before - self._free > GROWTH_SLACK
+        self._used = used
+        if before is None:
+            return False
+        limit = self._limits.disk_mb << 20
+        if limit and used > limit and used - before > GROWTH_SLACK:
+            return True
+        if floor and any(map(files_run_out, self._directories)):
+            files_before, self._files = self._files, disk_usage(self._directories, count_files=True)
+            return self._files is None or (files_before is not None and self._files > max(files_before, MANY_FILES))
+        return used - before > FLOOR_GROWTH and self._free < floor
+
+
+def kill_largest_over(pid: int, limit: int, spared: int = 1) -> bool:
+    """Kill the largest process below ``pid`` if all together hold more than ``limit`` bytes; whether one was killed.
+
+    The first ``spared`` processes of the tree are the sandbox itself.
     """
-    database.parent.mkdir(0o711, parents=True, exist_ok=True)
-    database.touch(0o600)
-    database.chmod(0o600)  # one of an earlier version
-    connecting = contextlib.closing(sqlite3.connect(database, timeout=30, isolation_level=None))
-    with connecting as connection, connection:  # the second commits, or rolls back
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS identities (owner TEXT PRIMARY KEY, uid INTEGER UNIQUE NOT NULL)"
+    pids = process_tree(pid)
+    # Resident sizes count shared pages once per process: an upper bound that is cheap to read.
+    if sum(map(_resident, pids)) <= limit:
+        return False
+    sizes = {candidate: _proportional(candidate) for candidate in pids}
+    if sum(sizes.values()) <= limit:
+        return False
+    victim = max(pids[spared:], key=lambda one: sizes[one], default=None)
+    return victim is not None and _kill_below(pid, victim)
+
+
+def disk_usage(directories: Sequence[Path], *, count_files: bool = False) -> int | None:
+    """Bytes on disk below ``directories``, or the number of files; None if counting takes longer than ``DU_TIMEOUT``.
+
+    ``du`` copes with trees of any depth and follows no link.
+    """
+    present = [str(directory) for directory in directories if directory.is_dir()]
+    if not present:
+        return 0
+    try:
+        run = subprocess.run(
+            ["du", "-sx", "--inodes" if count_files else "-k", "--", *present],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DU_TIMEOUT,
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
-        connection.execute("BEGIN IMMEDIATE")
-        row = connection.execute("SELECT uid FROM identities WHERE owner = ?", (owner,)).fetchone()
-        if row is None:
-            row = connection.execute("SELECT coalesce(max(uid) + 1, ?) FROM identities", (first,)).fetchone()
-            if row[0] > LAST_UID:
-                raise RuntimeError(f"No sandbox uid is left; delete {database} and the threads it names.")
-            connection.execute("INSERT INTO identities VALUES (?, ?)", (owner, row[0]))
-        return int(row[0])
+    except subprocess.TimeoutExpired:
+        return None
+    sizes = [line.split("\t")[0] for line in run.stdout.splitlines()]
+    return sum(int(size) for size in sizes if size.isdigit()) << (0 if count_files else 10)
 
 
-def range_of(directory: Path) -> int:
-    """Where the uids of the installation in ``directory`` begin.
-
-    The kernel counts processes by uid: threads of two installations on one machine must not share one.
-    """
-    return FIRST_UID + zlib.crc32(os.fsencode(directory)) % RANGES * RANGE
+def free_space(directory: Path) -> int:
+    """Bytes that are free for an ordinary user."""
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize
 
 
-def adopt(directory: Path, uid: int) -> None:
-    """Give ``directory`` and what lies in it to ``uid`` without following any link.
+def files_run_out(directory: Path) -> bool:
+    """Whether the file system has hardly any inode left for an ordinary user; some have no fixed number of them."""
+    status = os.statvfs(directory)
+    return status.f_files > 0 and status.f_favail < status.f_files * LEAST_FREE_FILES
 
-    Directories that belong to ``uid`` already are looked at only at the top level: below them the sandbox itself wrote.
-    """
-    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    waiting = [opened]
-    seen = 0
-    if os.fstat(opened).st_uid != uid:
-        os.fchown(opened, uid, uid)
-        os.fchmod(opened, 0o700)
+
+def _resident(pid: int) -> int:
+    return _sum_fields(f"/proc/{pid}/status", ("RssAnon", "RssShmem"))
+
+
+def _proportional(pid: int) -> int:
+    return _sum_fields(f"/proc/{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem")) or _resident(pid)
+
+
+def _sum_fields(file: str, names: Sequence[str]) -> int:
     try:
-        while waiting:
-            parent = waiting.pop()
-            try:
-                for name in os.listdir(parent):  # noqa: PTH208 - by descriptor
-                    seen += 1
-                    if seen > MAX_ADOPTED:
-                        return
-                    child = _adopt_entry(parent, name, uid)
-                    if child is not None:
-                        waiting.append(child)
-            finally:
-                os.close(parent)
-    finally:
-        for parent in waiting:
-            os.close(parent)
-
-
-def _adopt_entry(parent: int, name: str, uid: int) -> int | None:
-    """Chown one entry; a descriptor of it if it is a directory that was somebody else's."""
-    try:
-        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if status.st_uid == uid:
-            return None
-        # The directory belongs to the sandbox: hold on to what was looked at, it may swap the name meanwhile.
-        entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        lines = Path(file).read_text().splitlines()
     except OSError:
-        return None
+        return 0
+    values = dict(line.split(":", 1) for line in lines if ":" in line)
+    return sum(int(values[name].split()[0]) << 10 for name in names if name in values)
+
+
+def _kill_below(root: int, pid: int) -> bool:
+    """Kill ``pid`` unless its number has come to belong to somebody outside of the tree."""
     try:
-        status = os.fstat(entry)
-        # A second hard link may lie outside of the sandbox.
-        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-            return None
-        os.chown(f"/proc/self/fd/{entry}", uid, uid) if not stat.S_ISLNK(status.st_mode) else None
-        if stat.S_ISDIR(status.st_mode):
-            return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=entry)
-        return None
+        descriptor = os.pidfd_open(pid)
     except OSError:
-        return None
+        return False
+    try:
+        if pid not in process_tree(root):
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return True
+    except OSError:
+        return False
     finally:
-        os.close(entry)
+        os.close(descriptor)

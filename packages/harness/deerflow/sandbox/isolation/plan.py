@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import secrets
 import shutil
+import sqlite3
 import stat
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -300,3 +303,97 @@ def _visible(link: Path, source: Path) -> bool:
     """Whether the link leads to something that exists inside too: below /usr, or the same directory of /etc."""
     destination = link.parent / link.readlink()
     return Path(os.path.normpath(destination)).parent == link.parent or destination.resolve().is_relative_to("/usr")
+
+
+# as root: a host uid of its own for every thread, and its directories handed over to it ----------------------------------
+
+FIRST_UID = 200_000
+LAST_UID = 2_000_000_000
+RANGES, RANGE = 4000, 100_000
+MAX_ADOPTED = 200_000
+
+
+def thread_uid(database: Path, owner: str, first: int = FIRST_UID) -> int:
+    """The stable uid of ``owner``, allotted on first use; several processes agree on it by ``database``. Blocks.
+
+    Raises:
+        RuntimeError: every uid is taken.
+    """
+    database.parent.mkdir(0o711, parents=True, exist_ok=True)
+    database.touch(0o600)
+    database.chmod(0o600)  # one of an earlier version
+    connecting = contextlib.closing(sqlite3.connect(database, timeout=30, isolation_level=None))
+    with connecting as connection, connection:  # the second commits, or rolls back
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS identities (owner TEXT PRIMARY KEY, uid INTEGER UNIQUE NOT NULL)"
+        )
+        connection.execute("BEGIN IMMEDIATE")
+        row = connection.execute("SELECT uid FROM identities WHERE owner = ?", (owner,)).fetchone()
+        if row is None:
+            row = connection.execute("SELECT coalesce(max(uid) + 1, ?) FROM identities", (first,)).fetchone()
+            if row[0] > LAST_UID:
+                raise RuntimeError(f"No sandbox uid is left; delete {database} and the threads it names.")
+            connection.execute("INSERT INTO identities VALUES (?, ?)", (owner, row[0]))
+        return int(row[0])
+
+
+def range_of(directory: Path) -> int:
+    """Where the uids of the installation in ``directory`` begin.
+
+    The kernel counts processes by uid: threads of two installations on one machine must not share one.
+    """
+    return FIRST_UID + zlib.crc32(os.fsencode(directory)) % RANGES * RANGE
+
+
+def adopt(directory: Path, uid: int) -> None:
+    """Give ``directory`` and what lies in it to ``uid`` without following any link.
+
+    Directories that belong to ``uid`` already are looked at only at the top level: below them the sandbox itself wrote.
+    """
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    waiting = [opened]
+    seen = 0
+    if os.fstat(opened).st_uid != uid:
+        os.fchown(opened, uid, uid)
+        os.fchmod(opened, 0o700)
+    try:
+        while waiting:
+            parent = waiting.pop()
+            try:
+                for name in os.listdir(parent):  # noqa: PTH208 - by descriptor
+                    seen += 1
+                    if seen > MAX_ADOPTED:
+                        return
+                    child = _adopt_entry(parent, name, uid)
+                    if child is not None:
+                        waiting.append(child)
+            finally:
+                os.close(parent)
+    finally:
+        for parent in waiting:
+            os.close(parent)
+
+
+def _adopt_entry(parent: int, name: str, uid: int) -> int | None:
+    """Chown one entry; a descriptor of it if it is a directory that was somebody else's."""
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if status.st_uid == uid:
+            return None
+        # The directory belongs to the sandbox: hold on to what was looked at, it may swap the name meanwhile.
+        entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(entry)
+        # A second hard link may lie outside of the sandbox.
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            return None
+        os.chown(f"/proc/self/fd/{entry}", uid, uid) if not stat.S_ISLNK(status.st_mode) else None
+        if stat.S_ISDIR(status.st_mode):
+            return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=entry)
+        return None
+    except OSError:
+        return None
+    finally:
+        os.close(entry)

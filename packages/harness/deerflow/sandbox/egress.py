@@ -418,43 +418,42 @@ async def _stop(*tasks: Task[None]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@dataclass(slots=True)
 class Opening:
     """The first bytes of a tunnel: a name in them (TLS's SNI, HTTP's Host) must be the one that was asked for.
 
     Otherwise a host that the policy forbids is reached behind an allowed one on the same servers.
     """
 
-    def __init__(self, host: str) -> None:
-        self._host = host
-        self._held = b""
-        self._known = False
+    host: str
+    held: bytes = b""
+    known: bool = False
 
     def admit(self, data: bytes) -> bytes:
         """What may be sent now. Raises Blocked."""
-        if self._known:
+        if self.known:
             return data
-        self._held += data
-        if self._held[:1] == b"\x16":
-            hello = _client_hello(self._held)
-            if hello is None and len(self._held) <= CHUNK:
+        self.held += data
+        if self.held[:1] == b"\x16":
+            hello = _client_hello(self.held)
+            if hello is None and len(self.held) <= CHUNK:
                 return b""
             self._compare(server_name(hello or b""), "TLS asks for")
         elif self._is_http():
-            if b"\r\n\r\n" not in self._held and len(self._held) <= MAX_HEAD:
+            if b"\r\n\r\n" not in self.held and len(self.held) <= MAX_HEAD:
                 return b""
-            self._check_head(self._held.lstrip().split(b"\r\n\r\n")[0].split(b"\r\n")[1:])
+            self._check_head(self.held.lstrip().split(b"\r\n\r\n")[0].split(b"\r\n")[1:])
         elif self._may_become_http():
             return b""
-        self._known = True
-        return self._held
+        self.known = True
+        return self.held
 
     def _is_http(self) -> bool:
-        return re.match(rb"\s*[A-Za-z]{1,20} [^\r\n]{1,8000} HTTP/[12]", self._held) is not None
+        return re.match(rb"\s*[A-Za-z]{1,20} [^\r\n]{1,8000} HTTP/[12]", self.held) is not None
 
     def _may_become_http(self) -> bool:
         return (
-            len(self._held) < MAX_HEAD
-            and re.fullmatch(rb"\s*([A-Za-z]{1,20}( [\x20-\x7e]*)?)?", self._held) is not None
+            len(self.held) < MAX_HEAD and re.fullmatch(rb"\s*([A-Za-z]{1,20}( [\x20-\x7e]*)?)?", self.held) is not None
         )
 
     def _check_head(self, lines: list[bytes]) -> None:
@@ -468,11 +467,11 @@ class Opening:
         if name is None:
             return
         try:
-            same = normal_host(name) == self._host
+            same = normal_host(name) == self.host
         except ValueError:
             same = False
         if not same:
-            raise Blocked(f"{who} {name[:100]!r} in a tunnel to {self._host}.")
+            raise Blocked(f"{who} {name[:100]!r} in a tunnel to {self.host}.")
 
 
 def _client_hello(data: bytes) -> bytes | None:

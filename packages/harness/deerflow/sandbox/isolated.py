@@ -162,8 +162,8 @@ class IsolatedSandbox(Sandbox):
             search = partial(grep_files, self._files, root, pattern)
             return await self._on_files(search, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap)
         command = grep_command(root, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap)
-        options = {"timeout": GREP_TIMEOUT, "max_output": GREP_OUTPUT, "stateless": True}
-        result = await self._call(partial(self._exec_in_session, command, **options))
+        run = partial(self._exec_in_session, command, timeout=GREP_TIMEOUT, max_output=GREP_OUTPUT, stateless=True)
+        result = await self._call(run)
         if result.timed_out:
             raise SandboxError(f"The search took longer than {GREP_TIMEOUT} s. Search a smaller directory.")
         return parse_grep(result.output)

@@ -42,15 +42,15 @@ REFILLS = 1000
 """Looks into one directory, of up to 10,000 names each, before a removal gives up on it."""
 
 
+@dataclass(slots=True)
 class Search:
     """One depth-first search, in the order of names."""
 
-    def __init__(self, walker: Walker, pattern: GlobPattern) -> None:
-        self._walker = walker
-        self._pattern = pattern
-        self._visits = 0
-        self._levels: list[_Level] = []
-        self._cut = False
+    walker: Walker
+    pattern: GlobPattern
+    visits: int = 0
+    levels: list[_Level] = field(default_factory=list["_Level"])
+    cut: bool = False
 
     def run(self, root: str, kinds: Sequence[str], cap: int) -> tuple[list[str], bool]:
         """Paths of these kinds below the directory ``root`` that match, at most ``cap``, and whether there may be more.
@@ -59,44 +59,44 @@ class Search:
         """
         found: list[str] = []
         try:
-            self._enter(_Level(self._walker.open_directory(root), root.rstrip("/"), self._pattern.start()))
+            self._enter(_Level(self.walker.open_directory(root), root.rstrip("/"), self.pattern.start()))
             for path, kind in self._matches():
                 if kind not in kinds:
                     continue
                 if len(found) == cap:
-                    self._cut = True
+                    self.cut = True
                     break
                 found.append(path)
         finally:
-            while self._levels:
+            while self.levels:
                 self._leave()
-        return sorted(found), self._cut
+        return sorted(found), self.cut
 
     def _matches(self) -> Iterator[tuple[str, str]]:
-        while self._levels:
-            level = self._levels[-1]
+        while self.levels:
+            level = self.levels[-1]
             if not level.names:
                 self._leave()
                 continue
             name, kind = level.names.pop()
-            self._visits += 1
-            if self._visits > MAX_VISITS:
-                self._cut = True
+            self.visits += 1
+            if self.visits > MAX_VISITS:
+                self.cut = True
                 return
-            progress, matched = self._pattern.step(level.progress, name)
+            progress, matched = self.pattern.step(level.progress, name)
             path = f"{level.path}/{name}"
             if matched:
                 yield path, kind
-            if kind == "directory" and progress and (name not in QUIET_NAMES or name in self._pattern.named):
+            if kind == "directory" and progress and (name not in QUIET_NAMES or name in self.pattern.named):
                 self._descend(level, name, path, progress)
 
     def _descend(self, parent: _Level, name: str, path: str, progress: Progress) -> None:
-        if len(self._levels) >= MAX_OPEN or len(os.fsencode(path)) >= MAX_PATH:
-            self._cut = True
+        if len(self.levels) >= MAX_OPEN or len(os.fsencode(path)) >= MAX_PATH:
+            self.cut = True
             return
         try:
-            if parent.fd is None or path in self._walker.mount_paths:
-                fd = self._walker.open_directory(path)
+            if parent.fd is None or path in self.walker.mount_paths:
+                fd = self.walker.open_directory(path)
             else:
                 fd = os.open(name, os.O_RDONLY | DIRECTORY, dir_fd=parent.fd)
         except OSError:
@@ -107,14 +107,14 @@ class Search:
         self._enter(_Level(fd, path, progress))
 
     def _enter(self, level: _Level) -> None:
-        self._levels.append(level)
+        self.levels.append(level)
         names, cut = ({}, False) if level.fd is None else read_names(level.fd)
-        names |= dict.fromkeys(self._walker.children(level.path or "/"), "directory")
+        names |= dict.fromkeys(self.walker.children(level.path or "/"), "directory")
         level.names = sorted(names.items(), reverse=True)
-        self._cut |= cut
+        self.cut |= cut
 
     def _leave(self) -> None:
-        level = self._levels.pop()
+        level = self.levels.pop()
         if level.fd is not None:
             os.close(level.fd)
 

@@ -14,7 +14,7 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 
 from deerflow.sandbox.interface import Mount, SandboxFileError, SandboxFileNotFoundError, SandboxPermissionError
@@ -131,7 +131,7 @@ class Walker:
             SandboxFileError: the path is relative, holds NUL, or winds too much.
             OSError: a component is missing, not a directory, or not accessible.
         """
-        trip = _Trip(self, path, follow, make_parents)
+        trip = _Trip(self, path, deque(_checked(path)), follow, make_parents)
         try:
             yield trip.run()
         finally:
@@ -142,88 +142,88 @@ class Walker:
         return SandboxPermissionError(f"{shown_path(path)} is outside of the sandbox. Directories: {mounts}")
 
 
+@dataclass(slots=True)
 class _Trip:
     """One walk. Holds a single descriptor, so a deep path costs no more of them than a shallow one."""
 
-    def __init__(self, walker: Walker, path: str, follow: bool, make_parents: bool) -> None:
-        self._walker = walker
-        self._path = path
-        self._follow = follow
-        self._make_parents = make_parents
-        self._todo = deque(_checked(path))
-        self._links = 0
-        self._steps = 0
-        self._fd = -1
-        self._names: list[str] = []
-        self._mount: Mount | None = None
+    walker: Walker
+    path: str
+    todo: deque[str]
+    follow: bool
+    make_parents: bool
+    links: int = 0
+    steps: int = 0
+    fd: int = -1
+    names: list[str] = field(default_factory=list[str])
+    mount: Mount | None = None
 
     def run(self) -> Spot:
-        while self._todo:
-            self._steps += 1
-            if self._steps > MAX_STEPS:
-                raise SandboxFileError(f"The path winds too much: {shown_path(self._path)}")
-            name = self._todo.popleft()
+        while self.todo:
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                raise SandboxFileError(f"The path winds too much: {shown_path(self.path)}")
+            name = self.todo.popleft()
             if name == "..":
                 self._climb()
-            elif len(self._names) < self._walker._deepest and self._enter_mounts(name):
+            elif len(self.names) < self.walker._deepest and self._enter_mounts(name):
                 continue
-            elif self._fd < 0:
-                raise self._walker.outside(self._path)
-            elif self._todo:
+            elif self.fd < 0:
+                raise self.walker.outside(self.path)
+            elif self.todo:
                 self._pass_through(name)
             elif spot := self._arrive(name):
                 return spot
         return self._at_directory()
 
     def drop(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
     def _climb(self) -> None:
         # The names so far hold no link, so their parent is the list less one; walking it again needs no held parents.
-        self._todo.extendleft(reversed(self._names[:-1]))
+        self.todo.extendleft(reversed(self.names[:-1]))
         self._restart()
 
     def _restart(self) -> None:
         self.drop()
-        self._names = []
-        self._mount = None
+        self.names = []
+        self.mount = None
 
     def _enter_mounts(self, name: str) -> bool:
         """Step onto a mount, or a directory that leads to one. False: neither."""
-        names = (*self._names, name)
-        if point := self._walker._points.get(names):
+        names = (*self.names, name)
+        if point := self.walker._points.get(names):
             if point.fd < 0:
                 raise FileNotFoundError(errno.ENOENT, "mount")
             self._move(os.dup(point.fd), name)
-            self._mount = point.mount
+            self.mount = point.mount
             return True
-        if names not in self._walker._ways:
+        if names not in self.walker._ways:
             return False
         fd = -1
-        if self._fd >= 0:
+        if self.fd >= 0:
             with suppress(OSError):
-                fd = os.open(name, LOOK, dir_fd=self._fd)
+                fd = os.open(name, LOOK, dir_fd=self.fd)
         self._move(fd, name)
         return True
 
     def _move(self, fd: int, name: str) -> None:
         self.drop()
-        self._fd = fd
-        self._names.append(name)
+        self.fd = fd
+        self.names.append(name)
 
     def _pass_through(self, name: str) -> None:
         try:
-            fd = os.open(name, LOOK, dir_fd=self._fd)
+            fd = os.open(name, LOOK, dir_fd=self.fd)
         except FileNotFoundError:
-            if not self._make_parents:
+            if not self.make_parents:
                 raise
-            if self._mount is None or self._mount.read_only:
+            if self.mount is None or self.mount.read_only:
                 raise OSError(errno.EROFS, "read-only") from None
             with suppress(FileExistsError):
-                os.mkdir(name, 0o755, dir_fd=self._fd)
-            fd = os.open(name, LOOK, dir_fd=self._fd)
+                os.mkdir(name, 0o755, dir_fd=self.fd)
+            fd = os.open(name, LOOK, dir_fd=self.fd)
         except OSError as error:
             if error.errno not in (errno.ENOTDIR, errno.ELOOP):
                 raise
@@ -234,32 +234,32 @@ class _Trip:
     def _arrive(self, name: str) -> Spot | None:
         """The spot of the last component, or None if it was a link that leads on."""
         try:
-            info = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+            info = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             info = None
-        if info is not None and stat.S_ISLNK(info.st_mode) and self._follow:
+        if info is not None and stat.S_ISLNK(info.st_mode) and self.follow:
             self._follow_link(name)
             return None
-        assert self._mount is not None
-        return Spot(_joined([*self._names, name]), self._fd, name, info, self._mount.read_only)
+        assert self.mount is not None
+        return Spot(_joined([*self.names, name]), self.fd, name, info, self.mount.read_only)
 
     def _at_directory(self) -> Spot:
-        path = _joined(self._names)
-        if self._fd < 0 or self._mount is None:
+        path = _joined(self.names)
+        if self.fd < 0 or self.mount is None:
             return Spot(path, None, "", None, read_only=True)
-        return Spot(path, self._fd, "", os.fstat(self._fd), self._mount.read_only)
+        return Spot(path, self.fd, "", os.fstat(self.fd), self.mount.read_only)
 
     def _follow_link(self, name: str) -> None:
         try:
-            target = os.readlink(name, dir_fd=self._fd)
+            target = os.readlink(name, dir_fd=self.fd)
         except OSError as error:
             if error.errno == errno.EINVAL:
                 raise NotADirectoryError(errno.ENOTDIR, "not a directory") from None
             raise
-        self._links += 1
-        if self._links > MAX_LINKS:
+        self.links += 1
+        if self.links > MAX_LINKS:
             raise OSError(errno.ELOOP, "too many links")
-        self._todo.extendleft(reversed(_parts(target)))
+        self.todo.extendleft(reversed(_parts(target)))
         if target.startswith("/"):
             self._restart()
 

@@ -27,7 +27,7 @@ from deerflow.sandbox.isolation.plan import (
     refuse_root,
     writable_directories,
 )
-from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, trial_policy
+from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, shorten, trial_policy
 from deerflow.sandbox.isolation.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
@@ -163,5 +163,5 @@ def _try(launcher: LandlockLauncher, uid: int | None) -> Problem | None:
     if run.stdout == "ok\n" and not escaped:
         return None
     cause = classify(run.stderr)
-    said = f"{cause.sentence} It said: {' '.join(run.stderr.split())[:300]}"
+    said = f"{cause.sentence} It said: {shorten(run.stderr)}"
     return Problem(cause.code, said, cause.fix)

@@ -146,10 +146,10 @@ class EgressProxy:
                 raise _Refused(503, f"This sandbox already has {self._limits.connections} connections open.")
             await self._handle(client)
         except _Refused as refusal:
-            with suppress(OSError, TimeoutError):
+            with suppress(OSError):
                 await client.send(_error_response(refusal))
                 await _linger(client)
-        except (OSError, TimeoutError, h11.ProtocolError):
+        except (OSError, h11.ProtocolError):
             # Mid-transfer there is nobody left to tell: the broken connection is the message.
             pass
         finally:
@@ -173,7 +173,7 @@ class EgressProxy:
                     self._log(Decision(False, method, host, port, reason=str(blocked)))
             else:
                 await _relay_request(http, request, target, authority, server)
-        except (OSError, TimeoutError, h11.ProtocolError) as error:
+        except (OSError, h11.ProtocolError) as error:
             if method == "CONNECT" or http.http.our_state is not h11.SEND_RESPONSE:
                 raise
             raise _Refused(502, f"{authority} did not answer properly: {error or type(error).__name__}") from None
@@ -207,7 +207,7 @@ class EgressProxy:
         except Blocked as blocked:
             self._log(Decision(False, method, host, port, reason=str(blocked)))
             raise _Refused(403, f"Blocked by the sandbox's network policy: {blocked}") from None
-        except (OSError, TimeoutError) as error:
+        except OSError as error:
             problem = str(error) or type(error).__name__
             self._log(Decision(True, method, host, port, reason=f"unreachable: {problem}"))
             raise _Refused(502, f"{host}:{port} cannot be reached: {problem}") from None
@@ -226,7 +226,7 @@ class EgressProxy:
             try:
                 async with asyncio.timeout(self._limits.connect_timeout):
                     reader, writer = await self._connect(address, port)
-            except (OSError, TimeoutError) as error:
+            except OSError as error:
                 failure = error
                 continue
             if not self._policy.exempt(address) and _is_ourselves(writer):
@@ -283,7 +283,7 @@ async def _linger(client: Peer) -> None:
 
 async def _hang_up(writer: StreamWriter) -> None:
     writer.close()
-    with suppress(OSError, TimeoutError):
+    with suppress(OSError):
         async with asyncio.timeout(5):
             await writer.wait_closed()
 

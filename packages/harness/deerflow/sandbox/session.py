@@ -160,7 +160,7 @@ class Session:
                     writer.write(protocol.frame({"op": "start", **launch.start}))
                     await writer.drain()
                     first = await protocol.read_event(reader)
-            except (TimeoutError, OSError, protocol.ProtocolError) as error:
+            except (OSError, protocol.ProtocolError) as error:
                 first = error
             if not isinstance(first, protocol.Ready):
                 await session.close()

@@ -85,11 +85,15 @@ def memory_file(data: bytes = b"") -> int:
         os.unlink(path)
     else:
         fd = os.memfd_create("sbx", os.MFD_CLOEXEC)
+    write_all(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 def encoded(data: bytes) -> str:
@@ -137,7 +141,7 @@ class ProcessTable:
             with open(f"/proc/{outer}/status", "rb") as file:
                 fields = dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
             parent, inner = int(fields[b"PPid"]), int(fields[b"NSpid"].split()[-1])
-        except (OSError, ValueError, KeyError, IndexError):
+        except (OSError, ValueError, LookupError):
             return
         self.inner[outer] = inner
         self.children.setdefault(parent, []).append(outer)
@@ -232,9 +236,7 @@ class Job:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 self.kept = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
                 data, self.early = bytes(self.early), bytearray()
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self.kept, view) :]
+            write_all(self.kept, data)
         except OSError:
             self.end_kept()
 
@@ -402,7 +404,7 @@ class Supervisor:
         if os.getpid() != 1:
             adopt_orphans()
         if start.get("venv"):
-            with contextlib.suppress(OSError, KeyError, ValueError, IndexError):
+            with contextlib.suppress(OSError, ValueError, LookupError):
                 make_environment(**start["venv"])
 
     def _listen(self, proxy: dict[str, Any] | None) -> None:

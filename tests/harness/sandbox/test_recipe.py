@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox.isolation.namespaces import SYSTEM_DIRECTORIES, Bind, Features, build_arguments
+from deerflow.sandbox.isolation.namespaces import Bind, Features, build_arguments
+from deerflow.sandbox.isolation.plan import SYSTEM_DIRECTORIES
 
 BINDS: list[Bind] = [
     ("--bind", "/mnt/1", "/mnt/user-data/workspace"),

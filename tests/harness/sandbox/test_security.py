@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
+from deerflow.config import AppConfig
 from deerflow.sandbox.policy import is_host_bash_allowed, uses_local_sandbox_provider
 
 LOCAL = (
@@ -18,8 +17,8 @@ ISOLATED = (
 )
 
 
-def config(use: str, **settings: object) -> SimpleNamespace:
-    return SimpleNamespace(sandbox=SimpleNamespace(use=use, **{"allow_host_bash": False} | settings))
+def config(use: str, **settings: object) -> AppConfig:
+    return AppConfig.model_validate({"sandbox": {"use": use, **settings}})
 
 
 @pytest.mark.parametrize("use", LOCAL)

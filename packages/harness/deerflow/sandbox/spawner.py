@@ -143,9 +143,9 @@ def kill_tree(pid: int, uid: int | None = None, spared: int = 1) -> None:
     The first ``spared`` processes of the tree, parents first, live on.
     """
     for _ in range(KILL_ROUNDS):
-        victims = set(process_tree(pid)[spared:])
+        victims = process_tree(pid)[spared:]
         if uid is not None:
-            victims |= _processes_of(uid) - {pid}
+            victims += _processes_of(uid) - {pid}
         if not victims:
             return
         send_signal(victims, signal.SIGSTOP)

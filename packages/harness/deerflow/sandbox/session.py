@@ -144,8 +144,8 @@ class Session:
             SessionDiedError: it could not be started; ``details`` hold what it said.
         """
         stderr = await asyncio.to_thread(memory_file)
-        host, inside = socket.socketpair()
         try:
+            host, inside = socket.socketpair()
             try:
                 with inside:
                     launch = await asyncio.to_thread(prepare, inside.fileno())

@@ -26,7 +26,7 @@ from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
 from deerflow.models.mindie_provider import FENCED, NUMBER, TAG
 from deerflow.models.patched_minimax import THINK
-from deerflow.sandbox.files.glob import GlobPattern
+from deerflow.sandbox.files.tree import GlobPattern
 from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
 from deerflow.skills.parser import InvalidSkillError, parse

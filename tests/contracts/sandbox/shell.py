@@ -12,7 +12,7 @@ from tests.contracts.sandbox.exhaustion import appeared, survivors
 
 from deerflow.sandbox.interface import WORKSPACE, SandboxError
 from deerflow.sandbox.isolated import IsolatedSandbox
-from deerflow.sandbox.process_tree import process_tree
+from deerflow.sandbox.spawner import process_tree
 
 checks = Checks()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox.isolation.etc_tree import SYNTHETIC, ensure_etc_tree
+from deerflow.sandbox.isolation.plan import SYNTHETIC, ensure_etc_tree
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_half_built_tree_is_never_used(etc: Path, tmp_path: Path, monkeypatch:
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("deerflow.sandbox.isolation.etc_tree.shutil.copyfile", fail)
+    monkeypatch.setattr("deerflow.sandbox.isolation.plan.shutil.copyfile", fail)
     with pytest.raises(OSError, match="disk full"):
         ensure_etc_tree(tmp_path / "state", source=etc)
     assert list((tmp_path / "state").iterdir()) == []

@@ -8,29 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox.isolation.identities import ThreadIdentities, adopt
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider
+from deerflow.sandbox.isolation.plan import adopt, thread_uid
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 UID = 231_313
 
 
 def test_a_thread_keeps_its_uid(tmp_path: Path) -> None:
-    identities = ThreadIdentities(tmp_path / "ids.db", 300_000)
-    assert [identities.uid(owner) for owner in ("u:a", "u:b", "u:a")] == [300_000, 300_001, 300_000]
-    assert ThreadIdentities(tmp_path / "ids.db", 300_000).uid("u:b") == 300_001
+    database = tmp_path / "ids.db"
+    assert [thread_uid(database, owner, 300_000) for owner in ("u:a", "u:b", "u:a")] == [300_000, 300_001, 300_000]
+    assert thread_uid(database, "u:b", 300_000) == 300_001
 
 
 def test_two_threads_never_get_one_uid_even_at_once(tmp_path: Path) -> None:
     owners = [f"u:{number}" for number in range(30)]
     with ThreadPoolExecutor(8) as pool:
-        uids = list(pool.map(lambda owner: ThreadIdentities(tmp_path / "ids.db").uid(owner), owners))
+        uids = list(pool.map(lambda owner: thread_uid(tmp_path / "ids.db", owner), owners))
     assert len(set(uids)) == len(owners)
     assert min(uids) == 200_000
 
 
 def test_two_installations_share_no_uid(tmp_path: Path) -> None:
-    starts = {BwrapSandboxProvider(tmp_path / name)._identities.uid("u:a") for name in ("one", "two")}
+    starts = {BwrapSandboxProvider(tmp_path / name)._uid("u:a") for name in ("one", "two")}
     assert len(starts) == 2
     assert all(200_000 <= start < 1_000_000_000 for start in starts)
 

@@ -33,11 +33,9 @@ from deerflow.sandbox.interface import (
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, find_interpreter
 from deerflow.sandbox.isolation.plan import LaunchRequest
 from deerflow.sandbox.local import LocalSandboxProvider
-from deerflow.sandbox.process_tree import process_tree
-from deerflow.sandbox.provider import IsolatingProvider
+from deerflow.sandbox.provider import IsolatingProvider, Watch, disk_usage, kill_largest_over
 from deerflow.sandbox.session import Session, Shell
-from deerflow.sandbox.spawner import Spawner
-from deerflow.sandbox.watch import Watch, disk_usage, kill_largest_over
+from deerflow.sandbox.spawner import Spawner, process_tree
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="this is about a gateway that runs as root")
 
@@ -388,7 +386,7 @@ async def test_a_sandbox_is_never_started_as_root(sandboxes: Sandboxes) -> None:
     launcher = await asyncio.to_thread(sandboxes.provider._launcher, "/usr/bin/bwrap")
     policy = await asyncio.to_thread(sandboxes.policy)
     with pytest.raises(SandboxRuntimeError, match="as root"):
-        await asyncio.to_thread(launcher.prepare, LaunchRequest(policy))
+        await asyncio.to_thread(launcher.prepare, LaunchRequest(policy), 9)
 
 
 @as_root
@@ -562,8 +560,8 @@ async def test_memory_shared_by_many_processes_counts_once(sandboxes: Sandboxes)
 
 
 async def test_a_command_that_fills_the_disk_is_killed(sandboxes: Sandboxes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deerflow.sandbox.watch.DISK_INTERVAL", 0.0)
-    monkeypatch.setattr("deerflow.sandbox.watch.MEMORY_INTERVAL", 0.1)
+    monkeypatch.setattr("deerflow.sandbox.provider.DISK_INTERVAL", 0.0)
+    monkeypatch.setattr("deerflow.sandbox.provider.MEMORY_INTERVAL", 0.1)
     sandbox = await sandboxes.acquire(limits=Limits(disk_mb=30))
     await sandbox.exec("true")
     fill = "i=0; while :; do i=$((i+1)); head -c 2M /dev/zero >fill$i; sleep 0.05; done"
@@ -592,9 +590,9 @@ class Full:
         self.files: int | None = 0
         self.free = 1 << 40
         self.no_files_left = False
-        monkeypatch.setattr("deerflow.sandbox.watch.disk_usage", self.usage)
-        monkeypatch.setattr("deerflow.sandbox.watch.free_space", lambda directory: self.free)
-        monkeypatch.setattr("deerflow.sandbox.watch.files_run_out", lambda directory: self.no_files_left)
+        monkeypatch.setattr("deerflow.sandbox.provider.disk_usage", self.usage)
+        monkeypatch.setattr("deerflow.sandbox.provider.free_space", lambda directory: self.free)
+        monkeypatch.setattr("deerflow.sandbox.provider.files_run_out", lambda directory: self.no_files_left)
         self._watch = Watch(cast("Session", None), Limits(**limits), [directory])
         self.check()
 

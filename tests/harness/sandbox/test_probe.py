@@ -137,7 +137,7 @@ def test_a_missing_bubblewrap_is_a_problem_with_a_remedy(tmp_path: Path, monkeyp
 def test_a_root_that_maps_no_other_user_says_so(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         probe = (
-            "import pathlib, sys; from deerflow.sandbox import BwrapSandboxProvider;"
+            "import pathlib, sys; from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider;"
             "print(BwrapSandboxProvider(pathlib.Path(sys.argv[1])).probe())"
         )
         command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", probe]

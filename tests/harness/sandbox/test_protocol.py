@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deerflow.sandbox import protocol
-from deerflow.sandbox.protocol import MAX_FRAME, End, Output, ProtocolError, decode, encode, read_event
+from deerflow.sandbox.protocol import MAX_FRAME, End, Output, ProtocolError, decode, frame, read_event
 
 END = {
     "event": "end",
@@ -100,11 +100,11 @@ def test_json_that_is_nested_too_deeply_is_a_protocol_error() -> None:
 
 async def test_a_frame_survives_the_way() -> None:
     message = {"event": "output", "id": 7, "data": base64.b64encode(b"\xff\x00").decode()}
-    assert await read_event(reader(encode(message))) == Output(7, b"\xff\x00")
+    assert await read_event(reader(frame(message))) == Output(7, b"\xff\x00")
 
 
 async def test_the_end_of_the_stream_is_not_an_error_between_frames() -> None:
-    stream = reader(encode(END))
+    stream = reader(frame(END))
     assert isinstance(await read_event(stream), End)
     assert await read_event(stream) is None
 

@@ -6,25 +6,32 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox.isolation.plan import SYSTEM_DIRECTORIES, Bind, Features, Recipe, build_arguments, descriptors
+from deerflow.sandbox.isolation.namespaces import Bind, Features, build_arguments
+from deerflow.sandbox.isolation.plan import SYSTEM_DIRECTORIES
 
-RECIPE = Recipe(
-    command=("/usr/bin/python3", "/run/agent.pyc", "9"),
-    etc=Bind("/mnt/0", "/etc"),
-    binds=(
-        Bind("/mnt/1", "/mnt/user-data/workspace", read_only=False),
-        Bind("/mnt/2", "/mnt/skills"),
-        Bind(7, "/home/agent", read_only=False),
-        Bind("/mnt/4", "/tmp", read_only=False),
-        Bind(8, "/run/sbx"),
-    ),
-    supervisor_fd=5,
-    seccomp_fd=6,
-)
+BINDS: list[Bind] = [
+    ("--bind", "/mnt/1", "/mnt/user-data/workspace"),
+    ("--ro-bind", "/mnt/2", "/mnt/skills"),
+    ("--bind-fd", "7", "/home/agent"),
+    ("--bind", "/mnt/4", "/tmp"),
+    ("--ro-bind-fd", "8", "/run/sbx"),
+]
 
 
-def options(arguments: list[str]) -> str:
-    return " ".join(arguments)
+def arguments(*binds: Bind, features: Features = Features(), share_network: bool = False) -> list[str]:
+    return build_arguments(
+        ("/usr/bin/python3", "/run/agent.pyc", "9"),
+        ("--ro-bind", "/mnt/0", "/etc"),
+        binds,
+        supervisor=5,
+        seccomp=6,
+        features=features,
+        share_network=share_network,
+    )
+
+
+def options(told: list[str]) -> str:
+    return " ".join(told)
 
 
 def test_the_whole_command_line() -> None:
@@ -35,7 +42,7 @@ def test_the_whole_command_line() -> None:
             system += ["--symlink", str(path.readlink()).lstrip("/"), str(path)]
         elif path.is_dir():
             system += ["--ro-bind", str(path), str(path)]
-    assert build_arguments(RECIPE) == [
+    assert arguments(*BINDS) == [
         *"--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net".split(),
         *"--disable-userns --uid 1000 --gid 1000 --hostname sandbox --cap-drop ALL".split(),
         *"--die-with-parent --new-session --clearenv --as-pid-1".split(),
@@ -53,26 +60,19 @@ def test_the_whole_command_line() -> None:
 
 
 def test_everything_is_mounted_before_it_is_frozen() -> None:
-    arguments = build_arguments(RECIPE)
-    frozen = arguments.index("--remount-ro")
+    told = arguments(*BINDS)
+    frozen = told.index("--remount-ro")
     mounting = {"--bind", "--ro-bind", "--bind-fd", "--ro-bind-fd", "--tmpfs", "--proc", "--dev", "--ro-bind-data"}
-    assert not mounting & set(arguments[frozen:])
+    assert not mounting & set(told[frozen:])
 
 
 def test_outer_mounts_come_before_inner_ones() -> None:
-    inner, outer = Bind("/i", "/mnt/a/b/c", read_only=False), Bind("/o", "/mnt/a")
-    arguments = build_arguments(Recipe(("true",), Bind("/e", "/etc"), (inner, outer)))
-    assert arguments.index("/mnt/a") < arguments.index("/mnt/a/b/c")
-
-
-def test_the_launcher_inherits_exactly_what_it_is_told_of() -> None:
-    assert sorted(descriptors(RECIPE)) == [5, 6, 7, 8]
-    told = build_arguments(RECIPE)
-    assert all(str(descriptor) in told for descriptor in descriptors(RECIPE))
+    told = arguments(("--bind", "/i", "/mnt/a/b/c"), ("--ro-bind", "/o", "/mnt/a"))
+    assert told.index("/mnt/a") < told.index("/mnt/a/b/c")
 
 
 def test_home_and_tmp_without_a_directory_are_small_and_in_memory() -> None:
-    shown = options(build_arguments(Recipe(("true",), Bind("/e", "/etc"))))
+    shown = options(arguments())
     assert "--perms 1777 --size 268435456 --tmpfs /tmp" in shown
     assert "--perms 0700 --size 268435456 --tmpfs /home/agent" in shown
 
@@ -85,12 +85,12 @@ def test_home_and_tmp_without_a_directory_are_small_and_in_memory() -> None:
     ],
 )
 def test_a_missing_feature_leaves_the_rest_as_it_is(features: Features, missing: str, present: str) -> None:
-    shown = options(build_arguments(Recipe(("true",), Bind("/e", "/etc"), features=features)))
+    shown = options(arguments(features=features))
     assert missing not in shown
     assert present in shown
     assert "--unshare-net" in shown
 
 
 def test_only_network_mode_host_shares_the_network() -> None:
-    assert "--unshare-net" in build_arguments(Recipe(("true",), Bind("/e", "/etc")))
-    assert "--unshare-net" not in build_arguments(Recipe(("true",), Bind("/e", "/etc"), share_network=True))
+    assert "--unshare-net" in arguments()
+    assert "--unshare-net" not in arguments(share_network=True)

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from deerflow.sandbox.security import is_host_bash_allowed, uses_local_sandbox_provider
+from deerflow.config import AppConfig
+from deerflow.sandbox.policy import is_host_bash_allowed, uses_local_sandbox_provider
 
 LOCAL = (
     "deerflow.sandbox.local:LocalSandboxProvider",
@@ -18,8 +17,8 @@ ISOLATED = (
 )
 
 
-def config(use: str, **settings: object) -> SimpleNamespace:
-    return SimpleNamespace(sandbox=SimpleNamespace(use=use, **settings))
+def config(use: str, **settings: object) -> AppConfig:
+    return AppConfig.model_validate({"sandbox": {"use": use, **settings}})
 
 
 @pytest.mark.parametrize("use", LOCAL)
@@ -34,8 +33,3 @@ def test_the_local_provider_runs_commands_only_on_request(use: str) -> None:
 def test_isolated_commands_are_always_allowed(use: str) -> None:
     assert not uses_local_sandbox_provider(config(use))
     assert is_host_bash_allowed(config(use))
-
-
-def test_without_a_sandbox_section_nothing_is_allowed() -> None:
-    assert not is_host_bash_allowed(SimpleNamespace(sandbox=None))
-    assert not is_host_bash_allowed(SimpleNamespace())

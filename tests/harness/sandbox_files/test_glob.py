@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow.sandbox.files.glob import GlobPattern
+from deerflow.sandbox.files.tree import GlobPattern
 from deerflow.sandbox.interface import WORKSPACE, SandboxFileError
 
 from .conftest import Tree

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from deerflow.sandbox.interface import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, Mount, Policy
-from deerflow.sandbox.local import LocalSandbox, LocalSandboxProvider
+from deerflow.sandbox.isolation.host_paths import HostPathsSandbox
+from deerflow.sandbox.local import LocalSandboxProvider
 
 
 def policy_over(root: Path, **changes: object) -> Policy:
@@ -31,7 +32,7 @@ def policy_over(root: Path, **changes: object) -> Policy:
 @dataclass
 class Local:
     provider: LocalSandboxProvider
-    sandbox: LocalSandbox
+    sandbox: HostPathsSandbox
     root: Path
 
     @property
@@ -46,6 +47,6 @@ async def local(tmp_path: Path) -> AsyncIterator[Local]:
     root.mkdir()
     provider = LocalSandboxProvider(allow_host_bash=True)
     sandbox = await provider.acquire("thread", user_id="user", policy=policy_over(root))
-    assert isinstance(sandbox, LocalSandbox)
+    assert isinstance(sandbox, HostPathsSandbox)
     yield Local(provider, sandbox, root)
     await provider.shutdown()

@@ -19,8 +19,7 @@ from deerflow.files.content import FileContent, OpenFile
 from deerflow.files.directories import Listing, file_requests, regular_files, thread_files, virtual_path
 from deerflow.files.versions import RunChanges, Version, versions_of
 from deerflow.identity import Principal
-from deerflow.sandbox.files import SandboxFiles
-from deerflow.sandbox.files.errors import shown_path
+from deerflow.sandbox.files import SandboxFiles, shown_path
 from deerflow.sandbox.interface import OUTPUTS
 from deerflow.storage.threads import ThreadRepository
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.errors import ForbiddenError, NotFoundError, RequestError
-from deerflow.sandbox.files import SandboxFiles, SandboxNotADirectoryError
-from deerflow.sandbox.files.errors import SandboxNoSpaceError, shown_path
+from deerflow.sandbox.files import SandboxFiles, SandboxNoSpaceError, SandboxNotADirectoryError, shown_path
 from deerflow.sandbox.interface import (
     OUTPUTS,
     UPLOADS,

@@ -4,39 +4,6 @@
 ``namespaces`` and ``landlock`` share, ``auto`` chooses among them.
 """
 
-from __future__ import annotations
+from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from deerflow.sandbox.auto import AutoSandboxProvider
-    from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider
-    from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
-    from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider
-
-__all__ = [
-    "AutoSandboxProvider",
-    "BwrapSandboxProvider",
-    "LandlockSandboxProvider",
-    "Policy",
-    "Sandbox",
-    "SandboxProvider",
-    "UsernsSandboxProvider",
-]
-
-_MODULES = {
-    "AutoSandboxProvider": "auto",
-    "BwrapSandboxProvider": "isolation.namespaces",
-    "UsernsSandboxProvider": "isolation.namespaces",
-    "LandlockSandboxProvider": "isolation.landlock",
-    "Policy": "interface",
-    "Sandbox": "interface",
-    "SandboxProvider": "interface",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = ["Policy", "Sandbox", "SandboxProvider"]

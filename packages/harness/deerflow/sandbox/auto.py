@@ -59,14 +59,16 @@ class AutoSandboxProvider(SandboxProvider):
         self._data_dir = data_dir
         self._allow_unsandboxed = allow_unsandboxed
         if candidates is None:
-            kinds = (BwrapSandboxProvider, UsernsSandboxProvider, LandlockSandboxProvider)
-            options = {
-                "max_sessions": max_sessions,
-                "sleep_after": sleep_after,
-                "idle_timeout": idle_timeout,
-                "etc_extra": etc_extra,
-            }
-            candidates = [kind(data_dir, **options) for kind in kinds]
+            candidates = [
+                kind(
+                    data_dir,
+                    max_sessions=max_sessions,
+                    sleep_after=sleep_after,
+                    idle_timeout=idle_timeout,
+                    etc_extra=etc_extra,
+                )
+                for kind in (BwrapSandboxProvider, UsernsSandboxProvider, LandlockSandboxProvider)
+            ]
         self._candidates = tuple(candidates)
         self._chosen: SandboxProvider | None = None
         self._choosing = threading.Lock()
@@ -98,19 +100,17 @@ class AutoSandboxProvider(SandboxProvider):
 
     def _choose(self) -> SandboxProvider:
         problems: dict[str, Problem] = {}
-        weaker: IsolatingProvider | None = None
+        found: dict[str, IsolatingProvider] = {}
         for provider in self._candidates:
             report = provider.probe()
             problems |= {problem.code: problem for problem in report.problems}
-            level = report.isolation.level if report.ok and report.isolation else None
-            if level == "namespaces":
-                return self._decide(provider)
-            if level == "namespaces-no-proc":
-                weaker = weaker or provider
-            elif level is not None:
-                return self._decide(weaker or provider)
-        if weaker is not None:
-            return self._decide(weaker)
+            if report.ok and report.isolation is not None:
+                found.setdefault(report.isolation.level, provider)
+                if report.isolation.level != "namespaces-no-proc":
+                    break  # nothing better follows
+        for level in ("namespaces", "namespaces-no-proc", *found):
+            if level in found:
+                return _announced(found[level])
         if self._allow_unsandboxed:
             log.warning(UNSANDBOXED)
             return LocalSandboxProvider(self._data_dir, allow_host_bash=True)
@@ -118,9 +118,11 @@ class AutoSandboxProvider(SandboxProvider):
         log.warning("No sandbox for commands on this machine: %s", "; ".join(problem.sentence for problem in explained))
         return UnavailableSandboxProvider(self._data_dir, explained)
 
-    def _decide(self, provider: IsolatingProvider) -> SandboxProvider:
-        isolation = provider.probe().isolation
-        log.info("Sandbox: %s (%s)", provider.name, isolation.level if isolation else "unknown")
-        for warning in isolation.warnings if isolation else ():
-            log.warning("Sandbox %s: %s", provider.name, warning)
-        return provider
+
+def _announced(provider: IsolatingProvider) -> IsolatingProvider:
+    isolation = provider.probe().isolation
+    assert isolation is not None
+    log.info("Sandbox: %s (%s)", provider.name, isolation.level)
+    for warning in isolation.warnings:
+        log.warning("Sandbox %s: %s", provider.name, warning)
+    return provider

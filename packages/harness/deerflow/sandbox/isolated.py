@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from deerflow.sandbox import protocol
 from deerflow.sandbox.files import SandboxFiles
@@ -30,7 +30,6 @@ from deerflow.sandbox.interface import (
     SandboxCommandError,
     SandboxError,
     SandboxNotFoundError,
-    SandboxUnavailableError,
 )
 from deerflow.sandbox.isolation.plan import thread_mounts
 from deerflow.sandbox.session import Session, SessionDiedError, Shell, bash_code
@@ -63,9 +62,6 @@ class SessionSource(Protocol):
 
 class IsolatedSandbox(Sandbox):
     """One thread's sandbox. Its methods may be awaited from any event loop."""
-
-    searches_on_host = False
-    """Where commands are refused, or see the host's files as we do."""
 
     def __init__(
         self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource
@@ -105,9 +101,9 @@ class IsolatedSandbox(Sandbox):
     ) -> ExecResult:
         check_command(command)
         check_environment(env or {})
-        run = self._exec_once if env else self._exec_in_session
         keep = (self._directory(keep_output), keep_after) if keep_output else None
-        start = partial(run, command, timeout=timeout, env=env, cwd=cwd, max_output=max_output, keep=keep)
+        run = partial(self._exec_once, env=env) if env else self._exec_in_session
+        start = partial(run, command, cwd, timeout=timeout, max_output=max_output, keep=keep)
         try:
             return await (self._call(start) if on_output is None else self._stream(start, on_output))
         except SandboxCommandError as error:
@@ -161,7 +157,8 @@ class IsolatedSandbox(Sandbox):
         case_sensitive: bool = False,
         cap: int = 100,
     ) -> tuple[list[GrepMatch], bool]:
-        if self.searches_on_host:
+        if self.isolation.level == "none":
+            # Commands are refused, or see the host's files as we do.
             search = partial(grep_files, self._files, root, pattern)
             return await self._on_files(search, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap)
         command = grep_command(root, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap)
@@ -194,16 +191,15 @@ class IsolatedSandbox(Sandbox):
         """Whether somebody waits for this sandbox."""
         return self._holders > 0 or self._starting.locked() or (self._session is not None and self._session.busy)
 
-    async def retire(self) -> None:
-        """End the session, keeping what the next one begins with."""
+    async def retire(self, *, spare_background: bool = False) -> None:
+        """End the session, keeping what the next one begins with.
+
+        Args:
+            spare_background: not if background processes run in it or their output is unread.
+        """
         # A command that comes meanwhile waits for what this keeps.
         async with self._starting:
-            await self._retire(RESTARTED)
-
-    async def sleep(self) -> None:
-        """End the session as ``retire`` does, unless background processes run in it or their output is unread."""
-        async with self._starting:
-            await self._retire(RESTARTED, spare_background=True)
+            await self._retire(RESTARTED, spare_background=spare_background)
 
     async def end(self) -> None:
         """End the session for good."""
@@ -220,20 +216,15 @@ class IsolatedSandbox(Sandbox):
     async def _exec_in_session(
         self,
         command: str,
-        *,
-        timeout: float,
-        max_output: int,
-        env: Mapping[str, str] | None = None,
         cwd: str | None = None,
-        keep: tuple[str | None, int] | None = None,
+        *,
         stateless: bool = False,
-        on_text: Callable[[str], None] | None = None,
+        **options: Any,
     ) -> ExecResult:
         session = await self._live_session()
-        run = partial(session.execute, stateless=stateless, max_output=max_output, keep=keep, on_text=on_text)
-        before = session.cwd or self._shell.cwd
+        before, cwd = session.cwd or self._shell.cwd, self._directory(cwd)
         try:
-            result = await run(self._outgoing(command), timeout=timeout, cwd=self._directory(cwd))
+            result = await session.execute(self._outgoing(command), cwd=cwd, stateless=stateless, **options)
         except SessionDiedError:
             self._notice = DIED
             raise
@@ -243,32 +234,14 @@ class IsolatedSandbox(Sandbox):
         result = self._incoming(command, replace(result, notice=notice))
         return replace(result, moved=not stateless and result.cwd != (self._shown(before) if before else WORKSPACE))
 
-    async def _exec_once(
-        self,
-        command: str,
-        *,
-        timeout: float,
-        max_output: int,
-        env: Mapping[str, str] | None,
-        cwd: str | None = None,
-        keep: tuple[str | None, int] | None = None,
-        on_text: Callable[[str], None] | None = None,
-    ) -> ExecResult:
+    async def _exec_once(self, command: str, cwd: str | None, **options: Any) -> ExecResult:
         """A sandbox for this command alone: processes of the session cannot look at its environment."""
         async with self._starting:
             here = (self._session.cwd if self._session is not None else None) or self._shell.cwd
         cwd = self._directory(cwd)
         session = await self._source.start_session(self, Shell(cwd=here), counted=False)
         try:
-            result = await session.execute(
-                self._outgoing(command),
-                timeout=timeout,
-                env=env,
-                cwd=cwd,
-                max_output=max_output,
-                keep=keep,
-                on_text=on_text,
-            )
+            result = await session.execute(self._outgoing(command), cwd=cwd, **options)
         finally:
             await asyncio.shield(session.close())
         return self._incoming(command, replace(result, cwd=here or result.cwd))
@@ -299,9 +272,9 @@ class IsolatedSandbox(Sandbox):
             return []
         listed: list[Process] = []
         for name, command in list(self._session.processes.items()):
-            report = await self._session.peek_process(name)
+            report = await self._session.read_process(name, peek=True)
             if report.known:
-                listed.append(Process(name, command, report.running, bash_code(report.exit_code)))
+                listed.append(self._process(name, command, report))
         return listed
 
     def _process(self, name: str, command: str, report: protocol.ProcessReport) -> Process:
@@ -411,24 +384,6 @@ class IsolatedSandbox(Sandbox):
             with self._holders_lock:
                 self._holders -= 1
                 self.last_used = time.monotonic()
-
-
-class UnavailableSandbox(IsolatedSandbox):
-    """Files work, commands do not: nothing here can confine them."""
-
-    searches_on_host = True
-
-    def __init__(
-        self, sandbox_id: str, policy: Policy, isolation: Isolation, uid: int | None, source: SessionSource, why: str
-    ) -> None:
-        super().__init__(sandbox_id, policy, isolation, uid, source)
-        self._why = why
-
-    async def _live_session(self) -> Session:
-        raise SandboxUnavailableError(self._why)
-
-    async def _exec_once(self, command: str, **kwargs: object) -> ExecResult:
-        raise SandboxUnavailableError(self._why)
 
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

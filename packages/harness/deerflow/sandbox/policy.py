@@ -52,6 +52,17 @@ def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
     return provider_class(**{name: value for name, value in offered.items() if name in wanted})
 
 
+def uses_local_sandbox_provider(config: AppConfig) -> bool:
+    """Whether ``sandbox.use`` names the provider without isolation."""
+    use = config.sandbox.use
+    return "deerflow.sandbox.local" in use and use.endswith(":LocalSandboxProvider")
+
+
+def is_host_bash_allowed(config: AppConfig) -> bool:
+    """Whether the bash tool may be offered: always with an isolating provider, else if ``allow_host_bash`` is set."""
+    return not uses_local_sandbox_provider(config) or config.sandbox.allow_host_bash
+
+
 RESERVED = ("/mnt/user-data", ACP_WORKSPACE)
 
 
@@ -87,10 +98,8 @@ def thread_policy(
         home=paths.home(thread_id, user_id),
         tmp=paths.tmp(thread_id, user_id),
         environment=dict(settings.environment),
-        network=Network(
-            **{key: value for key, value in settings.network.model_dump().items() if key in Network.__slots__}
-        ),
-        limits=Limits(**{key: value for key, value in settings.limits.model_dump().items() if key in Limits.__slots__}),
+        network=Network(**settings.network.model_dump(include={*Network.__slots__})),
+        limits=Limits(**settings.limits.model_dump(include={*Limits.__slots__})),
         tools_dir=tools_dir,
     )
 

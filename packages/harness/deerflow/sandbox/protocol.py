@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from deerflow.sandbox.supervisor import frame as frame
+
 MAX_FRAME = 4 << 20
 MAX_PATH = 4096
 MAX_WHY = 1000
@@ -93,12 +95,6 @@ class Failed:
 Event = Ready | Output | End | ProcessReport | State | ResetDone | Failed
 
 
-def encode(message: dict[str, Any]) -> bytes:
-    """One frame to the supervisor."""
-    payload = json.dumps(message).encode()
-    return struct.pack(">I", len(payload)) + payload
-
-
 async def read_event(reader: StreamReader) -> Event | None:
     """The next event, or None at the end of the stream.
 
@@ -134,59 +130,14 @@ def decode(payload: bytes) -> Event:
         names = ["id", "known"]
     values: dict[str, Any] = {}
     for name in names:
+        value = message.get(name)
         try:
-            values[name] = _CHECKS[name](message.get(name))
+            if not _PROPER[name](value):
+                raise ValueError
+            values[name] = _MEANING[name](value) if name in _MEANING else value
         except ValueError:
             raise ProtocolError(f"a frame holds no proper {name!r}") from None
     return kind(**values)
-
-
-def _require(condition: bool) -> None:
-    if not condition:
-        raise ValueError
-
-
-def _number(value: Any) -> int:
-    _require(type(value) is int and 0 <= value < 1 << 53)
-    return value
-
-
-def _duration(value: Any) -> float:
-    _require(type(value) in (int, float) and 0 <= value < 1e12)
-    return float(value)
-
-
-def _exit_code(value: Any) -> int | None:
-    _require(value is None or (type(value) is int and -64 <= value <= 255))
-    return value
-
-
-def _stopped(value: Any) -> str | None:
-    _require(value in (None, "timeout", "flood", "cancelled"))
-    return value
-
-
-def _text(value: Any) -> str:
-    _require(isinstance(value, str) and len(value) <= MAX_FRAME)
-    return value
-
-
-def _path(value: Any) -> str:
-    _require(len(_text(value)) <= MAX_PATH)
-    return value
-
-
-def _why(value: Any) -> str:
-    """It is shown: a lone surrogate cannot be encoded."""
-    return _text(value)[:MAX_WHY].encode("utf-8", "replace").decode()
-
-
-def _data(value: Any) -> bytes:
-    return base64.b64decode(_text(value), validate=True)
-
-
-def _flag(value: Any) -> bool:
-    return value is True
 
 
 _EVENTS: dict[str, tuple[type[Event], list[str]]] = {
@@ -201,15 +152,20 @@ _EVENTS: dict[str, tuple[type[Event], list[str]]] = {
         "failed": Failed,
     }.items()
 }
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("id", "dropped", "total"), _number),
-    **dict.fromkeys(("known", "running", "kept", "background"), _flag),
-    **dict.fromkeys(("data", "tail"), _data),
-    "exit_code": _exit_code,
-    "stopped": _stopped,
-    "cwd": _path,
-    "state": _text,
-    "why": _why,
-    "ms": _duration,
+_PROPER: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("id", "dropped", "total"), lambda value: type(value) is int and 0 <= value < 1 << 53),
+    **dict.fromkeys(("known", "running", "kept", "background"), lambda _: True),
+    **dict.fromkeys(("data", "tail", "state", "why"), lambda value: isinstance(value, str)),
+    "exit_code": lambda value: value is None or (type(value) is int and -64 <= value <= 255),
+    "stopped": lambda value: value in (None, "timeout", "flood", "cancelled"),
+    "cwd": lambda value: isinstance(value, str) and len(value) <= MAX_PATH,
+    "ms": lambda value: type(value) in (int, float) and 0 <= value < 1e12,
 }
-"""What each field of an event must hold: the value, or ValueError."""
+"""What each field of an event must hold."""
+_MEANING: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("known", "running", "kept", "background"), lambda value: value is True),
+    **dict.fromkeys(("data", "tail"), lambda value: base64.b64decode(value, validate=True)),
+    # It is shown: a lone surrogate cannot be encoded.
+    "why": lambda value: value[:MAX_WHY].encode("utf-8", "replace").decode(),
+}
+"""What is made of fields that are not taken as they are. Raises ValueError."""

@@ -7,6 +7,8 @@ import contextlib
 import logging
 import os
 import shutil
+import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -18,29 +20,32 @@ from pathlib import Path
 from typing import Any
 
 from deerflow.identity import check_id
-from deerflow.sandbox.egress import Decision, EgressProxy
+from deerflow.sandbox.egress import EgressProxy
 from deerflow.sandbox.interface import (
     UPLOADS,
     Isolation,
+    Limits,
     Policy,
     ProbeReport,
     Sandbox,
     SandboxProvider,
     SandboxRuntimeError,
+    SandboxUnavailableError,
     sandbox_id,
 )
-from deerflow.sandbox.isolated import IsolatedSandbox, UnavailableSandbox
-from deerflow.sandbox.isolation.identities import ThreadIdentities, adopt, range_of
+from deerflow.sandbox.isolated import IsolatedSandbox
 from deerflow.sandbox.isolation.plan import (
     PROXY_SOCKET,
     Launcher,
     LaunchRequest,
+    adopt,
     ensure_directories,
+    range_of,
+    thread_uid,
     writable_directories,
 )
-from deerflow.sandbox.session import Session, Shell
-from deerflow.sandbox.spawner import Spawner
-from deerflow.sandbox.watch import Watch
+from deerflow.sandbox.session import Launch, Session, Shell
+from deerflow.sandbox.spawner import Spawner, process_tree
 
 REAP_INTERVAL = 5.0
 WARM_SESSIONS = 6
@@ -57,6 +62,7 @@ class IsolatingProvider(SandboxProvider):
 
     name: str
     sandbox_class: type[IsolatedSandbox] = IsolatedSandbox
+    _no_commands = "Commands are not available."
 
     def __init__(
         self,
@@ -66,7 +72,6 @@ class IsolatingProvider(SandboxProvider):
         sleep_after: float = 120,
         idle_timeout: float = 900,
         etc_extra: Sequence[str] = (),
-        first_uid: int | None = None,
     ) -> None:
         """
         Args:
@@ -75,7 +80,6 @@ class IsolatingProvider(SandboxProvider):
             sleep_after: seconds after which an unused shell is ended unless it runs background processes, 0 for never.
             idle_timeout: seconds after which an unused shell is ended with its background processes, 0 for never.
             etc_extra: further paths below /etc that sandboxes may read.
-            first_uid: as root, threads run as host uids from here on; without it in a range of the data directory's own.
         """
         self.spawner = Spawner()
         self.state_dir = data_dir.absolute() / "sandbox"
@@ -83,7 +87,6 @@ class IsolatingProvider(SandboxProvider):
         self._max_sessions = max_sessions
         self._sleep_after = sleep_after
         self._idle_timeout = idle_timeout
-        self._identities = ThreadIdentities(self.state_dir / "identities.db", first_uid or range_of(self.state_dir))
         self._sandboxes: dict[str, IsolatedSandbox] = {}
         self._sandboxes_lock = threading.Lock()
         self._examined: tuple[ProbeReport, Launcher | None] | None = None
@@ -147,7 +150,8 @@ class IsolatingProvider(SandboxProvider):
         """
         if self._ending:
             raise SandboxRuntimeError("The sandbox provider was shut down.")
-        self._ensure_reaper()
+        if self._reaper is None or self._reaper.done():
+            self._reaper = asyncio.create_task(self._reap())
         starting = asyncio.create_task(self._start(sandbox, shell, counted))
         self._finish(starting)
         try:
@@ -157,28 +161,32 @@ class IsolatingProvider(SandboxProvider):
             raise
 
     async def _start(self, sandbox: IsolatedSandbox, shell: Shell, counted: bool) -> Session:
-        launcher = (await asyncio.to_thread(self._examination))[1]
+        report, launcher = await asyncio.to_thread(self._examination)
         if launcher is None:
-            raise SandboxRuntimeError("The sandbox is not available.")
+            raise SandboxUnavailableError(explain(report))
+        request = LaunchRequest(sandbox.policy, sandbox.uid, shell, for_one_command=not counted)
         if not counted:
-            return await self._start_with(launcher, sandbox, LaunchRequest(sandbox.policy, sandbox.uid, shell, True))
+            return await self._start_with(launcher, sandbox, request)
         async with self._room:
             await self._make_room(sandbox)
             self._starting += 1
         try:
-            return await self._start_with(launcher, sandbox, LaunchRequest(sandbox.policy, sandbox.uid, shell))
+            return await self._start_with(launcher, sandbox, request)
         finally:
             self._starting -= 1
 
     async def _start_with(self, launcher: Launcher, sandbox: IsolatedSandbox, request: LaunchRequest) -> Session:
-        proxy_directory, proxy = await self._start_proxy(sandbox)
-        try:
-            launch = await asyncio.to_thread(launcher.prepare, replace(request, proxy_directory=proxy_directory))
-            session = await Session.start(launch, self.spawner)
-        except BaseException:
-            await _close_proxy(proxy, proxy_directory)
-            raise
-        session.on_close(partial(_close_proxy, proxy, proxy_directory))
+        async with contextlib.AsyncExitStack() as proxy:
+            if sandbox.isolation.network in ("allowlist", "internet"):
+                directory = await asyncio.to_thread(_socket_directory, sandbox.uid)
+                proxy.push_async_callback(asyncio.to_thread, shutil.rmtree, directory, ignore_errors=True)
+                record = partial(log.info, "sandbox network %s: %s", sandbox.id)
+                server = EgressProxy(sandbox.policy.network, log=record)
+                proxy.push_async_callback(server.close)
+                await server.start(directory / PROXY_SOCKET)
+                request = replace(request, proxy_directory=directory)
+            session = await Session.start(partial(_launch, launcher, request), self.spawner)
+            session.cleanup = proxy.pop_all()
         watch = asyncio.create_task(self._watch(session, request.policy, "nproc" not in sandbox.isolation.limits))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
@@ -211,33 +219,6 @@ class IsolatingProvider(SandboxProvider):
                 )
             await min(idle, key=lambda one: one.last_used).retire()
 
-    async def _start_proxy(self, sandbox: IsolatedSandbox) -> tuple[Path | None, EgressProxy | None]:
-        if sandbox.isolation.network not in ("allowlist", "internet"):
-            return None, None
-        directory = await asyncio.to_thread(self._socket_directory, sandbox.uid)
-
-        def record(decision: Decision) -> None:
-            log.info("sandbox network %s: %s", sandbox.id, decision)
-
-        proxy = EgressProxy(sandbox.policy.network, log=record)
-        try:
-            await proxy.start(directory / PROXY_SOCKET)
-        except BaseException:
-            await _close_proxy(proxy, directory)
-            raise
-        return directory, proxy
-
-    def _socket_directory(self, uid: int | None) -> Path:
-        # Not below the data directory: a socket's path may have 107 bytes only (unix(7)).
-        directory = Path(tempfile.mkdtemp(prefix="deerflow-"))
-        if uid is not None:
-            os.chown(directory, uid, uid)
-        return directory
-
-    def _ensure_reaper(self) -> None:
-        if self._reaper is None or self._reaper.done():
-            self._reaper = asyncio.create_task(self._reap())
-
     async def _reap(self) -> None:
         while True:
             await asyncio.sleep(REAP_INTERVAL)
@@ -254,17 +235,15 @@ class IsolatingProvider(SandboxProvider):
             unused = now - sandbox.last_used
             warm += sandbox.live
             sleep_after = self._sleep_after if warm <= WARM_SESSIONS else min(self._sleep_after, CROWDED_SLEEP_AFTER)
-            if self._idle_timeout and unused >= self._idle_timeout:
-                await sandbox.retire()
-                await sandbox.close_files()
-            elif sleep_after and unused >= sleep_after:
-                await sandbox.sleep()
+            expired = 0 < self._idle_timeout <= unused
+            if expired or 0 < sleep_after <= unused:
+                await sandbox.retire(spare_background=not expired)
                 await sandbox.close_files()
         with self._sandboxes_lock:
             asleep = [one for one in self._sandboxes.values() if not one.live and not one.busy]
-            for sandbox in sorted(asleep, key=lambda one: one.last_used)[: len(self._sandboxes) - MAX_REMEMBERED]:
-                if len(self._sandboxes) > MAX_REMEMBERED:
-                    del self._sandboxes[sandbox.id]
+            excess = max(0, len(self._sandboxes) - MAX_REMEMBERED)
+            for sandbox in sorted(asleep, key=lambda one: one.last_used)[:excess]:
+                del self._sandboxes[sandbox.id]
 
     async def _end_all(self, sandboxes: Sequence[IsolatedSandbox]) -> None:
         self._ending = True
@@ -287,17 +266,18 @@ class IsolatingProvider(SandboxProvider):
             return self._examined
 
     def _acquire(self, sandbox_id: str, policy: Policy) -> Sandbox:
-        report, launcher = self._examination()
+        launcher = self._examination()[1]
         ensure_directories(policy)
         # Without a launcher nothing runs, and a user of its own may be the very thing that is missing.
-        uid = self._identities.uid(sandbox_id) if self.drops_root and launcher is not None else None
+        uid = self._uid(sandbox_id) if self.drops_root and launcher is not None else None
         known = self._sandboxes.get(sandbox_id)
         if uid is not None:
             _hand_over(policy, uid, known)
         with self._sandboxes_lock:
             sandbox = self._sandboxes.get(sandbox_id)
             if sandbox is None:
-                sandbox = self._make_sandbox(sandbox_id, policy, uid, report, launcher)
+                kind = self.sandbox_class if launcher is not None else IsolatedSandbox
+                sandbox = kind(sandbox_id, policy, self._isolation(launcher, policy), uid, self)
                 self._sandboxes[sandbox_id] = sandbox
             elif sandbox.policy != policy:
                 sandbox.adapt(policy, self._isolation(launcher, policy))
@@ -305,18 +285,13 @@ class IsolatingProvider(SandboxProvider):
             sandbox.last_used = time.monotonic()
             return sandbox
 
-    def _make_sandbox(
-        self, sandbox_id: str, policy: Policy, uid: int | None, report: ProbeReport, launcher: Launcher | None
-    ) -> IsolatedSandbox:
-        isolation = self._isolation(launcher, policy)
-        if launcher is None:
-            return UnavailableSandbox(sandbox_id, policy, isolation, uid, self, explain(report))
-        return self.sandbox_class(sandbox_id, policy, isolation, uid, self)
+    def _uid(self, sandbox_id: str) -> int:
+        return thread_uid(self.state_dir / "identities.db", sandbox_id, range_of(self.state_dir))
 
     def _isolation(self, launcher: Launcher | None, policy: Policy) -> Isolation:
         if launcher is not None:
             return launcher.isolation(policy)
-        return Isolation("none", real_paths=False, network="none", pid=False, warnings=("Commands are not available.",))
+        return Isolation("none", real_paths=False, network="none", pid=False, warnings=(self._no_commands,))
 
 
 def _hand_over(policy: Policy, uid: int, known: IsolatedSandbox | None) -> None:
@@ -341,8 +316,178 @@ def explain(report: ProbeReport) -> str:
     return f"Commands cannot be run here, because this machine offers no sandbox for them. {reasons} File tools work."
 
 
-async def _close_proxy(proxy: EgressProxy | None, directory: Path | None) -> None:
-    if proxy is not None:
-        await proxy.close()
-    if directory is not None:
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+def _launch(launcher: Launcher, request: LaunchRequest, control: int) -> Launch:
+    ensure_directories(request.policy)
+    return launcher.prepare(request, control)
+
+
+def _socket_directory(uid: int | None) -> Path:
+    # Not below the data directory: a socket's path may have 107 bytes only (unix(7)).
+    directory = Path(tempfile.mkdtemp(prefix="deerflow-"))
+    if uid is not None:
+        os.chown(directory, uid, uid)
+    return directory
+
+
+# What the kernel does not limit by itself is watched from the host: memory of all processes together, disk, and where it
+# must be the number of processes.
+
+MEMORY_INTERVAL = 1.0
+PROCESS_INTERVAL = 0.2
+"""Between two counts, where the kernel does not limit the number of processes."""
+DISK_INTERVAL = 5.0
+GROWTH_SLACK = 1 << 20
+"""A command over the limit may go on while it frees space."""
+FLOOR_GROWTH = 64 << 20
+"""How much a sandbox must have written to be blamed for a disk that is full for everybody."""
+DU_TIMEOUT = 60
+MANY_FILES = 100_000
+"""How many files a sandbox must hold to be blamed for a file system that has no room for further ones."""
+LEAST_FREE_FILES = 0.02
+"""Share of a file system's inodes that is left to others."""
+
+
+class Watch:
+    """Watches one session until it ends."""
+
+    def __init__(
+        self, session: Session, limits: Limits, directories: Sequence[Path], *, count_processes: bool = False
+    ) -> None:
+        self._session = session
+        self._limits = limits
+        self._directories = directories
+        self._used: int | None = None
+        self._free: int | None = None
+        self._files: int | None = None
+        self._checked = self._memory_checked = 0.0
+        self._most = limits.processes + session.idle_processes if count_processes and limits.processes else None
+
+    async def run(self) -> None:
+        """Loop until the session ends."""
+        while self._session.alive:
+            active = self._session.busy or await self._session.has_background()
+            if active and self._most is not None:
+                processes = await asyncio.to_thread(process_tree, self._session.pid, self._most)
+                if len(processes) > self._most:
+                    await self._session.kill_all("processes")
+            if active and self._limits.memory_mb and time.monotonic() - self._memory_checked >= MEMORY_INTERVAL:
+                self._memory_checked = time.monotonic()
+                limit, spared = self._limits.memory_mb << 20, self._session.idle_processes
+                if await asyncio.to_thread(kill_largest_over, self._session.pid, limit, spared):
+                    self._session.blame("memory")
+            if time.monotonic() - self._checked >= DISK_INTERVAL and (
+                active or self._session.last_used > self._checked
+            ):
+                await self._check_disk(active)
+            await asyncio.sleep(PROCESS_INTERVAL if active and self._most is not None else MEMORY_INTERVAL)
+
+    async def _check_disk(self, active: bool) -> None:
+        self._checked = time.monotonic()
+        if await asyncio.to_thread(self._full) and active:
+            self._session.kill_commands("disk")
+            await self._session.reset(forget=False)
+
+    def _full(self) -> bool:
+        before, used = self._used, disk_usage(self._directories)
+        free_before, self._free = self._free, min(map(free_space, self._directories), default=0)
+        floor = self._limits.min_free_disk_mb << 20
+        if used is None:
+            # More files than can be counted: they must not hide what is written besides.
+            return free_before is not None and self._free < floor and free_before - self._free > GROWTH_SLACK
+        self._used = used
+        if before is None:
+            return False
+        limit = self._limits.disk_mb << 20
+        if limit and used > limit and used - before > GROWTH_SLACK:
+            return True
+        if floor and any(map(files_run_out, self._directories)):
+            files_before, self._files = self._files, disk_usage(self._directories, count_files=True)
+            return self._files is None or (files_before is not None and self._files > max(files_before, MANY_FILES))
+        return used - before > FLOOR_GROWTH and self._free < floor
+
+
+def kill_largest_over(pid: int, limit: int, spared: int = 1) -> bool:
+    """Kill the largest process below ``pid`` if all together hold more than ``limit`` bytes; whether one was killed.
+
+    The first ``spared`` processes of the tree are the sandbox itself.
+    """
+    pids = process_tree(pid)
+    # Resident sizes count shared pages once per process: an upper bound that is cheap to read.
+    if sum(map(_resident, pids)) <= limit:
+        return False
+    sizes = {candidate: _proportional(candidate) for candidate in pids}
+    if sum(sizes.values()) <= limit:
+        return False
+    victim = max(pids[spared:], key=lambda one: sizes[one], default=None)
+    return victim is not None and _kill_below(pid, victim)
+
+
+def disk_usage(directories: Sequence[Path], *, count_files: bool = False) -> int | None:
+    """Bytes on disk below ``directories``, or the number of files; None if counting takes longer than ``DU_TIMEOUT``.
+
+    ``du`` copes with trees of any depth and follows no link.
+    """
+    present = [str(directory) for directory in directories if directory.is_dir()]
+    if not present:
+        return 0
+    try:
+        run = subprocess.run(
+            ["du", "-sx", "--inodes" if count_files else "-k", "--", *present],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DU_TIMEOUT,
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    sizes = [line.split("\t")[0] for line in run.stdout.splitlines()]
+    return sum(int(size) for size in sizes if size.isdigit()) << (0 if count_files else 10)
+
+
+def free_space(directory: Path) -> int:
+    """Bytes that are free for an ordinary user."""
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize
+
+
+def files_run_out(directory: Path) -> bool:
+    """Whether the file system has hardly any inode left for an ordinary user; some have no fixed number of them."""
+    status = os.statvfs(directory)
+    return status.f_files > 0 and status.f_favail < status.f_files * LEAST_FREE_FILES
+
+
+def _resident(pid: int) -> int:
+    return _sum_fields(f"/proc/{pid}/status", ("RssAnon", "RssShmem"))
+
+
+def _proportional(pid: int) -> int:
+    return _sum_fields(f"/proc/{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem")) or _resident(pid)
+
+
+def _sum_fields(file: str, names: Sequence[str]) -> int:
+    try:
+        lines = Path(file).read_text().splitlines()
+    except OSError:
+        return 0
+    values = dict(line.split(":", 1) for line in lines if ":" in line)
+    return sum(int(values[name].split()[0]) << 10 for name in names if name in values)
+
+
+def _kill_below(root: int, pid: int) -> bool:
+    """Kill ``pid`` unless its number has come to belong to somebody outside of the tree."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if pid not in process_tree(root):
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

@@ -13,15 +13,14 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from deerflow.sandbox import protocol
-from deerflow.sandbox.interface import ExecResult, SandboxCommandError, SandboxError, SandboxRuntimeError
-from deerflow.sandbox.process_tree import kill_tree, process_tree
-from deerflow.sandbox.spawner import Spawner
+from deerflow.sandbox.interface import ExecResult, SandboxCommandError, SandboxRuntimeError
+from deerflow.sandbox.spawner import Spawner, kill_tree, process_tree
 from deerflow.sandbox.supervisor import memory_file
 
 START_TIMEOUT = 20.0
@@ -33,6 +32,8 @@ MAX_STDERR = 4096
 
 KillReason = Literal["flood", "disk", "memory", "processes", "host-clock", "cancelled"]
 
+E = TypeVar("E", bound=protocol.Event)
+
 log = logging.getLogger(__name__)
 
 
@@ -40,28 +41,18 @@ class SessionDiedError(SandboxRuntimeError):
     """The sandbox ended while a command ran, or could not be started."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Launch:
-    """A program to spawn and the descriptors it needs; ``close`` them when it runs."""
+    """A program to spawn and the descriptors it needs, which are closed here when it runs."""
 
     argv: list[str]
     descriptors: list[int]
     start: dict[str, Any]
     """The supervisor's first message: environment, limits, cwd, state."""
-    control: socket.socket
-    """The supervisor's end of the control socket."""
-    host_control: socket.socket
     pid_namespace: bool = True
     """Whether everything inside dies with the launched process."""
     uid: int | None = None
     """The host uid whose processes all belong to this session, if any."""
-
-    def close(self) -> None:
-        """Close our copies of what the child inherited."""
-        self.control.close()
-        for descriptor in self.descriptors:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +63,15 @@ class Shell:
     state: str = ""
 
 
-class _Command:
-    """A command under way: collects its head and tells when it ended."""
+class _Request:
+    """A request under way: collects a command's head and holds the answer."""
 
-    def __init__(self, limit: int, on_text: Callable[[str], None] | None) -> None:
-        self.ended: asyncio.Future[protocol.End] = asyncio.get_running_loop().create_future()
+    def __init__(
+        self, kind: type[protocol.Event], limit: int = 0, on_text: Callable[[str], None] | None = None
+    ) -> None:
+        self.kind = kind
+        """Of the answer."""
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.reason: KillReason | None = None
         self._limit = limit
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -99,9 +94,10 @@ class _Command:
             self._emit(tail.decode("utf-8", "replace"))
         else:
             self._emit(self._decoder.decode(end.tail, final=True))
-        return "".join(self._parts)
+        return self.partial()
 
     def partial(self) -> str:
+        """The output so far."""
         return "".join(self._parts)
 
     def _emit(self, text: str) -> None:
@@ -126,35 +122,45 @@ class Session:
         self._reader = reader
         self._writer = writer
         self._ids = count(1)
-        self._commands: dict[int, _Command] = {}
-        self._replies: dict[int, asyncio.Future[protocol.Event]] = {}
+        self._requests: dict[int, _Request] = {}
         self._reading: asyncio.Task[None] | None = None
-        self._cleanups: list[Callable[[], Awaitable[None]]] = []
         self._killing = asyncio.Lock()
         self.processes: dict[str, str] = {}
         """Background processes by name, with their command lines; kept by whoever starts them."""
         self.last_used = time.monotonic()
         self.cwd: str | None = None
         self.idle_processes = 0
+        self.cleanup = contextlib.AsyncExitStack()
+        """Left once, when the sandbox is gone."""
 
     @classmethod
-    async def start(cls, launch: Launch, spawner: Spawner) -> Session:
-        """Spawn ``launch`` and wait until its supervisor answers.
+    async def start(cls, prepare: Callable[[int], Launch], spawner: Spawner) -> Session:
+        """Spawn a sandbox and wait until its supervisor answers.
+
+        Args:
+            prepare: everything up to the fork, given the supervisor's end of the control socket. Blocks.
 
         Raises:
             SessionDiedError: it could not be started; ``details`` hold what it said.
         """
         stderr = await asyncio.to_thread(memory_file)
         try:
-            process = await _spawn(launch, spawner, stderr)
-            reader, writer = await asyncio.open_unix_connection(sock=launch.host_control, limit=protocol.MAX_FRAME)
+            host, inside = socket.socketpair()
+            try:
+                with inside:
+                    launch = await asyncio.to_thread(prepare, inside.fileno())
+                    process = await _spawn(launch, inside, spawner, stderr)
+            except BaseException:
+                host.close()
+                raise
+            reader, writer = await asyncio.open_unix_connection(sock=host, limit=protocol.MAX_FRAME)
             session = cls(process, reader, writer, launch)
             try:
                 async with asyncio.timeout(START_TIMEOUT):
-                    writer.write(protocol.encode({"op": "start", **launch.start}))
+                    writer.write(protocol.frame({"op": "start", **launch.start}))
                     await writer.drain()
                     first = await protocol.read_event(reader)
-            except (TimeoutError, OSError, protocol.ProtocolError) as error:
+            except (OSError, protocol.ProtocolError) as error:
                 first = error
             if not isinstance(first, protocol.Ready):
                 await session.close()
@@ -172,16 +178,12 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        return bool(self._commands or self._replies)
+        return bool(self._requests)
 
     @property
     def pid(self) -> int:
         """The launcher's process id on the host; everything of the sandbox is below it."""
         return self._process.pid
-
-    def on_close(self, cleanup: Callable[[], Awaitable[None]]) -> None:
-        """Await ``cleanup`` once, when the sandbox is gone."""
-        self._cleanups.append(cleanup)
 
     async def execute(
         self,
@@ -201,32 +203,26 @@ class Session:
             SandboxCommandError: the command could not be started.
             SessionDiedError: the sandbox ended meanwhile.
         """
-        if not self.alive:
-            raise SessionDiedError("The sandbox has ended.")
         async with self._killing:
             pass
         limit = max(2, min(max_output, MAX_OUTPUT))
-        running = _Command(limit, on_text)
-        number = next(self._ids)
-        self._commands[number] = running
+        running = _Request(protocol.End, limit, on_text)
         started = time.monotonic()
-        request = {"op": "exec", "id": number, "command": command, "timeout": timeout, "max_output": limit}
-        try:
-            if keep:
-                request |= {"keep": keep[0], "keep_after": keep[1]}
-            self._send(request | {"cwd": cwd, "env": dict(env or {}), "stateless": stateless})
-            async with asyncio.timeout(timeout + HOST_CLOCK_GRACE):
-                end = await running.ended
-        except asyncio.CancelledError:
-            self._send({"op": "kill", "id": number})
-            raise
-        except TimeoutError:
-            await self.close()
-            spent = (time.monotonic() - started) * 1000
-            return ExecResult(None, running.partial(), timed_out=True, killed_for="host-clock", duration_ms=spent)
-        finally:
-            del self._commands[number]
-            self.last_used = time.monotonic()
+        message = {"op": "exec", "command": command, "timeout": timeout, "max_output": limit}
+        message |= {"cwd": cwd, "env": dict(env or {}), "stateless": stateless}
+        if keep:
+            message |= {"keep": keep[0], "keep_after": keep[1]}
+        with self._asked(message, running) as number:
+            try:
+                async with asyncio.timeout(timeout + HOST_CLOCK_GRACE):
+                    end = await running.answer
+            except asyncio.CancelledError:
+                self._send({"op": "kill", "id": number})
+                raise
+            except TimeoutError:
+                await self.close()
+                spent = (time.monotonic() - started) * 1000
+                return ExecResult(None, running.partial(), timed_out=True, killed_for="host-clock", duration_ms=spent)
         if not stateless:
             self.cwd = end.cwd
         return _result(end, running)
@@ -235,44 +231,38 @@ class Session:
         """Start a background process under ``name``."""
         async with self._killing:
             pass
-        return await self._process_request("exec", name, command=command, cwd=cwd, background=True)
+        message = {"op": "exec", "process": name, "command": command, "cwd": cwd, "background": True}
+        return await self._ask(message, protocol.ProcessReport)
 
-    async def read_process(self, name: str) -> protocol.ProcessReport:
-        """What the process wrote since the last report."""
-        return await self._process_request("read", name)
-
-    async def peek_process(self, name: str) -> protocol.ProcessReport:
-        """Whether the process runs; what it wrote is kept for ``read_process``."""
-        return await self._process_request("read", name, peek=True)
+    async def read_process(self, name: str, *, peek: bool = False) -> protocol.ProcessReport:
+        """What the process wrote since the last report; with ``peek`` only whether it runs."""
+        return await self._ask({"op": "read", "process": name, "peek": peek}, protocol.ProcessReport)
 
     async def stop_process(self, name: str) -> protocol.ProcessReport:
         """SIGTERM, a second later SIGKILL, to everything that the process started."""
-        return await self._process_request("stop", name)
+        return await self._ask({"op": "stop", "process": name}, protocol.ProcessReport)
 
     async def reset(self, *, forget: bool) -> None:
         """Kill everything inside. With ``forget`` also drop the shell's state."""
-        await self._ask({"op": "reset", "forget": forget})
+        await self._ask({"op": "reset", "forget": forget}, protocol.ResetDone)
         if forget:
             self.processes.clear()
             self.cwd = None
 
     async def shell(self) -> tuple[Shell, bool]:
         """The state to begin the next session with, and whether anything runs that will not be there then."""
-        event = await self._ask({"op": "state"})
-        if not isinstance(event, protocol.State):
-            raise SessionDiedError("The sandbox answered something else.")
+        event = await self._ask({"op": "state"}, protocol.State)
         return Shell(event.cwd, event.state), event.background
 
     async def has_background(self) -> bool:
         """Whether anything but the supervisor runs inside; also true for a moment after a command's end."""
         return len(await asyncio.to_thread(process_tree, self.pid)) > self.idle_processes
 
-    def kill_commands(self, reason: KillReason) -> int:
-        """Kill every command under way for ``reason``; how many there were."""
-        for number, running in self._commands.items():
-            running.reason = reason
+    def kill_commands(self, reason: KillReason) -> None:
+        """Kill every command under way for ``reason``."""
+        self.blame(reason)
+        for number in self._commands():
             self._send({"op": "kill", "id": number})
-        return len(self._commands)
 
     async def kill_all(self, reason: KillReason) -> None:
         """Kill everything inside from the host. A command that is asked for meanwhile begins afterwards."""
@@ -282,7 +272,7 @@ class Session:
 
     def blame(self, reason: KillReason) -> None:
         """Note why commands under way may fail, the killing being done already."""
-        for running in self._commands.values():
+        for running in self._commands().values():
             running.reason = reason
 
     async def close(self) -> None:
@@ -291,11 +281,10 @@ class Session:
             if not self._pid_namespace:
                 await asyncio.to_thread(kill_tree, self._process.pid, self._uid)
             self._process.kill()
-            # The supervisor holds the other end: its end of file tells that the whole sandbox is dying.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(2):
-                    await self._end_of_stream()
-        if self._reading is not None and self._reading is not asyncio.current_task():
+            if self._reading is not None:
+                # The supervisor holds the other end: its end of file tells that the whole sandbox is dying.
+                await asyncio.wait([self._reading], timeout=2)
+        if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait([self._reading])
         self._writer.close()
@@ -303,12 +292,7 @@ class Session:
             await self._writer.wait_closed()
         self._fail_all()
         await asyncio.to_thread(self._process.wait)
-        while self._cleanups:
-            await self._cleanups.pop()()
-
-    async def _end_of_stream(self) -> None:
-        if self._reading is not None and self._reading is not asyncio.current_task():
-            await asyncio.wait([self._reading])
+        await self.cleanup.aclose()
 
     # the wire -------------------------------------------------------------------------------------------------------
 
@@ -328,70 +312,65 @@ class Session:
     def _dispatch(self, event: protocol.Event) -> None:
         if isinstance(event, protocol.Ready):
             raise protocol.ProtocolError("ready twice")
-        running = self._commands.get(event.id)
-        if running is not None and not running.ended.done():
-            match event:
-                case protocol.Output():
-                    running.add(event.data)
-                case protocol.End():
-                    running.ended.set_result(event)
-                case protocol.Failed():
-                    running.ended.set_exception(SandboxCommandError(f"The command could not be run: {event.why}"))
-                case _:
-                    raise protocol.ProtocolError("an answer of the wrong kind")
-        elif (reply := self._replies.get(event.id)) is not None and not reply.done():
-            reply.set_result(event)
+        request = self._requests.get(event.id)
+        if request is None or request.answer.done():
+            return
+        if isinstance(event, request.kind):
+            request.answer.set_result(event)
+        elif isinstance(event, protocol.Output):
+            request.add(event.data)
+        elif isinstance(event, protocol.Failed):
+            request.answer.set_exception(SandboxCommandError(f"The command could not be run: {event.why}"))
+        else:
+            raise protocol.ProtocolError("an answer of the wrong kind")
+
+    def _commands(self) -> dict[int, _Request]:
+        return {number: request for number, request in self._requests.items() if request.kind is protocol.End}
 
     def _fail_all(self) -> None:
         died = SessionDiedError("The sandbox ended unexpectedly. The next command starts a new one; files are kept.")
-        for running in self._commands.values():
-            if not running.ended.done():
-                running.ended.set_exception(died)
-        for reply in self._replies.values():
-            if not reply.done():
-                reply.set_exception(died)
+        for request in self._requests.values():
+            if not request.answer.done():
+                request.answer.set_exception(died)
 
     def _send(self, message: dict[str, Any]) -> None:
         if not self._writer.is_closing():
-            self._writer.write(protocol.encode(message))
+            self._writer.write(protocol.frame(message))
 
-    async def _ask(self, message: dict[str, Any]) -> protocol.Event:
+    @contextlib.contextmanager
+    def _asked(self, message: dict[str, Any], request: _Request) -> Iterator[int]:
         if not self.alive:
             raise SessionDiedError("The sandbox has ended.")
         number = next(self._ids)
-        reply: asyncio.Future[protocol.Event] = asyncio.get_running_loop().create_future()
-        self._replies[number] = reply
+        self._requests[number] = request
         try:
             self._send(message | {"id": number})
-            async with asyncio.timeout(REPLY_TIMEOUT):
-                event = await reply
-        except TimeoutError:
-            await self.close()
-            raise SessionDiedError("The sandbox did not answer and was killed.") from None
+            yield number
         finally:
-            del self._replies[number]
+            del self._requests[number]
             self.last_used = time.monotonic()
-        if isinstance(event, protocol.Failed):
-            raise SandboxCommandError(f"The command could not be run: {event.why}")
-        return event
 
-    async def _process_request(self, op: str, name: str, **fields: Any) -> protocol.ProcessReport:
-        event = await self._ask({"op": op, "process": name, **fields})
-        if not isinstance(event, protocol.ProcessReport):
-            raise SandboxError("The sandbox answered something else.")
-        return event
+    async def _ask(self, message: dict[str, Any], kind: type[E]) -> E:
+        request = _Request(kind)
+        with self._asked(message, request):
+            try:
+                async with asyncio.timeout(REPLY_TIMEOUT):
+                    return await request.answer
+            except TimeoutError:
+                await self.close()
+                raise SessionDiedError("The sandbox did not answer and was killed.") from None
 
 
-async def _spawn(launch: Launch, spawner: Spawner, stderr: int) -> subprocess.Popen[bytes]:
+async def _spawn(launch: Launch, control: socket.socket, spawner: Spawner, stderr: int) -> subprocess.Popen[bytes]:
+    descriptors = [*launch.descriptors, control.fileno()]
     try:
-        return await spawner.spawn(
-            launch.argv, descriptors=[*launch.descriptors, launch.control.fileno()], stderr=stderr
-        )
+        return await spawner.spawn(launch.argv, descriptors=descriptors, stderr=stderr)
     except OSError as error:
-        launch.host_control.close()
         raise SessionDiedError("The sandbox could not be started.", reason=str(error)) from error
     finally:
-        launch.close()
+        for descriptor in launch.descriptors:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
 
 def bash_code(code: int | None) -> int | None:
@@ -399,7 +378,7 @@ def bash_code(code: int | None) -> int | None:
     return 128 - code if code is not None and code < 0 else code
 
 
-def _result(end: protocol.End, running: _Command) -> ExecResult:
+def _result(end: protocol.End, running: _Request) -> ExecResult:
     output = running.finish(end)
     reason: KillReason | None = "flood" if end.stopped == "flood" else None
     if running.reason is not None and end.exit_code != 0:

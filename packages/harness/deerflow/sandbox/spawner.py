@@ -7,15 +7,22 @@ spawned by a thread that lives as long as they may.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Coroutine, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 from deerflow.sandbox.interface import SandboxRuntimeError
+from deerflow.sandbox.supervisor import ProcessTable, send_signal
 
 T = TypeVar("T")
+
+KILL_ROUNDS = 100
 
 
 class Spawner:
@@ -29,11 +36,7 @@ class Spawner:
         self._closed = False
 
     async def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Await ``coroutine`` on the sandbox loop from any loop. Cancelling the caller cancels it."""
-        return await asyncio.wrap_future(self.submit(coroutine))
-
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Schedule ``coroutine`` on the sandbox loop, from any thread.
+        """Await ``coroutine`` on the sandbox loop from any loop. Cancelling the caller cancels it.
 
         Raises:
             SandboxRuntimeError: the spawner was closed.
@@ -43,7 +46,7 @@ class Spawner:
         except SandboxRuntimeError:
             coroutine.close()
             raise
-        return asyncio.run_coroutine_threadsafe(coroutine, loop)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
     @property
     def running(self) -> bool:
@@ -119,3 +122,51 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     # While the interpreter ends, no executor takes work any more, and every sandbox dies with us: nobody is to be told.
     if threading.main_thread().is_alive():
         loop.default_exception_handler(context)
+
+
+# processes by descent, as the host's /proc shows them, or where there is none, ``ps`` -------------------------------------
+
+
+def process_tree(pid: int, most: int | None = None) -> list[int]:
+    """``pid`` and everything below it, parents first; no further than ``most`` of them and one."""
+    found, waiting = [], [pid]
+    while waiting and (most is None or len(found) <= most):
+        current = waiting.pop()
+        found.append(current)
+        waiting += _children(current)
+    return found
+
+
+def kill_tree(pid: int, uid: int | None = None, spared: int = 1) -> None:
+    """Kill everything below ``pid``, and with a ``uid`` of the sandbox's own whatever else runs under it. Blocks.
+
+    The first ``spared`` processes of the tree, parents first, live on.
+    """
+    for _ in range(KILL_ROUNDS):
+        victims = process_tree(pid)[spared:]
+        if uid is not None:
+            victims += _processes_of(uid) - {pid}
+        if not victims:
+            return
+        send_signal(victims, signal.SIGSTOP)
+        send_signal(victims, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _processes_of(uid: int) -> set[int]:
+    found: set[int] = set()
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"\nUid:\t{uid}\t" in (status := (directory / "status").read_text()) and "\nState:\tZ" not in status:
+                found.add(int(directory.name))
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    if not Path("/proc/self").exists():
+        return ProcessTable().children.get(pid, [])
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for file in Path(f"/proc/{pid}/task").glob("*/children"):
+            children += map(int, file.read_text().split())
+    return children

@@ -85,11 +85,15 @@ def memory_file(data: bytes = b"") -> int:
         os.unlink(path)
     else:
         fd = os.memfd_create("sbx", os.MFD_CLOEXEC)
+    write_all(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 def encoded(data: bytes) -> str:
@@ -103,37 +107,9 @@ def to_bytes(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-class Channel:
-    """Frames to and from the host. A lost host ends the sandbox."""
-
-    def __init__(self, fd: int) -> None:
-        os.set_inheritable(fd, False)
-        self.socket = socket.socket(fileno=fd)
-        self.buffer = b""
-
-    def send(self, message: dict[str, Any]) -> None:
-        payload = json.dumps(message).encode()
-        try:
-            self.socket.sendall(struct.pack(">I", len(payload)) + payload)
-        except OSError:
-            os._exit(0)
-
-    def receive(self) -> list[dict[str, Any]] | None:
-        try:
-            data = self.socket.recv(1 << 16)
-        except OSError:
-            data = b""
-        if not data:
-            return None
-        self.buffer += data
-        messages = []
-        while len(self.buffer) >= 4:
-            (length,) = struct.unpack(">I", self.buffer[:4])
-            if len(self.buffer) < 4 + length:
-                break
-            messages.append(json.loads(self.buffer[4 : 4 + length]))
-            self.buffer = self.buffer[4 + length :]
-        return messages
+def frame(message: dict[str, Any]) -> bytes:
+    payload = json.dumps(message).encode()
+    return struct.pack(">I", len(payload)) + payload
 
 
 class ProcessTable:
@@ -165,7 +141,7 @@ class ProcessTable:
             with open(f"/proc/{outer}/status", "rb") as file:
                 fields = dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
             parent, inner = int(fields[b"PPid"]), int(fields[b"NSpid"].split()[-1])
-        except (OSError, ValueError, KeyError, IndexError):
+        except (OSError, ValueError, LookupError):
             return
         self.inner[outer] = inner
         self.children.setdefault(parent, []).append(outer)
@@ -236,10 +212,6 @@ class Job:
         self.early = bytearray()
         self.kept: int | None = None
 
-    @property
-    def flooding(self) -> bool:
-        return not self.background and self.total > self.cap * 64 + (64 << 20)
-
     def keep(self, data: bytes) -> bytes:
         """Count ``data``; return what belongs to the head, keep the end of the rest."""
         if self.keep_path is not None:
@@ -264,9 +236,7 @@ class Job:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 self.kept = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
                 data, self.early = bytes(self.early), bytearray()
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self.kept, view) :]
+            write_all(self.kept, data)
         except OSError:
             self.end_kept()
 
@@ -348,15 +318,11 @@ class Supervisor:
     """The loop around the host's requests and the jobs' pipes."""
 
     def __init__(self, control: int) -> None:
-        self.channel = Channel(control)
+        self.control = socket.socket(fileno=control)
+        self.received = b""
         self.selector = selectors.DefaultSelector()
         self.jobs: dict[int, Job] = {}
         self.processes: dict[str, Job] = {}
-        self.cwd = self.home = "/"
-        self.state = b""
-        self.environment: dict[str, str] = {}
-        self.limits: dict[str, int] = {}
-        self.bash = "/bin/bash"
 
     # start-up ---------------------------------------------------------------------------------------------------
 
@@ -366,12 +332,15 @@ class Supervisor:
             if int(name) > 2:
                 with contextlib.suppress(OSError):
                     os.set_inheritable(int(name), False)
-        start = self._first_message()
-        self.environment = start["environment"]
-        self.limits = start["limits"]
-        self.bash = start.get("bash", "/bin/bash")
-        self.home = start["home"]
-        self.cwd = start["cwd"] or self.home
+        messages: list[dict[str, Any]] = []
+        while not messages:
+            messages = self._receive()
+        start = messages[0]
+        self.environment: dict[str, str] = start["environment"]
+        self.limits: dict[str, int] = start["limits"]
+        self.bash: str = start.get("bash", "/bin/bash")
+        self.home: str = start["home"]
+        self.cwd: str = start["cwd"] or self.home
         self.state = to_bytes(start["state"])
         self._settle(start)
         self._listen(start.get("proxy"))
@@ -382,10 +351,9 @@ class Supervisor:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.selector.register(wake, selectors.EVENT_READ, self._on_child)
-        self.selector.register(self.channel.socket, selectors.EVENT_READ, self._on_request)
-        self.channel.send({"event": "ready"})
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 2)
+        self.selector.register(self.control, selectors.EVENT_READ, self._on_request)
+        self._send({"event": "ready"})
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         while True:
             for key, mask in self.selector.select(self._next_deadline()):
                 # An earlier callback of this round may have closed the descriptor, even reused its number.
@@ -394,13 +362,32 @@ class Supervisor:
                     key.data(key.fileobj, mask)
             self._advance()
 
-    def _first_message(self) -> dict[str, Any]:
-        while True:
-            messages = self.channel.receive()
-            if messages is None:
-                os._exit(0)
-            if messages:
-                return messages[0]
+    # A lost host ends the sandbox.
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self.control.sendall(frame(message))
+        except OSError:
+            os._exit(0)
+
+    def _receive(self) -> list[dict[str, Any]]:
+        try:
+            data = self.control.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            if os.getpid() != 1:
+                kill_below(os.getpid())
+            os._exit(0)
+        self.received += data
+        messages = []
+        while len(self.received) >= 4:
+            (length,) = struct.unpack(">I", self.received[:4])
+            if len(self.received) < 4 + length:
+                break
+            messages.append(json.loads(self.received[4 : 4 + length]))
+            self.received = self.received[4 + length :]
+        return messages
 
     def _settle(self, start: dict[str, Any]) -> None:
         # Ctrl-C in the server's terminal is not for us, where no launcher has begun a session.
@@ -417,7 +404,7 @@ class Supervisor:
         if os.getpid() != 1:
             adopt_orphans()
         if start.get("venv"):
-            with contextlib.suppress(OSError, KeyError, ValueError, IndexError):
+            with contextlib.suppress(OSError, ValueError, LookupError):
                 make_environment(**start["venv"])
 
     def _listen(self, proxy: dict[str, Any] | None) -> None:
@@ -450,22 +437,19 @@ class Supervisor:
     # requests ---------------------------------------------------------------------------------------------------
 
     def _on_request(self, _sock: socket.socket, _mask: int) -> None:
-        messages = self.channel.receive()
-        if messages is None:
-            self._die()
-        for message in messages:
+        for message in self._receive():
             getattr(self, "_op_" + message["op"])(message)
 
     def _op_exec(self, request: dict[str, Any]) -> None:
         if not request.get("background"):
             self._start(request)
             return
-        finished = [key for key, job in self.processes.items() if job.runner is None]
-        if len(self.processes) >= MAX_PROCESSES and finished:
-            del self.processes[finished[0]]
         if len(self.processes) >= MAX_PROCESSES:
-            self._fail(request, f"{MAX_PROCESSES} background processes are running; kill one first")
-            return
+            finished = [key for key, job in self.processes.items() if job.runner is None]
+            if not finished:
+                self._fail(request, f"{MAX_PROCESSES} background processes are running; kill one first")
+                return
+            del self.processes[finished[0]]
         job = self._start(request)
         if job:
             self.processes[request["process"]] = job
@@ -498,16 +482,14 @@ class Supervisor:
         if request.get("forget"):
             self.cwd, self.state = self.home, b""
             self.processes.clear()
-        self.channel.send({"event": "reset", "id": request["id"]})
+        self._send({"event": "reset", "id": request["id"]})
 
     def _op_state(self, request: dict[str, Any]) -> None:
         state = self.state.decode("utf-8", "surrogateescape")
         # A command's runner lives a moment longer than its command.
         table = ProcessTable()
         background = any(pid not in self.jobs and pid not in table.dead for pid in table.descendants(os.getpid()))
-        self.channel.send(
-            {"event": "state", "id": request["id"], "cwd": self.cwd, "state": state, "background": background}
-        )
+        self._send({"event": "state", "id": request["id"], "cwd": self.cwd, "state": state, "background": background})
 
     # jobs -------------------------------------------------------------------------------------------------------
 
@@ -601,8 +583,8 @@ class Supervisor:
                 continue
             head = job.keep(data)
             if head:
-                self.channel.send({"event": "output", "id": job.id, "data": encoded(head)})
-            if job.flooding:
+                self._send({"event": "output", "id": job.id, "data": encoded(head)})
+            if not job.background and job.total > job.cap * 64 + (64 << 20):
                 self._stop(job, "flood")
 
     def _on_status(self, job: Job) -> None:
@@ -717,7 +699,7 @@ class Supervisor:
             job.keep_whole(job.keep_path, b"")
         kept = job.end_kept()
         data, dropped = job.take_tail()
-        self.channel.send(
+        self._send(
             {
                 "event": "end",
                 "id": job.id,
@@ -745,15 +727,10 @@ class Supervisor:
         if job is not None:
             data, dropped = ("", 0) if peek else job.take_tail()
             message.update(running=job.runner is not None, exit_code=job.exit_code, data=data, dropped=dropped)
-        self.channel.send(message)
+        self._send(message)
 
     def _fail(self, request: dict[str, Any], why: str) -> None:
-        self.channel.send({"event": "failed", "id": request["id"], "why": why})
-
-    def _die(self) -> NoReturn:
-        if os.getpid() != 1:
-            kill_below(os.getpid())
-        os._exit(0)
+        self._send({"event": "failed", "id": request["id"], "why": why})
 
 
 def limit(which: int, value: int) -> None:

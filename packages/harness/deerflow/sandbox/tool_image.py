@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -151,21 +151,18 @@ class ToolImage:
             raise ToolImageError(f"The tool image could not be built in {self._root}: {error.strerror}.") from error
         return status.path
 
-    def seed_home(self, home: Path, *, owner: int | None = None) -> None:
+    def seed_home(self, home: Path) -> None:
         """Put matplotlib's list of fonts into a thread's home, which saves its first chart a second or more.
 
-        It must be a copy: matplotlib ignores a cache directory that it cannot write to. ``owner``: as ``SandboxFiles``.
+        It must be a copy: matplotlib ignores a cache directory that it cannot write to.
         """
-        files = SandboxFiles([Mount(home, HOME)], owner=owner)
-        try:
+        with closing(SandboxFiles([Mount(home, HOME)])) as files:
             for source in (self.path() / _FONT_CACHE).glob("fontlist-*.json"):
                 target = f"{HOME}/.cache/matplotlib/{source.name}"
                 # The home belongs to the agent: whatever it did there is its own affair.
                 with suppress(SandboxFileError):
                     if files.stat(target) is None:
                         files.write(target, source.read_bytes())
-        finally:
-            files.close()
 
     # building -------------------------------------------------------------------------------------------------------
 

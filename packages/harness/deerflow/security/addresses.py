@@ -78,7 +78,7 @@ class EgressPolicy:
             raise Blocked(
                 f"Port {port} is not allowed. Allowed: {_listed(sorted(self._ports))} (sandbox.network.ports)."
             )
-        literal = _literal(host)
+        literal = literal_address(host)
         if self._mode == "internet" and self._deny and literal is not None and not self.exempt(literal):
             raise Blocked(f"{host} is an address: where sandbox.network.deny names hosts, only names can be reached.")
         if any(_matches(host, pattern) for pattern in self._deny):
@@ -137,14 +137,9 @@ def _unwrapped(address: Address) -> Address:
     return address.ipv4_mapped or address.sixtofour or address
 
 
-def is_address(host: str) -> bool:
-    """Whether a host is no name."""
-    return _literal(host) is not None
-
-
-def _literal(host: str) -> Address | None:
-    """The address that a host is, also where it is written as one number or with fewer dots."""
-    with suppress(OSError):
+def literal_address(host: str) -> Address | None:
+    """The address that a host is, also where it is written as one number or with fewer dots; None for a name."""
+    with suppress(OSError, ValueError):
         return IPv4Address(inet_aton(host))
     return _parsed(host)
 

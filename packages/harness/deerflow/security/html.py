@@ -13,10 +13,32 @@ MAX_CHARS = 5_000_000
 MAX_ELEMENTS = 30_000
 """Of a page whose main part is looked for; of a larger one all text is taken."""
 
-_UNSEEN = (
-    "script", "style", "noscript", "template", "iframe", "frame", "object", "embed", "applet", "svg", "math", "canvas", "audio",
-    "video", "map", "input", "select", "textarea", "button", "datalist", "dialog", "link", "meta", "base",
-)  # fmt: skip
+_UNSEEN = [
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "iframe",
+    "frame",
+    "object",
+    "embed",
+    "applet",
+    "svg",
+    "math",
+    "canvas",
+    "audio",
+    "video",
+    "map",
+    "input",
+    "select",
+    "textarea",
+    "button",
+    "datalist",
+    "dialog",
+    "link",
+    "meta",
+    "base",
+]
 _HIDING = re.compile(
     r"display:none|visibility:(?:hidden|collapse)|(?:opacity|font-size):0[0.]*[a-z%]*(?:[;!]|$)|transform:scale\(0\)|"
     r"(?:left|top|right|bottom|text-indent|margin-left):-(?:\d{4,}|999)|clip:rect\(0|clip-path:inset\((?:50|100)%|color:transparent"
@@ -24,7 +46,7 @@ _HIDING = re.compile(
 _SPACE_OR_COMMENT = re.compile(r"\s+|/\*.*?(?:\*/|\Z)|\\", re.DOTALL)
 _SKIPPED = re.compile(r"[\x00-\x20]+")
 """What browsers skip in an address."""
-_BLOCKS = (
+_BLOCKS = [
     "p",
     "div",
     "br",
@@ -42,7 +64,7 @@ _BLOCKS = (
     "td",
     "dd",
     "dt",
-)
+]
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w-]{2,40})", re.IGNORECASE)
 _CHARSETS = re.compile(
     r"utf-?(?:8|16(?:-?[lb]e)?)|us-ascii|ascii|latin-?1|iso-?8859-\d{1,2}|(?:windows|cp)-?\d{3,4}|koi8-[ru]|gbk|gb2312|gb18030|"
@@ -144,15 +166,19 @@ def _main_part(tree: Any, url: str | None) -> str:
         element.text, element.tail = _kept_entities(element.text), _kept_entities(element.tail)
         if href := element.get("href"):
             element.set("href", _kept_entities(href) or "")
-    settings: dict[str, Any] = {
-        "include_links": True,
-        "include_tables": True,
-        "favor_recall": True,
-        "with_metadata": False,
-    }
     try:
         text = (
-            trafilatura.extract(tree, url=url, output_format="markdown", include_comments=False, fast=True, **settings)
+            trafilatura.extract(
+                tree,
+                url=url,
+                output_format="markdown",
+                include_comments=False,
+                include_tables=True,
+                include_links=True,
+                with_metadata=False,
+                favor_recall=True,
+                fast=True,
+            )
             or ""
         )
     except Exception:  # whatever a page makes of it, its text is there

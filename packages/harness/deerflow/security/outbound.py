@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from deerflow.security.addresses import Address, Blocked, EgressPolicy, Network, normal_host
+from deerflow.security.addresses import Address, Blocked, EgressPolicy, Network, literal_address, normal_host
 
 
 class Outbound:
@@ -130,14 +130,7 @@ def _literal(host: str) -> Address | None:
     """The address that ``host`` is, also as a number or with parts left out, or as this machine's own name."""
     if host == "localhost" or host.endswith(".localhost"):
         return ipaddress.IPv4Address("127.0.0.1")
-    try:
-        return ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        pass
-    try:
-        return ipaddress.IPv4Address(socket.inet_aton(host)) if host[0].isdigit() else None
-    except (OSError, ValueError):
-        return None
+    return literal_address(host)
 
 
 def _is_ourselves(address: Address) -> bool:

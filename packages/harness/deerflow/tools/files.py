@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from pydantic import AfterValidator, Field
 
 from deerflow.sandbox.documents import READ_BY_TEXT, markdown_of
-from deerflow.sandbox.files.errors import shown_path
+from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import (
     WORKSPACE,
     Entry,

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 
 from deerflow.config import AppConfig
 from deerflow.reflection import resolve_variable
-from deerflow.sandbox.security import is_host_bash_allowed
+from deerflow.sandbox.policy import is_host_bash_allowed
 from deerflow.tools.acp import acp_tools
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.files import FILE_TOOLS

@@ -16,19 +16,27 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
-from deerflow.sandbox.files.errors import (
+from deerflow.sandbox.files.tree import QUIET_NAMES, GlobPattern, Search, entry_of, read_names, remove_tree
+from deerflow.sandbox.files.walk import (
     SandboxIsADirectoryError,
+    SandboxNoSpaceError,
     SandboxNotADirectoryError,
+    Spot,
+    Walker,
+    clean,
     file_errors,
     not_regular,
     shown_path,
 )
-from deerflow.sandbox.files.glob import QUIET_NAMES, GlobPattern
-from deerflow.sandbox.files.tree import Search, entry_of, read_names, remove_tree
-from deerflow.sandbox.files.walk import Spot, Walker, clean
 from deerflow.sandbox.interface import Entry, Mount, SandboxFileNotFoundError, SandboxPermissionError
 
-__all__ = ["SandboxFiles", "SandboxIsADirectoryError", "SandboxNotADirectoryError", "shown_path"]
+__all__ = [
+    "SandboxFiles",
+    "SandboxIsADirectoryError",
+    "SandboxNoSpaceError",
+    "SandboxNotADirectoryError",
+    "shown_path",
+]
 
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """For the final opening: follows nothing, waits for nobody, becomes nobody's terminal."""
@@ -67,7 +75,7 @@ class SandboxFiles:
         if offset < 0 or limit < 0:
             raise ValueError("offset and limit are numbers of bytes")
         with self._operation(path):
-            fd = self._open_regular(path, os.O_RDONLY)
+            fd = self._open_regular(path)
             try:
                 chunks: list[bytes] = []
                 while limit > 0 and (chunk := os.pread(fd, min(limit, _CHUNK), offset)):
@@ -86,7 +94,7 @@ class SandboxFiles:
             SandboxFileNotFoundError, SandboxFileError: as ``read``.
         """
         with self._operation(path):
-            return self._open_regular(path, os.O_RDONLY, below)
+            return self._open_regular(path, below)
 
     def real_path(self, path: str) -> str:
         """The virtual path of an existing entry without links and dots. Raises as ``read``, but for directories."""
@@ -178,25 +186,22 @@ class SandboxFiles:
         Raises:
             SandboxFileError: a bad pattern; or as ``list``.
         """
-        kinds = frozenset({"file", "link", "other"} | ({"directory"} if include_dirs else set()))
-        return self._search(root, pattern, kinds, cap)
+        kinds = ["file", "link", "other", "directory"] if include_dirs else ["file", "link", "other"]
+        return self.find(root, pattern, kinds, cap)
 
-    def find(self, root: str, pattern: str, *, cap: int) -> tuple[list[str], bool]:
-        """As ``glob``, but regular files only."""
-        return self._search(root, pattern, frozenset({"file"}), cap)
-
-    def _search(self, root: str, pattern: str, kinds: frozenset[str], cap: int) -> tuple[list[str], bool]:
+    def find(self, root: str, pattern: str, kinds: Sequence[str], cap: int) -> tuple[list[str], bool]:
+        """As ``glob``, but only entries of these kinds."""
         base = clean(root)
         search = Search(self._walker, GlobPattern(pattern, base))
         with self._operation(root):
-            return search.run(base, kinds, cap), search.cut
+            return search.run(base, kinds, cap)
 
     @contextmanager
     def _operation(self, path: str) -> Iterator[None]:
         with file_errors(path), self._walker.in_use(), self._owner.acting() if self._owner else nullcontext():
             yield
 
-    def _open_regular(self, path: str, flags: int, below: str = "/") -> int:
+    def _open_regular(self, path: str, below: str = "/") -> int:
         with self._walker.walk(path) as spot:
             if not spot.path.startswith(below.rstrip("/") + "/"):
                 raise self._walker.outside(path)
@@ -206,7 +211,7 @@ class SandboxFiles:
                 raise FileNotFoundError(errno.ENOENT, "no such file")
             if not stat.S_ISREG(spot.info.st_mode):
                 raise not_regular(path)
-            fd = os.open(spot.name, flags | _SAFE, dir_fd=spot.parent)
+            fd = os.open(spot.name, os.O_RDONLY | _SAFE, dir_fd=spot.parent)
         # What was a file a moment ago may be a FIFO now.
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
@@ -296,10 +301,9 @@ class FileOwner:
         """Raises ValueError if this process may not act for ``user_id``."""
         if os.geteuid() != 0 and user_id != os.geteuid():
             raise ValueError(f"Only root can work on files as user {user_id}.")
-        self.user_id = user_id
-        self._switches = os.geteuid() == 0 and user_id != 0
-        self._groups = os.getgroups() if self._switches else []
-        self._libc = ctypes.CDLL(None, use_errno=True) if self._switches else None
+        self._user_id = user_id
+        self._libc = ctypes.CDLL(None, use_errno=True) if os.geteuid() == 0 and user_id != 0 else None
+        self._groups = os.getgroups()
 
     @contextmanager
     def acting(self) -> Iterator[None]:
@@ -307,20 +311,21 @@ class FileOwner:
         if self._libc is None:
             yield
             return
+        user, libc = self._user_id, self._libc
         try:
-            self._set_groups([])
-            self._libc.setfsgid(self.user_id)
-            self._libc.setfsuid(self.user_id)
+            self._set_groups(libc, [])
+            libc.setfsgid(user)
+            libc.setfsuid(user)
             # These calls report nothing: asking again is the only way to learn whether they worked.
-            if (self._libc.setfsuid(-1), self._libc.setfsgid(-1)) != (self.user_id, self.user_id):
-                raise PermissionError(f"This process may not work on files as user {self.user_id}.")
+            if (libc.setfsuid(-1), libc.setfsgid(-1)) != (user, user):
+                raise PermissionError(f"This process may not work on files as user {user}.")
             yield
         finally:
-            self._libc.setfsuid(os.geteuid())
-            self._libc.setfsgid(os.getegid())
-            self._set_groups(self._groups)
+            libc.setfsuid(os.geteuid())
+            libc.setfsgid(os.getegid())
+            self._set_groups(libc, self._groups)
 
-    def _set_groups(self, groups: list[int]) -> None:
+    def _set_groups(self, libc: ctypes.CDLL, groups: list[int]) -> None:
         number = _SETGROUPS.get(platform.machine())
-        if self._libc is not None and self._groups and number is not None:
-            self._libc.syscall(number, len(groups), (ctypes.c_uint32 * len(groups))(*groups))
+        if self._groups and number is not None:
+            libc.syscall(number, len(groups), (ctypes.c_uint32 * len(groups))(*groups))

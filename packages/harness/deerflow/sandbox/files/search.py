@@ -16,8 +16,7 @@ from pathlib import Path
 from threading import Thread, Timer
 from typing import IO
 
-from deerflow.sandbox.files import SandboxFiles
-from deerflow.sandbox.files.errors import shown_path
+from deerflow.sandbox.files import SandboxFiles, shown_path
 from deerflow.sandbox.interface import (
     GrepMatch,
     SandboxCommandError,
@@ -133,7 +132,7 @@ def _candidates(files: SandboxFiles, root: str, glob: str | None) -> tuple[list[
         raise SandboxFileNotFoundError(f"No such file or directory: {shown_path(root)}")
     if entry.kind != "directory":
         return [entry.path], False
-    return files.find(root, glob or "**/*", cap=_MAX_FILES)
+    return files.find(root, glob or "**/*", ["file"], _MAX_FILES)
 
 
 def _feed(files: SandboxFiles, paths: list[str], sink: IO[bytes], too_large: list[str]) -> None:
@@ -161,7 +160,8 @@ def _feed(files: SandboxFiles, paths: list[str], sink: IO[bytes], too_large: lis
 def _request(source: str, pattern: str, literal: bool, case_sensitive: bool, cap: int) -> dict[str, object]:
     if len(pattern) > _MAX_PATTERN:
         raise SandboxCommandError(f"The pattern is longer than {_MAX_PATTERN} characters.")
-    if not pattern or "\0" in pattern or (not pattern.isascii() and not _is_text(pattern)):
+    # Only half of a surrogate pair cannot be written as UTF-8.
+    if not pattern or "\0" in pattern or pattern.encode(errors="ignore").decode() != pattern:
         raise SandboxCommandError("The pattern is empty or not valid text.")
     return {
         "source": source,
@@ -170,14 +170,6 @@ def _request(source: str, pattern: str, literal: bool, case_sensitive: bool, cap
         "case_sensitive": case_sensitive,
         "cap": max(cap, 0),
     }
-
-
-def _is_text(pattern: str) -> bool:
-    try:
-        pattern.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _relative(glob: str | None, root: str) -> str | None:

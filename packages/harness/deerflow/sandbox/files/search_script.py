@@ -78,8 +78,11 @@ def main() -> None:
     matcher = Matcher(request)
     end: dict[str, Any] = {"truncated": False}
     try:
-        matcher.compile() if request["source"] == "stdin" else None
-        match_stdin(matcher) if request["source"] == "stdin" else search(request, matcher)
+        if request["source"] == "stdin":
+            matcher.compile()
+            match_stdin(matcher)
+        else:
+            search(request, matcher)
     except Full:
         end = {"truncated": True}
     except re.error as error:

@@ -1,4 +1,4 @@
-"""Walking and removing directory trees by descriptor: no recursion, no link ever followed, bounded work.
+"""Searching and removing directory trees by descriptor: no recursion, no link ever followed, bounded work.
 
 A tree made by a sandbox may be 5,000 levels deep, hold a directory with a million entries, or change under our feet.
 """
@@ -6,17 +6,29 @@ A tree made by a sandbox may be 5,000 levels deep, hold a directory with a milli
 from __future__ import annotations
 
 import errno
+import fnmatch
 import os
+import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deerflow.sandbox.files.glob import QUIET_NAMES, GlobPattern, Progress
 from deerflow.sandbox.files.walk import DIRECTORY, LOOK, MAX_PATH, Walker
 from deerflow.sandbox.interface import Entry, SandboxFileError
+
+MAX_PATTERN = 1024
+MAX_ALTERNATIVES = 64
+QUIET_NAMES = frozenset({".git", "node_modules", ".venv", "__pycache__"})
+"""Directories not searched unless the pattern names them: large, and made by machines."""
+
+_ANY = re.compile(r"(?s:.*)\Z")
+_GROUP = re.compile(r"\{([^{}]*)\}")
+
+Progress = frozenset[tuple[int, int]]
+"""How far each alternative has matched: (alternative, next component of it)."""
 
 MAX_NAMES = 200_000
 """Names read from one directory."""
@@ -30,21 +42,24 @@ REFILLS = 1000
 """Looks into one directory, of up to 10,000 names each, before a removal gives up on it."""
 
 
+@dataclass(slots=True)
 class Search:
-    """One depth-first search, in the order of names. ``cut`` tells that a bound ended it early."""
+    """One depth-first search, in the order of names."""
 
-    def __init__(self, walker: Walker, pattern: GlobPattern) -> None:
-        self._walker = walker
-        self._pattern = pattern
-        self._visits = 0
-        self._levels: list[_Level] = []
-        self.cut = False
+    walker: Walker
+    pattern: GlobPattern
+    visits: int = 0
+    levels: list[_Level] = field(default_factory=list["_Level"])
+    cut: bool = False
 
-    def run(self, root: str, kinds: frozenset[str], cap: int) -> list[str]:
-        """Paths of these kinds below the directory ``root`` that match, at most ``cap``. Raises OSError if ``root`` cannot be read."""
+    def run(self, root: str, kinds: Sequence[str], cap: int) -> tuple[list[str], bool]:
+        """Paths of these kinds below the directory ``root`` that match, at most ``cap``, and whether there may be more.
+
+        Raises OSError if ``root`` cannot be read.
+        """
         found: list[str] = []
         try:
-            self._enter(_Level(self._walker.open_directory(root), root.rstrip("/"), self._pattern.start()))
+            self._enter(_Level(self.walker.open_directory(root), root.rstrip("/"), self.pattern.start()))
             for path, kind in self._matches():
                 if kind not in kinds:
                     continue
@@ -53,35 +68,35 @@ class Search:
                     break
                 found.append(path)
         finally:
-            while self._levels:
+            while self.levels:
                 self._leave()
-        return sorted(found)
+        return sorted(found), self.cut
 
     def _matches(self) -> Iterator[tuple[str, str]]:
-        while self._levels:
-            level = self._levels[-1]
+        while self.levels:
+            level = self.levels[-1]
             if not level.names:
                 self._leave()
                 continue
             name, kind = level.names.pop()
-            self._visits += 1
-            if self._visits > MAX_VISITS:
+            self.visits += 1
+            if self.visits > MAX_VISITS:
                 self.cut = True
                 return
-            progress, matched = self._pattern.step(level.progress, name)
+            progress, matched = self.pattern.step(level.progress, name)
             path = f"{level.path}/{name}"
             if matched:
                 yield path, kind
-            if kind == "directory" and progress and (name not in QUIET_NAMES or name in self._pattern.named):
+            if kind == "directory" and progress and (name not in QUIET_NAMES or name in self.pattern.named):
                 self._descend(level, name, path, progress)
 
     def _descend(self, parent: _Level, name: str, path: str, progress: Progress) -> None:
-        if len(self._levels) >= MAX_OPEN or len(os.fsencode(path)) >= MAX_PATH:
+        if len(self.levels) >= MAX_OPEN or len(os.fsencode(path)) >= MAX_PATH:
             self.cut = True
             return
         try:
-            if parent.fd is None or path in self._walker.mount_paths:
-                fd = self._walker.open_directory(path)
+            if parent.fd is None or path in self.walker.mount_paths:
+                fd = self.walker.open_directory(path)
             else:
                 fd = os.open(name, os.O_RDONLY | DIRECTORY, dir_fd=parent.fd)
         except OSError:
@@ -92,14 +107,14 @@ class Search:
         self._enter(_Level(fd, path, progress))
 
     def _enter(self, level: _Level) -> None:
-        self._levels.append(level)
+        self.levels.append(level)
         names, cut = ({}, False) if level.fd is None else read_names(level.fd)
-        names |= dict.fromkeys(self._walker.children(level.path or "/"), "directory")
+        names |= dict.fromkeys(self.walker.children(level.path or "/"), "directory")
         level.names = sorted(names.items(), reverse=True)
         self.cut |= cut
 
     def _leave(self) -> None:
-        level = self._levels.pop()
+        level = self.levels.pop()
         if level.fd is not None:
             os.close(level.fd)
 
@@ -254,3 +269,95 @@ def _unlock(parent: int, name: str) -> None:
         Path(f"/proc/self/fd/{fd}").chmod(0o700)
     finally:
         os.close(fd)
+
+
+class GlobPattern:
+    """A compiled glob pattern, matched one path component at a time and in linear time.
+
+    ``*`` and ``?`` stay within a component, ``**`` spans any number of them, ``{a,b}`` are alternatives, ``[a-z]`` and
+    ``[!a-z]`` character classes. A pattern without a slash matches at any depth.
+
+    Walk with ``start``, ``step`` down the tree; an empty progress can match nothing below.
+    """
+
+    def __init__(self, pattern: str, root: str = "") -> None:
+        """Compile ``pattern``, relative to ``root``; a pattern that begins with ``root`` is understood too.
+
+        Raises:
+            SandboxFileError: the pattern is empty, too long or climbs with ``..``.
+        """
+        if len(pattern) > MAX_PATTERN:
+            raise SandboxFileError(f"The glob pattern is longer than {MAX_PATTERN} characters.")
+        if root and pattern.startswith(root.rstrip("/") + "/"):
+            pattern = "/" + pattern[len(root.rstrip("/")) + 1 :]
+        names = [_components(alternative) for alternative in _alternatives(pattern)]
+        self.named = frozenset(name for parts in names for name in parts) & QUIET_NAMES
+        self._parts = [[_compiled(name) for name in parts] for parts in names]
+
+    def start(self) -> Progress:
+        return self._closed({(alternative, 0) for alternative in range(len(self._parts))})
+
+    def step(self, progress: Progress, name: str) -> tuple[Progress, bool]:
+        """The progress after entering ``name``, and whether the path so far matches as a whole."""
+        reached: set[tuple[int, int]] = set()
+        for alternative, index in progress:
+            parts = self._parts[alternative]
+            if index == len(parts):
+                continue
+            part = parts[index]
+            if part is None:
+                reached.add((alternative, index))
+            elif part.match(name):
+                reached.add((alternative, index + 1))
+        closed = self._closed(reached)
+        return closed, any(index == len(self._parts[alternative]) for alternative, index in closed)
+
+    def _closed(self, states: set[tuple[int, int]]) -> Progress:
+        """``**`` may also span nothing: what follows it is reached at once."""
+        closed = set(states)
+        for alternative, index in states:
+            parts = self._parts[alternative]
+            while index < len(parts) and parts[index] is None:
+                index += 1
+                closed.add((alternative, index))
+        return frozenset(closed)
+
+
+def _components(pattern: str) -> list[str]:
+    names = [name for name in pattern.split("/") if name not in ("", ".")]
+    if not names:
+        raise SandboxFileError("The glob pattern is empty. Use **/* for everything.")
+    if ".." in names:
+        raise SandboxFileError("A glob pattern cannot contain '..': search from a higher path instead.")
+    if len(names) == 1 and not pattern.startswith(("/", "./")) and not pattern.endswith("/"):
+        names.insert(0, "**")
+    if names[-1] == "**":
+        # Everything below, not the directory itself.
+        names.append("*")
+    return names
+
+
+def _compiled(name: str) -> re.Pattern[str] | None:
+    if name == "**":
+        return None
+    if name == "*":
+        return _ANY
+    # fnmatch writes each star as an atomic group, so matching cannot backtrack catastrophically.
+    return re.compile(fnmatch.translate(re.sub(r"(?<!\[)\[\^", "[!", name)))
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Expand ``{a,b}``, inner braces first."""
+    done: list[str] = []
+    todo = [pattern]
+    while todo:
+        current = todo.pop()
+        group = next((found for found in _GROUP.finditer(current) if "," in found[1]), None)
+        if group is None:
+            done.append(current)
+        else:
+            head, tail = current[: group.start()], current[group.end() :]
+            todo += [head + choice + tail for choice in group[1].split(",")]
+        if len(done) + len(todo) > MAX_ALTERNATIVES:
+            raise SandboxFileError(f"The glob pattern has more than {MAX_ALTERNATIVES} alternatives.")
+    return list(dict.fromkeys(done))

@@ -137,13 +137,19 @@ class HostPathsSandbox(IsolatedSandbox):
         return None if cwd is None else self._paths.host(cwd)
 
 
-def host_start_message(request: LaunchRequest) -> dict[str, Any]:
-    """The supervisor's first message where the virtual paths do not exist."""
+def host_start_message(request: LaunchRequest, *, count_processes: bool) -> dict[str, Any]:
+    """The supervisor's first message where the virtual paths do not exist.
+
+    Args:
+        count_processes: by the kernel, which counts all processes of the user, sandboxed or not.
+    """
     paths = {mount.path: str(mount.host) for mount in thread_mounts(request.policy)}
     first = str(writable_directories(request.policy)[0])
     places = {"HOME": paths.get(HOME, first), "TMPDIR": paths.get("/tmp", "/tmp")}
     start = start_message(request, home=first, overrides=places)
     start["environment"]["PATH"] = start["environment"]["PATH"].replace(HOME, places["HOME"])
+    if not count_processes:
+        start["limits"].pop("NPROC", None)
     return start
 
 

@@ -9,32 +9,30 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, SandboxRuntimeError
-from deerflow.sandbox.isolation.etc_tree import PATTERNS
+from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem
 from deerflow.sandbox.isolation.host_paths import HostPathsSandbox, host_start_message
 from deerflow.sandbox.isolation.plan import (
+    PATTERNS,
+    SUPERVISOR_SOURCE,
     SYSTEM_DIRECTORIES,
     Launcher,
     LaunchRequest,
-    ensure_directories,
-    memory_descriptor,
+    launcher_command,
+    refuse_root,
     writable_directories,
 )
-from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, trial_policy
+from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, shorten, trial_policy
 from deerflow.sandbox.isolation.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
+from deerflow.sandbox.supervisor import memory_file
 
-HERE = Path(__file__).parent
-PYTHON_FLAGS = ("-I", "-S", "-B")
 ABI_FOR_OWN_UID = 3
 """With a uid of its own the sandbox needs Landlock for files only; version 3 covers truncation."""
 ABI_FOR_SHARED_UID = 6
@@ -78,30 +76,21 @@ class LandlockLauncher:
             warnings.append(WATCHED_PROCESSES)
         return Isolation("landlock", False, network, pid=False, limits=frozenset(limits), warnings=tuple(warnings))
 
-    def prepare(self, request: LaunchRequest) -> Launch:
-        ensure_directories(request.policy)
-        host, inside = socket.socketpair()
-        try:
-            argv, descriptors = self.arguments(request, control=inside.fileno())
-        except BaseException:
-            host.close()
-            inside.close()
-            raise
+    def prepare(self, request: LaunchRequest, control: int) -> Launch:
+        argv, descriptors = self.arguments(request, control=control)
         uid = None if request.for_one_command else request.uid
-        return Launch(argv, descriptors, self._start(request), inside, host, pid_namespace=False, uid=uid)
+        start = host_start_message(request, count_processes=self.own_uid)
+        return Launch(argv, descriptors, start, pid_namespace=False, uid=uid)
 
     def arguments(
         self, request: LaunchRequest, *, control: int | None = None, command: Sequence[str] = ()
     ) -> tuple[list[str], list[int]]:
         """What to execute for the supervisor, or ``command``, to run confined; and the descriptors that it needs."""
-        if request.uid is None and os.geteuid() == 0:
-            raise SandboxRuntimeError("Refusing to start a sandbox as root without a uid of its own.")
+        refuse_root(request)
         policy = request.policy
         open_network = policy.network.mode == "host"
         families = NAMESPACED_FAMILIES if open_network else ()
-        descriptor = memory_descriptor(
-            "filter", build_filter(socket_families=families, pair_families=(AF_UNIX,), namespaces=False)
-        )
+        descriptor = memory_file(build_filter(socket_families=families, pair_families=(AF_UNIX,), namespaces=False))
         config = json.dumps(
             {
                 "writable": [os.path.realpath(path) for path in writable_directories(policy)],
@@ -109,23 +98,12 @@ class LandlockLauncher:
                 "least_abi": self.least_abi,
                 "open_network": open_network,
                 "filter": descriptor,
-                "supervisor": str(HERE.parent / "supervisor.py"),
+                "supervisor": str(SUPERVISOR_SOURCE),
                 "control": control,
                 "command": list(command),
             }
         )
-        python = [sys.executable, *PYTHON_FLAGS]
-        module = str(HERE / "landlock_launcher.py")
-        if request.uid is None:
-            return [*python, module, config], [descriptor]
-        return [*python, str(HERE / "root_launcher.py"), str(request.uid), "", module, "--", config], [descriptor]
-
-    def _start(self, request: LaunchRequest) -> dict[str, Any]:
-        start = host_start_message(request)
-        if not self.own_uid:
-            # Counted over all processes of the user, sandboxed or not.
-            start["limits"].pop("NPROC", None)
-        return start
+        return launcher_command("landlock_launcher.py", [config], request.uid), [descriptor]
 
     def _readable(self, policy: Policy) -> list[str]:
         system = ["/usr", *(f"/{name}" for name in SYSTEM_DIRECTORIES), "/proc"]
@@ -181,9 +159,9 @@ def _try(launcher: LandlockLauncher, uid: int | None) -> Problem | None:
             escaped = (workspace.parent / "probe").exists()
     except (OSError, subprocess.SubprocessError, UnsupportedArchitectureError) as error:
         cause = classify(str(error))
-        return Problem(cause.code, cause.sentence or f"Landlock could not be tried: {error}", cause.fix)
+        return Problem(cause.code, cause.sentence, cause.fix)
     if run.stdout == "ok\n" and not escaped:
         return None
     cause = classify(run.stderr)
-    said = f"{cause.sentence} It said: {' '.join(run.stderr.split())[:300]}"
+    said = f"{cause.sentence} It said: {shorten(run.stderr)}"
     return Problem(cause.code, said, cause.fix)

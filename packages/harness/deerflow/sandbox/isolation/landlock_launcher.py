@@ -64,14 +64,9 @@ def check(result: int, what: str) -> int:
     return result
 
 
-def abi() -> int:
-    """The kernel's Landlock version; 0 without Landlock."""
-    return max(0, libc.syscall(CREATE_RULESET, None, 0, VERSION_FLAG))
-
-
 def restrict(writable: list[str], readable: list[str], open_network: bool, least_abi: int) -> None:
     """Landlock this process and all it will start."""
-    version = abi()
+    version = libc.syscall(CREATE_RULESET, None, 0, VERSION_FLAG)
     if version < least_abi:
         raise SystemExit(f"landlock launcher: version {version} is older than {least_abi}")
     rights = (1 << 13) - 1
@@ -126,63 +121,52 @@ def load(path: str) -> Any:
     return module
 
 
-class Confinement:
-    """Reads everything it needs at once, so that the uid may be dropped before ``enter``."""
-
-    def __init__(self, arguments: list[str]) -> None:
-        self.config = json.loads(arguments[0])
-        self.supervisor = load(self.config["supervisor"])
-
-    def enter(self) -> NoReturn:
-        config = self.config
-        if os.geteuid() == 0:
-            raise SystemExit("landlock launcher: refusing to run as root, whose rights Landlock does not cover")
-        os.setsid()
-        if config["control"] is not None:
-            self._leave_a_guard()
-        restrict(config["writable"], config["readable"], config["open_network"], config["least_abi"])
-        install_filter(config["filter"])
-        if config["control"] is not None:
-            self.supervisor.Supervisor(config["control"]).run()
-        os.execve(config["command"][0], config["command"], {})
-
-    def _leave_a_guard(self) -> None:
-        """Go on in a child. We stay outside of the domain, where nothing inside may signal us, and outlive it.
-
-        A command may kill the supervisor, which is in the same domain, and detach: its orphans become ours.
-        """
-        check(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "subreaper")
-        child = os.fork()
-        if child == 0:
-            with contextlib.suppress(OSError):
-                write("/proc/self/oom_score_adj", "800")
-            return
-
-        def end(*_: object) -> NoReturn:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-            self.supervisor.kill_below(os.getpid())
-            os._exit(0)
-
-        signal.signal(signal.SIGTERM, end)
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        # The host takes the end of the control socket for the end of the sandbox.
-        os.closerange(3, 4096)
-        while os.waitpid(-1, 0)[0] != child:
-            pass
-        end()
+def enter(config: dict[str, Any], supervisor: Any) -> NoReturn:
+    if os.geteuid() == 0:
+        raise SystemExit("landlock launcher: refusing to run as root, whose rights Landlock does not cover")
+    os.setsid()
+    if config["control"] is not None:
+        leave_a_guard(supervisor)
+    restrict(config["writable"], config["readable"], config["open_network"], config["least_abi"])
+    install_filter(config["filter"])
+    if config["control"] is not None:
+        supervisor.Supervisor(config["control"]).run()
+    os.execve(config["command"][0], config["command"], {})
 
 
-def write(path: str, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    os.write(descriptor, text.encode())
-    os.close(descriptor)
+def leave_a_guard(supervisor: Any) -> None:
+    """Go on in a child. We stay outside of the domain, where nothing inside may signal us, and outlive it.
+
+    A command may kill the supervisor, which is in the same domain, and detach: its orphans become ours.
+    """
+    check(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "subreaper")
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+            file.write("800")
+        return
+
+    def end(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        supervisor.kill_below(os.getpid())
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    # The host takes the end of the control socket for the end of the sandbox.
+    os.closerange(3, 4096)
+    while os.waitpid(-1, 0)[0] != child:
+        pass
+    end()
 
 
 def prepare(arguments: list[str]) -> Callable[[], NoReturn]:
-    """For the root launcher: what can be loaded only before the uid is dropped."""
-    return Confinement(arguments).enter
+    """Read everything that is needed, so that the root launcher may drop the uid before the rest."""
+    config = json.loads(arguments[0])
+    supervisor = load(config["supervisor"])
+    return lambda: enter(config, supervisor)
 
 
 if __name__ == "__main__":
-    Confinement(sys.argv[1:]).enter()
+    prepare(sys.argv[1:])()

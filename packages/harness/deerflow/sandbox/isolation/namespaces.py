@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, SandboxError, SandboxRuntimeError
-from deerflow.sandbox.isolation.etc_tree import ensure_etc_tree
 from deerflow.sandbox.isolation.plan import (
+    HOME,
+    PYTHON_FLAGS,
     SOCKET_DIRECTORY,
-    SUPERVISOR,
-    Bind,
-    Features,
+    SUPERVISOR_SOURCE,
+    SYSTEM_DIRECTORIES,
     Launcher,
     LaunchRequest,
-    Recipe,
-    build_arguments,
-    ensure_directories,
-    memory_descriptor,
+    ensure_etc_tree,
+    launcher_command,
+    refuse_root,
     start_message,
     thread_mounts,
 )
@@ -41,9 +40,19 @@ from deerflow.sandbox.isolation.probe import (
 from deerflow.sandbox.isolation.seccomp import UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
+from deerflow.sandbox.supervisor import memory_file
+
+RUN = "/run"
+SUPERVISOR = "/run/agent.pyc"
+SANDBOX_ID = 1000
+"""uid and gid inside."""
+SHM_BYTES = 64 << 20
+RUN_BYTES = 1 << 20
+SCRATCH_BYTES = 256 << 20
+"""Size of /tmp and of the home directory where the policy gives no directory on disk for them."""
+HOST_NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf")
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-SUPERVISOR_SOURCE = Path(__file__).parents[1] / "supervisor.py"
 # Bytecode starts faster than source, and leaves 2 MB less behind in every sandbox.
 COMPILE = """
 import sys
@@ -89,9 +98,8 @@ def tool_image_prefix(tools: Path) -> str | None:
         lines = (tools / "pyvenv.cfg").read_text().splitlines()
     except OSError:
         return None
-    home = next(
-        (value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip() == "home"), ""
-    )
+    values = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
+    home = values.get("home")
     prefix = Path(home).resolve().parent if home else Path("/")
     if prefix == Path("/") or prefix.is_relative_to("/usr") or prefix.is_relative_to(tools):
         return None
@@ -101,29 +109,107 @@ def tool_image_prefix(tools: Path) -> str | None:
 STAGE_CANDIDATES = ("/mnt", "/media", "/srv", "/opt")
 """Any directory will do that exists, is not needed by the launcher and may be covered in a private mount namespace."""
 
-HERE = Path(__file__).parent
-PYTHON_FLAGS = ("-I", "-S", "-B")
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What this machine grants; found by the probe."""
+
+    fresh_proc: bool = True
+    disable_userns: bool = True
+    bind_fd: bool = True
+    stage: bool = False
+    """As root: bind sources are staged in a private mount namespace before the uid is dropped."""
+
+
+Bind = tuple[str, str, str]
+"""The launcher's option for one bind mount, its source and its target.
+
+The source is a path, or a descriptor opened with O_PATH, which no rename can redirect.
+"""
+
+
+def build_arguments(
+    command: Sequence[str],
+    etc: Bind,
+    binds: Sequence[Bind] = (),
+    *,
+    supervisor: int,
+    seccomp: int,
+    features: Features,
+    share_network: bool,
+) -> list[str]:
+    """The launcher's arguments without the launcher itself: ``bwrap`` and ``userns_launcher`` take the same ones.
+
+    Args:
+        supervisor, seccomp: descriptors of its bytecode, and of the filter.
+    """
+    arguments = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    if not share_network:
+        arguments += ["--unshare-net"]
+    if features.disable_userns:
+        arguments += ["--disable-userns"]
+    arguments += ["--uid", str(SANDBOX_ID), "--gid", str(SANDBOX_ID), "--hostname", "sandbox", "--cap-drop", "ALL"]
+    # The supervisor is pid 1: nothing inside can signal it, and /proc/1/cmdline shows no host path.
+    arguments += ["--die-with-parent", "--new-session", "--clearenv", "--as-pid-1"]
+    arguments += _system(etc, share_network)
+    arguments += ["--proc", "/proc"] if features.fresh_proc else ["--ro-bind", "/proc", "/proc"]
+    arguments += ["--dev", "/dev", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm"]
+    targets = {target for _, _, target in binds}
+    if "/tmp" not in targets:
+        arguments += ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"]
+    if HOME not in targets:
+        arguments += ["--perms", "0700", "--size", str(SCRATCH_BYTES), "--tmpfs", HOME]
+    arguments += ["--size", str(RUN_BYTES), "--tmpfs", RUN]
+    # Outer directories first, so that a mount below another one is not covered by it.
+    for bind in sorted(binds, key=lambda bind: bind[2].count("/")):
+        arguments += bind
+    arguments += ["--perms", "0444", "--ro-bind-data", str(supervisor), SUPERVISOR]
+    # What the launcher itself created is tmpfs of half the RAM each; nobody shall fill it.
+    for created in ("/dev", RUN, "/"):
+        arguments += ["--remount-ro", created]
+    return [*arguments, "--chdir", "/", "--seccomp", str(seccomp), "--", *command]
+
+
+def _system(etc: Bind, share_network: bool) -> list[str]:
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in SYSTEM_DIRECTORIES:
+        path = Path("/") / name
+        if path.is_symlink():
+            arguments += ["--symlink", str(path.readlink()).lstrip("/"), str(path)]
+        elif path.is_dir():
+            arguments += ["--ro-bind", str(path), str(path)]
+    arguments += etc
+    if share_network:
+        for file in HOST_NETWORK_FILES:
+            resolved = Path(file).resolve()
+            if resolved.is_file():
+                arguments += ["--ro-bind", str(resolved), file]
+    return arguments
 
 
 @dataclass(slots=True)
 class _Sources:
     """Turns host directories into bind sources: descriptors, or names below the stage that root builds."""
 
-    features: Features
-    stage: str | None
-    staged: list[str] = field(default_factory=list)
-    descriptors: list[int] = field(default_factory=list)
+    bind_fd: bool
+    stage: str
+    staged: list[str] = field(default_factory=list[str])
+    descriptors: list[int] = field(default_factory=list[int])
 
     def bind(self, host: Path | str, target: str, *, read_only: bool = True) -> Bind:
-        path = os.path.realpath(host)
-        if self.stage is not None:
+        option, path = "--ro-bind" if read_only else "--bind", os.path.realpath(host)
+        if self.stage:
             self.staged.append(path)
-            return Bind(f"{self.stage}/{len(self.staged) - 1}", target, read_only)
-        if self.features.bind_fd:
+            return option, f"{self.stage}/{len(self.staged) - 1}", target
+        if self.bind_fd:
             descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             self.descriptors.append(descriptor)
-            return Bind(descriptor, target, read_only)
-        return Bind(path, target, read_only)
+            return f"{option}-fd", str(descriptor), target
+        return option, path, target
+
+    def in_memory(self, content: bytes) -> int:
+        self.descriptors.append(memory_file(content))
+        return self.descriptors[-1]
 
     def close(self) -> None:
         for descriptor in self.descriptors:
@@ -155,43 +241,31 @@ class NamespaceLauncher:
             warnings=tuple(warnings),
         )
 
-    def prepare(self, request: LaunchRequest) -> Launch:
-        ensure_directories(request.policy)
-        host, inside = socket.socketpair()
-        try:
-            command = (self.interpreter.executable, *PYTHON_FLAGS, SUPERVISOR, str(inside.fileno()))
-            argv, descriptors = self.arguments(request, command)
-        except BaseException:
-            host.close()
-            inside.close()
-            raise
-        return Launch(argv, descriptors, start_message(request), control=inside, host_control=host)
+    def prepare(self, request: LaunchRequest, control: int) -> Launch:
+        command = (self.interpreter.executable, *PYTHON_FLAGS, SUPERVISOR, str(control))
+        argv, descriptors = self.arguments(request, command)
+        return Launch(argv, descriptors, start_message(request))
 
     def arguments(self, request: LaunchRequest, command: tuple[str, ...]) -> tuple[list[str], list[int]]:
         """What to execute for ``command`` to run inside, and the descriptors that it needs."""
-        if request.uid is None and os.geteuid() == 0:
-            raise SandboxRuntimeError("Refusing to start a sandbox as root without a uid of its own.")
-        stage = _stage_directory() if request.uid is not None and self.features.stage else None
-        sources = _Sources(self.features, stage)
+        refuse_root(request)
+        staging = request.uid is not None and self.features.stage
+        sources = _Sources(self.features.bind_fd, _stage_directory() if staging else "")
         try:
-            recipe = Recipe(
-                command=command,
-                etc=sources.bind(ensure_etc_tree(self.state_dir, self.etc_extra), "/etc"),
-                binds=tuple(self._binds(request, sources)),
-                share_network=request.policy.network.mode == "host",
+            arguments = build_arguments(
+                command,
+                sources.bind(ensure_etc_tree(self.state_dir, self.etc_extra), "/etc"),
+                self._binds(request, sources),
+                supervisor=sources.in_memory(self.interpreter.supervisor),
+                seccomp=sources.in_memory(build_filter()),
                 features=self.features,
+                share_network=request.policy.network.mode == "host",
             )
-            for name, content in (
-                ("supervisor_fd", self.interpreter.supervisor),
-                ("seccomp_fd", build_filter()),
-            ):
-                descriptor = memory_descriptor(name, content)
-                sources.descriptors.append(descriptor)
-                recipe = replace(recipe, **{name: descriptor})
         except BaseException:
             sources.close()
             raise
-        return self._launch_command(request.uid, sources, build_arguments(recipe)), sources.descriptors
+        stage = [sources.stage, *sources.staged]
+        return launcher_command("userns_launcher.py", arguments, request.uid, self.program, stage), sources.descriptors
 
     def _binds(self, request: LaunchRequest, sources: _Sources) -> list[Bind]:
         policy = request.policy
@@ -208,15 +282,6 @@ class NamespaceLauncher:
         if request.proxy_directory is not None:
             binds.append(sources.bind(request.proxy_directory, SOCKET_DIRECTORY))
         return binds
-
-    def _launch_command(self, uid: int | None, sources: _Sources, arguments: list[str]) -> list[str]:
-        own_launcher = str(HERE / "userns_launcher.py")
-        if uid is None:
-            program = [self.program] if self.program else [sys.executable, *PYTHON_FLAGS, own_launcher]
-            return [*program, *arguments]
-        module, program = ("", [self.program]) if self.program else (own_launcher, [])
-        options = [str(uid), sources.stage or "", module, *sources.staged, "--", *program]
-        return [sys.executable, *PYTHON_FLAGS, str(HERE / "root_launcher.py"), *options, *arguments]
 
 
 class BwrapSandboxProvider(IsolatingProvider):

@@ -1,132 +1,30 @@
-"""From a policy to what a sandbox needs at its start: environment, limits, bind mounts, descriptors."""
+"""From a policy to what a sandbox needs at its start: environment, limits, mounts, and an /etc without the host's secrets."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Mapping, Sequence
+import secrets
+import shutil
+import sqlite3
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from deerflow.sandbox.interface import WORKSPACE, Isolation, Limits, Mount, Policy
+from deerflow.sandbox.interface import WORKSPACE, Isolation, Limits, Mount, Policy, SandboxRuntimeError
 from deerflow.sandbox.session import Launch, Shell
 
 HOME = "/home/agent"
-RUN = "/run"
-SUPERVISOR = "/run/agent.pyc"
 SOCKET_DIRECTORY = "/run/sbx"
-SANDBOX_ID = 1000
-"""uid and gid inside."""
-
-SHM_BYTES = 64 << 20
-RUN_BYTES = 1 << 20
-SCRATCH_BYTES = 256 << 20
-"""Size of /tmp and of the home directory where the policy gives no directory on disk for them."""
-
 SYSTEM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-HOST_NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf")
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What this machine grants; found by the probe."""
-
-    fresh_proc: bool = True
-    disable_userns: bool = True
-    bind_fd: bool = True
-    stage: bool = False
-    """As root: bind sources are staged in a private mount namespace before the uid is dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """One bind mount. ``source`` is a path, or a descriptor opened with O_PATH, which no rename can redirect."""
-
-    source: str | int
-    target: str
-    read_only: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """One sandbox to be built."""
-
-    command: tuple[str, ...]
-    etc: Bind
-    binds: tuple[Bind, ...] = ()
-    supervisor_fd: int | None = None
-    seccomp_fd: int | None = None
-    share_network: bool = False
-    features: Features = Features()
-
-
-def build_arguments(recipe: Recipe) -> list[str]:
-    """The launcher's arguments without the launcher itself: ``bwrap`` and ``userns_launcher`` take the same ones."""
-    features = recipe.features
-    arguments = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
-    if not recipe.share_network:
-        arguments += ["--unshare-net"]
-    if features.disable_userns:
-        arguments += ["--disable-userns"]
-    arguments += ["--uid", str(SANDBOX_ID), "--gid", str(SANDBOX_ID), "--hostname", "sandbox", "--cap-drop", "ALL"]
-    # The supervisor is pid 1: nothing inside can signal it, and /proc/1/cmdline shows no host path.
-    arguments += ["--die-with-parent", "--new-session", "--clearenv", "--as-pid-1"]
-    arguments += _system(recipe)
-    arguments += _kernel_filesystems(recipe)
-    targets = {bind.target for bind in recipe.binds}
-    if "/tmp" not in targets:
-        arguments += ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"]
-    if HOME not in targets:
-        arguments += ["--perms", "0700", "--size", str(SCRATCH_BYTES), "--tmpfs", HOME]
-    arguments += ["--size", str(RUN_BYTES), "--tmpfs", RUN]
-    # Outer directories first, so that a mount below another one is not covered by it.
-    for bind in sorted(recipe.binds, key=lambda bind: bind.target.count("/")):
-        arguments += _bind(bind)
-    if recipe.supervisor_fd is not None:
-        arguments += ["--perms", "0444", "--ro-bind-data", str(recipe.supervisor_fd), SUPERVISOR]
-    # What the launcher itself created is tmpfs of half the RAM each; nobody shall fill it.
-    for created in ("/dev", RUN, "/"):
-        arguments += ["--remount-ro", created]
-    arguments += ["--chdir", "/"]
-    if recipe.seccomp_fd is not None:
-        arguments += ["--seccomp", str(recipe.seccomp_fd)]
-    return [*arguments, "--", *recipe.command]
-
-
-def descriptors(recipe: Recipe) -> list[int]:
-    """The descriptors that the launcher must inherit."""
-    sources = [bind.source for bind in (recipe.etc, *recipe.binds) if isinstance(bind.source, int)]
-    return sources + [fd for fd in (recipe.supervisor_fd, recipe.seccomp_fd) if fd is not None]
-
-
-def _system(recipe: Recipe) -> list[str]:
-    arguments = ["--ro-bind", "/usr", "/usr"]
-    for name in SYSTEM_DIRECTORIES:
-        path = Path("/") / name
-        if path.is_symlink():
-            arguments += ["--symlink", str(path.readlink()).lstrip("/"), str(path)]
-        elif path.is_dir():
-            arguments += ["--ro-bind", str(path), str(path)]
-    arguments += _bind(recipe.etc)
-    if recipe.share_network:
-        for file in HOST_NETWORK_FILES:
-            resolved = Path(file).resolve()
-            if resolved.is_file():
-                arguments += ["--ro-bind", str(resolved), file]
-    return arguments
-
-
-def _kernel_filesystems(recipe: Recipe) -> list[str]:
-    arguments = ["--proc", "/proc"] if recipe.features.fresh_proc else ["--ro-bind", "/proc", "/proc"]
-    return [*arguments, "--dev", "/dev", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm"]
-
-
-def _bind(bind: Bind) -> Sequence[str]:
-    option = "--ro-bind" if bind.read_only else "--bind"
-    if isinstance(bind.source, int):
-        return (option + "-fd", str(bind.source), bind.target)
-    return (option, bind.source, bind.target)
-
+SUPERVISOR_SOURCE = Path(__file__).parents[1] / "supervisor.py"
+PYTHON_FLAGS = ("-I", "-S", "-B")
 
 PROXY_PORT = 3128
 PROXY_SOCKET = "proxy.sock"
@@ -172,9 +70,36 @@ class Launcher(Protocol):
         """What a sandbox of this policy will be confined by."""
         ...
 
-    def prepare(self, request: LaunchRequest) -> Launch:
-        """Everything up to the fork. Blocks. Raises SandboxRuntimeError or OSError."""
+    def prepare(self, request: LaunchRequest, control: int) -> Launch:
+        """Everything up to the fork. ``control`` is the supervisor's socket. Blocks. Raises SandboxRuntimeError or OSError."""
         ...
+
+
+def refuse_root(request: LaunchRequest) -> None:
+    """Raises SandboxRuntimeError if the sandbox would run as root."""
+    if request.uid is None and os.geteuid() == 0:
+        raise SandboxRuntimeError("Refusing to start a sandbox as root without a uid of its own.")
+
+
+def launcher_command(
+    script: str, arguments: Sequence[str], uid: int | None, program: str | None = None, stage: Sequence[str] = ("",)
+) -> list[str]:
+    """What to execute for a launcher.
+
+    Args:
+        script: of ours, in this directory.
+        arguments: for the launcher.
+        uid: what the root launcher becomes first.
+        program: to be executed instead of the script.
+        stage: where the root launcher stages directories, and which.
+    """
+    here, python = Path(__file__).parent, [sys.executable, *PYTHON_FLAGS]
+    own = str(here / script)
+    if uid is None:
+        return [*([program] if program else [*python, own]), *arguments]
+    where, *sources = stage
+    options = [str(uid), where, "" if program else own, *sources, "--", *([program] if program else [])]
+    return [*python, str(here / "root_launcher.py"), *options, *arguments]
 
 
 def thread_mounts(policy: Policy) -> tuple[Mount, ...]:
@@ -221,16 +146,6 @@ def start_message(
     return message
 
 
-def memory_descriptor(name: str, content: bytes) -> int:
-    """An anonymous file holding ``content``, to be handed to a child."""
-    descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
-
-
 def _search_path(policy: Policy) -> str:
     if policy.tools_dir is None:
         return SYSTEM_PATH
@@ -254,3 +169,231 @@ def _proxy_environment() -> dict[str, str]:
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
     own = "localhost,127.0.0.1,::1"
     return dict.fromkeys(names, url) | {"NO_PROXY": own, "no_proxy": own}
+
+
+# the curated /etc --------------------------------------------------------------------------------------------------------
+
+PATTERNS = [
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "alternatives",
+    "ssl",
+    "ca-certificates",
+    "pki",
+    "mime.types",
+    "localtime",
+    "timezone",
+    "fonts",
+    "terminfo",
+    "protocols",
+    "services",
+    "magic",
+    "magic.mime",
+    "inputrc",
+    "debian_version",
+    "os-release",
+    "mailcap",
+    "java*",
+    "chromium*",
+    "perl",
+    "python3*",
+    "ImageMagick*",
+]
+
+SYNTHETIC = {
+    "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+    "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
+    "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
+    "resolv.conf": "# No name server: names are resolved by the sandbox's proxy.\n",
+}
+
+LARGEST_FILE = 16 << 20
+
+
+def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path = Path("/etc")) -> Path:
+    """The curated tree below ``directory``, built if the host's /etc or ``extra`` changed since; bound read-only.
+
+    It holds what programs need to run (linker cache, certificates, fonts, time zone) and nothing about the host: accounts,
+    hosts and resolver are synthetic. Only files that everybody on the host may read are copied.
+
+    Args:
+        directory: where trees are kept.
+        extra: further files or directories below /etc, as absolute paths.
+
+    Raises:
+        ValueError: an extra path is not below /etc.
+    """
+    roots = list(_roots(source, extra))
+    tree = directory / f"etc-{_fingerprint(roots)}"
+    if tree.is_dir():
+        return tree
+    directory.mkdir(0o711, parents=True, exist_ok=True)
+    building = directory / f".etc-{secrets.token_hex(8)}"
+    try:
+        building.mkdir()
+        for root in roots:
+            _copy(root, source, building)
+        for name, content in SYNTHETIC.items():
+            target = building / name
+            target.unlink(missing_ok=True)
+            target.write_text(content)
+            target.chmod(0o644)
+        building.chmod(0o755)
+        try:
+            building.rename(tree)
+        except OSError:
+            if not tree.is_dir():  # otherwise another process was faster
+                raise
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return tree
+
+
+def _roots(source: Path, extra: Sequence[str]) -> Iterator[Path]:
+    for pattern in PATTERNS:
+        yield from sorted(source.glob(pattern))
+    for name in extra:
+        path = Path(os.path.normpath(name))
+        if not path.is_relative_to(source) or path == source:
+            raise ValueError(f"sandbox.etc_extra: {name!r} is not a path below {source}.")
+        if path.exists():
+            yield path
+
+
+def _fingerprint(roots: Iterable[Path]) -> str:
+    facts: list[object] = [SYNTHETIC]
+    for root in roots:
+        status = root.lstat()
+        facts.append([str(root), status.st_mtime_ns, status.st_size, str(root.resolve())])
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _copy(path: Path, source: Path, target_root: Path) -> None:
+    """Copy ``path`` to the same place below ``target_root``; what not everybody may read is left out."""
+    target = target_root / path.relative_to(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for parent in target.parents:
+        if parent == target_root:
+            break
+        parent.chmod(0o755)
+    if path.is_symlink() and _visible(path, source):
+        target.unlink(missing_ok=True)
+        target.symlink_to(path.readlink())
+        return
+    try:
+        status = path.stat()
+    except OSError:
+        return
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o005 == 0o005 and not path.is_symlink():
+        target.mkdir(exist_ok=True)
+        target.chmod(0o755)
+        for child in sorted(path.iterdir()):
+            _copy(child, source, target_root)
+    elif stat.S_ISREG(status.st_mode) and status.st_mode & 0o004 and status.st_size <= LARGEST_FILE:
+        target.unlink(missing_ok=True)
+        shutil.copyfile(path, target)
+        target.chmod(0o644)
+
+
+def _visible(link: Path, source: Path) -> bool:
+    """Whether the link leads to something that exists inside too: below /usr, or the same directory of /etc."""
+    destination = link.parent / link.readlink()
+    return Path(os.path.normpath(destination)).parent == link.parent or destination.resolve().is_relative_to("/usr")
+
+
+# as root: a host uid of its own for every thread, and its directories handed over to it ----------------------------------
+
+FIRST_UID = 200_000
+LAST_UID = 2_000_000_000
+RANGES, RANGE = 4000, 100_000
+MAX_ADOPTED = 200_000
+
+
+def thread_uid(database: Path, owner: str, first: int = FIRST_UID) -> int:
+    """The stable uid of ``owner``, allotted on first use; several processes agree on it by ``database``. Blocks.
+
+    Raises:
+        RuntimeError: every uid is taken.
+    """
+    database.parent.mkdir(0o711, parents=True, exist_ok=True)
+    database.touch(0o600)
+    database.chmod(0o600)  # one of an earlier version
+    connecting = contextlib.closing(sqlite3.connect(database, timeout=30, isolation_level=None))
+    with connecting as connection, connection:  # the second commits, or rolls back
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS identities (owner TEXT PRIMARY KEY, uid INTEGER UNIQUE NOT NULL)"
+        )
+        connection.execute("BEGIN IMMEDIATE")
+        row = connection.execute("SELECT uid FROM identities WHERE owner = ?", (owner,)).fetchone()
+        if row is None:
+            row = connection.execute("SELECT coalesce(max(uid) + 1, ?) FROM identities", (first,)).fetchone()
+            if row[0] > LAST_UID:
+                raise RuntimeError(f"No sandbox uid is left; delete {database} and the threads it names.")
+            connection.execute("INSERT INTO identities VALUES (?, ?)", (owner, row[0]))
+        return int(row[0])
+
+
+def range_of(directory: Path) -> int:
+    """Where the uids of the installation in ``directory`` begin.
+
+    The kernel counts processes by uid: threads of two installations on one machine must not share one.
+    """
+    return FIRST_UID + zlib.crc32(os.fsencode(directory)) % RANGES * RANGE
+
+
+def adopt(directory: Path, uid: int) -> None:
+    """Give ``directory`` and what lies in it to ``uid`` without following any link.
+
+    Directories that belong to ``uid`` already are looked at only at the top level: below them the sandbox itself wrote.
+    """
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    waiting = [opened]
+    seen = 0
+    if os.fstat(opened).st_uid != uid:
+        os.fchown(opened, uid, uid)
+        os.fchmod(opened, 0o700)
+    try:
+        while waiting:
+            parent = waiting.pop()
+            try:
+                for name in os.listdir(parent):  # noqa: PTH208 - by descriptor
+                    seen += 1
+                    if seen > MAX_ADOPTED:
+                        return
+                    child = _adopt_entry(parent, name, uid)
+                    if child is not None:
+                        waiting.append(child)
+            finally:
+                os.close(parent)
+    finally:
+        for parent in waiting:
+            os.close(parent)
+
+
+def _adopt_entry(parent: int, name: str, uid: int) -> int | None:
+    """Chown one entry; a descriptor of it if it is a directory that was somebody else's."""
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if status.st_uid == uid:
+            return None
+        # The directory belongs to the sandbox: hold on to what was looked at, it may swap the name meanwhile.
+        entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(entry)
+        # A second hard link may lie outside of the sandbox.
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            return None
+        os.chown(f"/proc/self/fd/{entry}", uid, uid) if not stat.S_ISLNK(status.st_mode) else None
+        if stat.S_ISDIR(status.st_mode):
+            return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=entry)
+        return None
+    except OSError:
+        return None
+    finally:
+        os.close(entry)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import platform
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 LOAD = 0x20
 JUMP_EQUAL = 0x15
@@ -181,20 +181,18 @@ def build_filter(
         _load(NUMBER_OFFSET),
     ]
     if machine == "x86_64":
-        program += [_instruction(JUMP_AT_LEAST, 0, 1, X32_BIT), _refuse(errno.ENOSYS)]
+        program += _refuse_if(X32_BIT, errno.ENOSYS, JUMP_AT_LEAST)
     for name, number in calls.items():
         if name not in CHECKED:
-            program += [_instruction(JUMP_EQUAL, 0, 1, number), _refuse(errno.EPERM)]
+            program += _refuse_if(number)
     # Their flags lie behind a pointer that BPF cannot read; ENOSYS makes callers fall back to clone and openat.
     for name in ("clone3", "openat2"):
-        program += [_instruction(JUMP_EQUAL, 0, 1, calls[name]), _refuse(errno.ENOSYS)]
+        program += _refuse_if(calls[name], errno.ENOSYS)
     if not namespaces:
         program += _without_namespaces(calls)
     program += _set_id_files(calls)
-    program += _when(
-        calls["clone"], [_load_argument(0), _instruction(JUMP_BITS, 0, 1, NAMESPACE_FLAGS), _refuse(errno.EPERM)]
-    )
-    program += _when(calls["ioctl"], [_load_argument(1), *_refuse_values((TIOCSTI, TIOCLINUX), errno.EPERM)])
+    program += _when(calls["clone"], [_load_argument(0), *_refuse_if(NAMESPACE_FLAGS, code=JUMP_BITS)])
+    program += _when(calls["ioctl"], [_load_argument(1), *_refuse_if(TIOCSTI), *_refuse_if(TIOCLINUX)])
     program += _when(calls["socket"], [_load_argument(0), *_allow_only(socket_families)])
     program += _when(calls["socketpair"], [_load_argument(0), *_allow_only(pair_families)])
     program.append(_instruction(RETURN, 0, 0, ALLOW))
@@ -205,7 +203,7 @@ def _without_namespaces(calls: dict[str, int]) -> list[bytes]:
     """Nothing that is shared by all processes of a user, and other processes are left alone."""
     program: list[bytes] = []
     for name in IPC:
-        program += [_instruction(JUMP_EQUAL, 0, 1, calls[name]), _refuse(errno.EPERM)]
+        program += _refuse_if(calls[name])
     for name in OF_PROCESSES:
         program += _when(calls[name], [_load_argument(0), *_only_zero()])
     # which = PRIO_PROCESS and who = the caller.
@@ -218,7 +216,7 @@ def _only_zero() -> list[bytes]:
 
 def _set_id_files(calls: dict[str, int]) -> list[bytes]:
     """No file gets the set-uid or set-gid bit."""
-    refused = [_instruction(JUMP_BITS, 0, 1, SET_ID_BITS), _refuse(errno.EPERM)]
+    refused = _refuse_if(SET_ID_BITS, code=JUMP_BITS)
     program: list[bytes] = []
     for name, index in MODE_ARGUMENTS.items():
         if name in calls:
@@ -252,11 +250,8 @@ def _when(number: int, body: list[bytes]) -> list[bytes]:
     return [_instruction(JUMP_EQUAL, 0, len(body) + 1, number), *body, _load(NUMBER_OFFSET)]
 
 
-def _refuse_values(values: Iterable[int], number: int) -> list[bytes]:
-    body: list[bytes] = []
-    for value in values:
-        body += [_instruction(JUMP_EQUAL, 0, 1, value), _refuse(number)]
-    return body
+def _refuse_if(value: int, number: int = errno.EPERM, code: int = JUMP_EQUAL) -> list[bytes]:
+    return [_instruction(code, 0, 1, value), _refuse(number)]
 
 
 def _allow_only(values: Collection[int]) -> list[bytes]:

@@ -22,25 +22,25 @@ import stat
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
-Operation = tuple[str, str | None, str, int | None, int | None]
-"""Option, source, target, permissions, size."""
+Operation = tuple[str, str, str, str | None, str | None]
+"""Option, source or nothing, target, permissions, size."""
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_REC, MS_SILENT = 1024, 2048, 4096, 16384, 32768
 MS_SLAVE, MS_RELATIME = 1 << 19, 1 << 21
 MNT_DETACH = 2
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUSER = 0x00020000, 0x02000000, 0x10000000
 NAMESPACES = {
-    "--unshare-user": CLONE_NEWUSER,
+    "--unshare-user": 0,
     "--unshare-ipc": 0x08000000,
     "--unshare-pid": 0x20000000,
     "--unshare-uts": 0x04000000,
     "--unshare-net": 0x40000000,
-    "--unshare-cgroup-try": 0x02000000,
+    "--unshare-cgroup-try": CLONE_NEWCGROUP,
 }
-CLONE_NEWNET, CLONE_NEWCGROUP = 0x40000000, 0x02000000
+"""The user namespace is made by itself, before the others."""
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 22, 24, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 SECCOMP_MODE_FILTER = 2
@@ -51,7 +51,7 @@ CAPSET = {"x86_64": 126, "aarch64": 91}
 
 FLAGS = ("--clearenv", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1")
 """All but the second are what we do in any case."""
-VALUES = ("--uid", "--gid", "--seccomp", "--hostname", "--chdir", "--cap-drop")
+VALUES = ("--uid", "--gid", "--seccomp", "--hostname", "--chdir", "--cap-drop", "--perms", "--size")
 ONE_OPERAND = ("--proc", "--dev", "--tmpfs", "--remount-ro")
 TWO_OPERANDS = ("--bind", "--ro-bind", "--bind-fd", "--ro-bind-fd", "--symlink", "--ro-bind-data")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -88,30 +88,19 @@ class Options:
     """The parsed command line."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        self.namespaces = 0
         self.operations: list[Operation] = []
-        self.flags: set[str] = set()
         self.values: dict[str, str] = {}
-        permissions = size = None
+        """All options but operations; the value of a flag is its name."""
         queue = list(arguments)
-        while queue:
-            option = queue.pop(0)
-            if option == "--":
-                break
-            if option in NAMESPACES:
-                self.namespaces |= NAMESPACES[option]
-            elif option in FLAGS:
-                self.flags.add(option)
+        while (option := queue.pop(0)) != "--":
+            if option in FLAGS or option in NAMESPACES:
+                self.values[option] = option
             elif option in VALUES:
                 self.values[option] = queue.pop(0)
-            elif option == "--perms":
-                permissions = int(queue.pop(0), 8)
-            elif option == "--size":
-                size = int(queue.pop(0))
             elif option in ONE_OPERAND or option in TWO_OPERANDS:
-                source = queue.pop(0) if option in TWO_OPERANDS else None
-                self.operations.append((option, source, queue.pop(0), permissions, size))
-                permissions = size = None
+                source = queue.pop(0) if option in TWO_OPERANDS else ""
+                modifiers = (self.values.pop("--perms", None), self.values.pop("--size", None))
+                self.operations.append((option, source, queue.pop(0), *modifiers))
             else:
                 raise LaunchError(f"unknown option {option}")
         self.command = queue
@@ -128,14 +117,16 @@ def enter_namespaces(options: Options) -> None:
     uid, gid = os.getuid(), os.getgid()
     check(libc.unshare(CLONE_NEWUSER), "new user namespace")
     map_ids(0, 0, uid, gid)
-    wanted = CLONE_NEWNS | (options.namespaces & ~CLONE_NEWUSER)
+    wanted = CLONE_NEWNS
+    for option in NAMESPACES.keys() & options.values.keys():
+        wanted |= NAMESPACES[option]
     if libc.unshare(wanted) < 0:
         check(libc.unshare(wanted & ~CLONE_NEWCGROUP), "new namespaces")
     child = os.fork()
     if child:
         wait_for(child)
     socket.sethostname(options.values["--hostname"])
-    if options.namespaces & CLONE_NEWNET:
+    if "--unshare-net" in options.values:
         with socket.socket() as sock:
             fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP | IFF_RUNNING))
 
@@ -155,97 +146,91 @@ def die_with_parent() -> None:
     check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "die with parent")
 
 
-class RootBuilder:
-    """Builds the new root below a private tmpfs; the old one is at /oldroot meanwhile."""
+def build_root(operations: list[Operation]) -> None:
+    """Build the new root below a private tmpfs and enter it; the old one is at /oldroot meanwhile."""
+    os.umask(0)
+    mount(None, "/", None, MS_SLAVE | MS_REC)
+    mount("tmpfs", BASE, "tmpfs", MS_NODEV | MS_NOSUID, "mode=755")
+    os.chdir(BASE)
+    os.mkdir("newroot", 0o755)
+    mount("newroot", "newroot", None, MS_BIND | MS_REC)
+    os.mkdir("oldroot", 0o755)
+    pivot_root(BASE, "oldroot")
+    os.chdir("/")
+    for operation in operations:
+        apply(*operation)
+    check(libc.umount2(OLD_ROOT.encode(), MNT_DETACH), "leave the old root")
+    os.chdir(NEW_ROOT)
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    pivot_root(".", ".")
+    os.fchdir(root)
+    check(libc.umount2(b".", MNT_DETACH), "leave the staging root")
+    os.chdir("/")
+    os.close(root)
 
-    def build(self, operations: list[Operation]) -> None:
-        os.umask(0)
-        mount(None, "/", None, MS_SLAVE | MS_REC)
-        mount("tmpfs", BASE, "tmpfs", MS_NODEV | MS_NOSUID, "mode=755")
-        os.chdir(BASE)
-        os.mkdir("newroot", 0o755)
-        mount("newroot", "newroot", None, MS_BIND | MS_REC)
-        os.mkdir("oldroot", 0o755)
-        pivot_root(BASE, "oldroot")
-        os.chdir("/")
-        for option, source, target, permissions, size in operations:
-            getattr(self, "_" + option[2:].replace("-", "_"))(source, target, permissions, size)
-        check(libc.umount2(OLD_ROOT.encode(), MNT_DETACH), "leave the old root")
-        self._enter()
 
-    def _enter(self) -> None:
-        os.chdir(NEW_ROOT)
-        root = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
-        pivot_root(".", ".")
-        os.fchdir(root)
-        check(libc.umount2(b".", MNT_DETACH), "leave the staging root")
-        os.chdir("/")
-        os.close(root)
-
-    def _bind(self, source: str, target: str, *_: Any) -> None:
-        self._bind_path(OLD_ROOT + source, target, False)
-
-    def _ro_bind(self, source: str, target: str, *_: Any) -> None:
-        self._bind_path(OLD_ROOT + source, target, True)
-
-    def _bind_fd(self, source: str, target: str, *_: Any, read_only: bool = False) -> None:
-        opened = os.fstat(int(source))
-        path = os.readlink(f"{OLD_ROOT}/proc/self/fd/{source}")
-        path = path if path.startswith(OLD_ROOT + "/") else OLD_ROOT + path
-        mounted = self._bind_path(path, target, read_only)
-        found = os.stat(mounted)
-        if (found.st_dev, found.st_ino) != (opened.st_dev, opened.st_ino):
-            raise LaunchError(f"the source of {target} was replaced")
-        os.close(int(source))
-
-    def _ro_bind_fd(self, source: str, target: str, *_: Any) -> None:
-        self._bind_fd(source, target, read_only=True)
-
-    def _ro_bind_data(self, source: str, target: str, permissions: int | None, _: int | None) -> None:
-        file = f"/data{source}"
-        with (
-            open(int(source), "rb") as data,
-            open(os.open(file, os.O_CREAT | os.O_WRONLY, permissions or 0o600), "wb") as copy,
-        ):
-            copy.write(data.read())
-        place = make_target(target, directory=False)
-        mount(file, place, None, MS_BIND)
-        restrict(place, read_only=True)
-        os.unlink(file)
-
-    def _symlink(self, source: str, target: str, *_: Any) -> None:
+def apply(option: str, source: str, target: str, permissions: str | None, size: str | None) -> None:
+    read_only = option.startswith("--ro-")
+    if option in ("--bind", "--ro-bind"):
+        bind(OLD_ROOT + source, target, read_only)
+    elif option in ("--bind-fd", "--ro-bind-fd"):
+        bind_descriptor(int(source), target, read_only)
+    elif option == "--ro-bind-data":
+        bind_data(int(source), target, int(permissions or "600", 8))
+    elif option == "--symlink":
         os.makedirs(os.path.dirname(NEW_ROOT + target), 0o755, exist_ok=True)
         os.symlink(source, NEW_ROOT + target)
-
-    def _tmpfs(self, _: None, target: str, permissions: int | None, size: int | None) -> None:
-        data = f"mode={permissions or 0o755:o}" + (f",size={size}" if size else "")
+    elif option == "--tmpfs":
+        data = f"mode={permissions or '755'}" + (f",size={size}" if size else "")
         mount("tmpfs", make_target(target), "tmpfs", MS_NODEV | MS_NOSUID, data)
-
-    def _proc(self, _: None, target: str, *__: Any) -> None:
+    elif option == "--proc":
         mount("proc", make_target(target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-
-    def _remount_ro(self, _: None, target: str, *__: Any) -> None:
+    elif option == "--remount-ro":
         place = (NEW_ROOT + target).rstrip("/")
         mount("none", place, None, MS_BIND | MS_REMOUNT | MS_RDONLY | locked_flags(place))
+    else:
+        make_devices(target)
 
-    def _dev(self, _: None, target: str, *__: Any) -> None:
-        place = make_target(target)
-        mount("tmpfs", place, "tmpfs", MS_NODEV | MS_NOSUID, "mode=755")
-        for name in DEVICES:
-            self._bind_path(f"{OLD_ROOT}/dev/{name}", f"{target}/{name}", False, devices=True)
-        for number, name in enumerate(("stdin", "stdout", "stderr")):
-            os.symlink(f"/proc/self/fd/{number}", f"{place}/{name}")
-        os.symlink("/proc/self/fd", f"{place}/fd")
-        os.mkdir(f"{place}/shm", 0o755)
-        os.mkdir(f"{place}/pts", 0o755)
-        mount("devpts", f"{place}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
-        os.symlink("pts/ptmx", f"{place}/ptmx")
 
-    def _bind_path(self, source: str, target: str, read_only: bool, devices: bool = False) -> str:
-        place = make_target(target, directory=stat.S_ISDIR(os.stat(source).st_mode))
-        mount(source, place, None, MS_BIND | MS_REC)
-        restrict(place, read_only, devices)
-        return place
+def bind(source: str, target: str, read_only: bool, devices: bool = False) -> str:
+    place = make_target(target, directory=stat.S_ISDIR(os.stat(source).st_mode))
+    mount(source, place, None, MS_BIND | MS_REC)
+    restrict(place, read_only, devices)
+    return place
+
+
+def bind_descriptor(source: int, target: str, read_only: bool) -> None:
+    opened = os.fstat(source)
+    path = os.readlink(f"{OLD_ROOT}/proc/self/fd/{source}")
+    path = path if path.startswith(OLD_ROOT + "/") else OLD_ROOT + path
+    found = os.stat(bind(path, target, read_only))
+    if (found.st_dev, found.st_ino) != (opened.st_dev, opened.st_ino):
+        raise LaunchError(f"the source of {target} was replaced")
+    os.close(source)
+
+
+def bind_data(source: int, target: str, permissions: int) -> None:
+    file = f"/data{source}"
+    with open(source, "rb") as data, open(os.open(file, os.O_CREAT | os.O_WRONLY, permissions), "wb") as copy:
+        copy.write(data.read())
+    place = make_target(target, directory=False)
+    mount(file, place, None, MS_BIND)
+    restrict(place, read_only=True)
+    os.unlink(file)
+
+
+def make_devices(target: str) -> None:
+    place = make_target(target)
+    mount("tmpfs", place, "tmpfs", MS_NODEV | MS_NOSUID, "mode=755")
+    for name in DEVICES:
+        bind(f"{OLD_ROOT}/dev/{name}", f"{target}/{name}", read_only=False, devices=True)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.symlink(f"/proc/self/fd/{number}", f"{place}/{name}")
+    os.symlink("/proc/self/fd", f"{place}/fd")
+    os.mkdir(f"{place}/shm", 0o755)
+    os.mkdir(f"{place}/pts", 0o755)
+    mount("devpts", f"{place}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+    os.symlink("pts/ptmx", f"{place}/ptmx")
 
 
 def make_target(target: str, directory: bool = True) -> str:
@@ -286,11 +271,6 @@ def pivot_root(new: str, old: str) -> None:
     check(libc.syscall(PIVOT_ROOT[platform.machine()], os.fsencode(new), os.fsencode(old)), "pivot_root")
 
 
-def forbid_user_namespaces() -> None:
-    """One more is left: our own second one. Nobody inside can raise the limit of a namespace above."""
-    write("/proc/sys/user/max_user_namespaces", "1")
-
-
 def drop_privileges(options: Options) -> None:
     check(libc.unshare(CLONE_NEWUSER), "second user namespace")
     map_ids(int(options.values["--uid"]), int(options.values["--gid"]), 0, 0)
@@ -322,9 +302,10 @@ def main(arguments: Sequence[str]) -> NoReturn:
         if machine not in PIVOT_ROOT:
             raise LaunchError(f"unsupported machine {machine}")
         enter_namespaces(options)
-        RootBuilder().build(options.operations)
-        if "--disable-userns" in options.flags:
-            forbid_user_namespaces()
+        build_root(options.operations)
+        if "--disable-userns" in options.values:
+            # One more is left: our own second one. Nobody inside can raise the limit of a namespace above.
+            write("/proc/sys/user/max_user_namespaces", "1")
         drop_privileges(options)
         die_with_parent()
         os.setsid()

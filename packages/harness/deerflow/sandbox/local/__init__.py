@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import socket
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ from pathlib import Path
 
 from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem
 from deerflow.sandbox.isolation.host_paths import HostPathsSandbox, host_start_message
-from deerflow.sandbox.isolation.plan import Launcher, LaunchRequest, ensure_directories
+from deerflow.sandbox.isolation.plan import PYTHON_FLAGS, SUPERVISOR_SOURCE, Launcher, LaunchRequest
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
 
 log = logging.getLogger(__name__)
 
-SUPERVISOR = Path(__file__).parents[1] / "supervisor.py"
 FURTHER_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/opt/homebrew/bin"
 WARNING = (
     "No isolation: the agent's commands run on the host as the server's user. They can read and change every file of "
@@ -42,29 +40,19 @@ class HostLauncher:
         limits = frozenset({"fsize", "data", "memory-watch", "disk-watch", "process-watch"})
         return Isolation("none", real_paths=False, network="host", pid=False, limits=limits, warnings=(WARNING,))
 
-    def prepare(self, request: LaunchRequest) -> Launch:
-        ensure_directories(request.policy)
-        start = host_start_message(request)
+    def prepare(self, request: LaunchRequest, control: int) -> Launch:
+        start = host_start_message(request, count_processes=False)
         start["bash"] = self.bash
         start["environment"]["PATH"] += f":{FURTHER_PATH}"
-        # Counted over all processes of the user.
-        start["limits"].pop("NPROC", None)
-        host, inside = socket.socketpair()
-        argv = [sys.executable, "-I", "-S", "-B", str(SUPERVISOR), str(inside.fileno())]
-        return Launch(argv, [], start, inside, host, pid_namespace=False)
-
-
-class LocalSandbox(HostPathsSandbox):
-    """One thread's commands and files on the host."""
-
-    searches_on_host = True
+        argv = [sys.executable, *PYTHON_FLAGS, str(SUPERVISOR_SOURCE), str(control)]
+        return Launch(argv, [], start, pid_namespace=False)
 
 
 class LocalSandboxProvider(IsolatingProvider):
     """One sandbox per thread, none of them confined. For machines without a better one, and only on request."""
 
     name = "local"
-    sandbox_class = LocalSandbox
+    sandbox_class = HostPathsSandbox
 
     def __init__(
         self,
@@ -82,6 +70,8 @@ class LocalSandboxProvider(IsolatingProvider):
         directory = data_dir or Path(tempfile.gettempdir())
         super().__init__(directory, max_sessions=max_sessions, idle_timeout=idle_timeout)
         self._allowed = allow_host_bash
+        self._problem = NO_BASH if allow_host_bash else NO_COMMANDS
+        self._no_commands = f"{self._problem.sentence} {self._problem.fix}"
         if allow_host_bash:
             log.warning("%s Set sandbox.use to auto in config.yaml to isolate them.", WARNING)
 
@@ -94,12 +84,4 @@ class LocalSandboxProvider(IsolatingProvider):
         if self._allowed and bash:
             launcher = HostLauncher(bash)
             return ProbeReport(self.name, True, launcher.isolation(Policy())), launcher
-        problem = NO_BASH if self._allowed else NO_COMMANDS
-        return ProbeReport(self.name, not self._allowed, self._unavailable(problem), (problem,)), None
-
-    def _isolation(self, launcher: Launcher | None, policy: Policy) -> Isolation:
-        return launcher.isolation(policy) if launcher else self._unavailable(NO_BASH if self._allowed else NO_COMMANDS)
-
-    def _unavailable(self, problem: Problem) -> Isolation:
-        warning = f"{problem.sentence} {problem.fix}"
-        return Isolation("none", real_paths=False, network="none", pid=False, warnings=(warning,))
+        return ProbeReport(self.name, not self._allowed, self._isolation(None, Policy()), (self._problem,)), None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
@@ -22,9 +22,8 @@ from deerflow.errors import UnavailableError
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth.accounts import Accounts
-from deerflow_app.gateway.auth.authenticator import Authenticator
-from deerflow_app.gateway.auth.cookies import Cookies
-from deerflow_app.gateway.auth.throttle import Throttle
+from deerflow_app.gateway.auth.authenticator import Authenticator, Cookies
+from deerflow_app.gateway.auth.passwords import Throttle
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
 from deerflow_app.gateway.http.compression import CompressionMiddleware
@@ -45,36 +44,35 @@ store are also served without `/api` and under `/api/langgraph`.
 """
 
 
-SERVED_AT_ONCE = ("health", "auth", "tokens")
-RUNTIME_ROUTERS = [
+SERVED_AT_ONCE = ("health", "auth", "auth.token_routes")
+RUNTIME_ROUTERS = (
     "agents",
     "approvals",
     "assistants",
-    "artifacts",
-    "connections",
+    "files",
+    "files.page_routes",
+    "files.preview_routes",
     "crons",
     "events",
+    "events.protocol_routes",
     "feedback",
     "mcp",
-    "mcp_server",
     "memory",
     "messages",
     "models",
+    "models.usage_routes",
     "openai",
-    "pages",
-    "preview",
-    "protocol",
     "runs",
     "skills",
     "store",
     "suggestions",
     "system",
-    "thread_state",
     "threads",
+    "threads.state_routes",
     "uploads",
-    "usage",
     "users",
-]
+)
+"""Modules below ``routes``, and what there is in them besides ``router``."""
 
 
 def create_app(database: Database, settings: GatewaySettings, make_runtime: Callable[[], Runtime]) -> FastAPI:
@@ -129,7 +127,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
     app.state.accounts = Accounts(database, authenticator, settings)
     app.state.model_tests = Throttle(window=60)
     errors.install(app)
-    _include(app, SERVED_AT_ONCE)
+    _include(app, *SERVED_AT_ONCE)
     app.router.routes.append(_Pending())
     if settings.serve_ui:
         app.include_router(web.router)
@@ -153,14 +151,20 @@ async def _open(app: FastAPI, make_runtime: Callable[[], Runtime]) -> None:
 
 def add_routes(app: FastAPI) -> None:
     """Add the routes that need the runtime, behind all others. Importing them takes seconds."""
-    _include(app, RUNTIME_ROUTERS)
+    _include(app, *RUNTIME_ROUTERS)
     if app.state.settings.enable_docs:
-        _include(app, ["docs"])
+        _include(app, "system.description_routes")
 
 
-def _include(app: FastAPI, names: Sequence[str]) -> None:
+def _include(app: FastAPI, *names: str) -> None:
     for name in names:
-        app.include_router(import_module(f"deerflow_app.gateway.routes.{name}").router)
+        app.include_router(router_of(name))
+
+
+def router_of(name: str) -> APIRouter:
+    """A router of the tables above."""
+    module, _, attribute = name.partition(".")
+    return getattr(import_module(f"deerflow_app.gateway.routes.{module}"), attribute or "router")
 
 
 class _Pending(BaseRoute):

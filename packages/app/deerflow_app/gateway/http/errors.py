@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import RequestError
 from deerflow.storage.errors import DatabaseError
-from deerflow_app.gateway.auth.throttle import ThrottledError
+from deerflow_app.gateway.auth.passwords import ThrottledError
 
 log = logging.getLogger(__name__)
 

@@ -31,9 +31,8 @@ from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, Run
 from deerflow.storage.threads import LEAD_AGENT, ThreadFilter
 from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, Runtime
-from deerflow_app.gateway.http.streaming import EventStreamResponse
-from deerflow_app.gateway.routes.run_answers import canceller
+from deerflow_app.gateway.http.streaming import EventStreamResponse, canceller
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime
 
 router = APIRouter(prefix="/api/openai/v1", tags=["openai"])
 

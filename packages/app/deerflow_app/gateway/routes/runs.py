@@ -8,35 +8,36 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
+from deerflow.agents.receipts import Check, Claim, Command, FileReceipt
 from deerflow.errors import ForbiddenError, InvalidRequestError
-from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
-from deerflow.identity import ID_PATTERN, Principal
+from deerflow.identity import Principal
 from deerflow.runs.otlp import otlp
 from deerflow.runs.request import RunRequest
 from deerflow.runs.timeline import Timeline
+from deerflow.runs.view import run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.tracing import TRACEPARENT
-from deerflow_app.gateway.auth.authenticator import Credential
-from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime, Listed
-from deerflow_app.gateway.http.answers import RequestBody, selected
-from deerflow_app.gateway.routes.run_answers import (
-    Receipts,
-    Run,
-    event_stream,
-    final_values,
-    position,
-    run_headers,
-    thread_stream,
+from deerflow_app.gateway.http.streaming import event_stream, final_values, position, run_headers, thread_stream
+from deerflow_app.gateway.routes import (
+    ID,
+    CurrentCredential,
+    CurrentPrincipal,
+    CurrentRuntime,
+    Listed,
+    Moment,
+    RequestBody,
+    Runtime,
+    ThreadId,
+    raw,
+    selected,
 )
 
 router = APIRouter(tags=["runs"])
 
-ID = rf"^{ID_PATTERN.pattern}$"
-ThreadId = Annotated[str, Path(pattern=ID, examples=["5bd4a1f0-6c0e-4b57-9f0e-2f6c1f8b8f0a"])]
 RunId = Annotated[str, Path(pattern=ID, examples=["0b7a9a3e-5a2e-4d7c-9f2f-6f2f0d1c9a11"])]
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", description="Only what comes after this event; -1: everything.")
@@ -67,19 +68,79 @@ async def _joining(
 Request = Annotated[RunRequest, Depends(_joining)]
 
 
-def _raw(media_type: str, description: str, **content: Any) -> Any:
-    return {
-        "response_class": Response,
-        "responses": {200: {"content": {media_type: content}, "description": description}},
-    }
+async def _cancelling(credential: CurrentCredential, cancel_on_disconnect: bool = False) -> bool:
+    """A GET that may stop the run is more than reading."""
+    if cancel_on_disconnect and "write" not in credential.scopes:
+        raise ForbiddenError("cancel_on_disconnect needs an API token with the scope 'write'.", code="scope_missing")
+    return cancel_on_disconnect
 
 
-STREAM = _raw("text/event-stream", "Server-sent events up to the run's `end`.")
-VALUES = _raw(
+Cancelling = Annotated[bool, Depends(_cancelling)]
+
+STREAM = raw("text/event-stream", "Server-sent events up to the run's `end`.")
+VALUES = raw(
     "application/json",
     "The thread's values when the run has ended; `__error__` {error, message} if it failed.",
     example={"messages": [], "title": "A haiku"},
 )
+
+
+class Run(BaseModel):
+    """A run. ``kwargs`` is what was asked for."""
+
+    run_id: str
+    thread_id: str
+    assistant_id: str | None
+    agent: str | None = Field(description="The name of the custom agent that it is for.")
+    status: str = Field(description="pending, running, success, error, interrupted or timeout.")
+    metadata: dict[str, Any]
+    kwargs: dict[str, Any]
+    multitask_strategy: str
+    created_at: Moment
+    updated_at: Moment
+    started_at: Moment | None
+    ended_at: Moment | None
+    attempt: int
+    error: str | None
+    stop_reason: str | None = Field(
+        description="end_turn, interrupt, cancelled, timeout, checks_failed, or the kind of error."
+    )
+    model_name: str | None
+    first_human_message: str | None
+    last_ai_message: str | None
+    message_count: int
+    total_input_tokens: int
+    total_output_tokens: int
+    total_tokens: int
+    llm_call_count: int
+    cost: float | None = Field(description="In the currency of the model's price.")
+    verification: str | None = Field(
+        description="verified, partly or claimed: whether what the run did bears out its answer. None before a good end."
+    )
+    checkpoint_before: str | None = Field(description="Fork from here to ask again.")
+    checkpoint_after: str | None
+    trace_id: str | None = Field(description="Of OpenTelemetry; None for runs of older versions.")
+
+    @classmethod
+    def of(cls, run: RunRow) -> Run:
+        return cls.model_validate(run_json(run))
+
+
+class Receipts(BaseModel):
+    """See :class:`deerflow.agents.receipts.Receipts`."""
+
+    verification: str | None
+    claims: list[Claim] = []
+    checks: list[Check] = []
+    commands: list[Command] = []
+    files: list[FileReceipt] = []
+    delivered: list[str] = []
+    sources: list[str] = []
+    open_todos: list[str] = []
+
+    @classmethod
+    def of(cls, run: RunRow) -> Receipts:
+        return cls.model_validate({**(run.receipts or {}), "verification": verification(run)})
 
 
 class Cancellation(RequestBody):
@@ -274,10 +335,8 @@ async def join(
     run_id: RunId,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    credential: CurrentCredential,
-    cancel_on_disconnect: bool = False,
+    cancel_on_disconnect: Cancelling,
 ) -> Response:
-    _may_cancel(credential, cancel_on_disconnect)
     run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
     return final_values(runtime, principal, run, cancel_on_disconnect=cancel_on_disconnect)
 
@@ -288,13 +347,11 @@ async def join_stream(
     run_id: RunId,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    credential: CurrentCredential,
+    cancel_on_disconnect: Cancelling,
     stream_mode: Modes = None,
-    cancel_on_disconnect: bool = False,
     last_event_id: LastEventId = None,
 ) -> Response:
     """During the run and after it, from its beginning or after `Last-Event-ID`; each event is sent once."""
-    _may_cancel(credential, cancel_on_disconnect)
     run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
     return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
 
@@ -352,17 +409,15 @@ async def join_stateless(
     run_id: RunId,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    credential: CurrentCredential,
+    cancel_on_disconnect: Cancelling,
     stream_mode: Modes = None,
-    cancel_on_disconnect: bool = False,
     last_event_id: LastEventId = None,
 ) -> Response:
-    _may_cancel(credential, cancel_on_disconnect)
     run = await runtime.runs.get(principal, run_id)
     return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
 
 
-async def _start_stateless(runtime: CurrentRuntime, principal: Principal, request: RunRequest) -> RunRow:
+async def _start_stateless(runtime: Runtime, principal: Principal, request: RunRequest) -> RunRow:
     """``config.configurable.thread_id`` names a thread of the principal's to keep, made if there is none."""
     thread_id = request.configurable().get("thread_id")
     if thread_id is not None:
@@ -372,13 +427,7 @@ async def _start_stateless(runtime: CurrentRuntime, principal: Principal, reques
     return await runtime.runs.start(principal, request, thread_id=thread_id)
 
 
-def _may_cancel(credential: Credential, cancel_on_disconnect: bool) -> None:
-    """A GET that may stop the run is more than reading."""
-    if cancel_on_disconnect and "write" not in credential.scopes:
-        raise ForbiddenError("cancel_on_disconnect needs an API token with the scope 'write'.", code="scope_missing")
-
-
-def _followed(runtime: CurrentRuntime, principal: Principal, run: RunRow, request: RunRequest) -> Response:
+def _followed(runtime: Runtime, principal: Principal, run: RunRow, request: RunRequest) -> Response:
     return event_stream(
         runtime,
         principal,
@@ -390,7 +439,7 @@ def _followed(runtime: CurrentRuntime, principal: Principal, run: RunRow, reques
 
 
 def _joined(
-    runtime: CurrentRuntime,
+    runtime: Runtime,
     principal: Principal,
     run: RunRow,
     modes: list[str] | None,
@@ -398,8 +447,6 @@ def _joined(
     cancel_on_disconnect: bool,
 ) -> Response:
     asked = RunRequest.model_validate(run.kwargs["request"])
-    if unknown := [mode for mode in modes or () if mode not in STREAM_MODES]:
-        raise InvalidRequestError(f"{unknown[0]!r} is not a stream mode. Known: {', '.join(STREAM_MODES)}.")
     return event_stream(
         runtime,
         principal,

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from deerflow.skills.own import SkillChange, SkillSuggestion
 from deerflow.skills.service import Installed, SkillFiles, SkillInfo, SkillText
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(prefix="/api/skills", tags=["skills"])
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import Moment, Page, RequestBody
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Moment, Page, RequestBody
 
 router = APIRouter(tags=["store"])
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from deerflow.errors import UnavailableError
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth.accounts import Accounts
-from deerflow_app.gateway.auth.authenticator import Authenticator, Cookies
+from deerflow_app.gateway.auth.authenticator import Authenticator
 from deerflow_app.gateway.auth.passwords import Throttle
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
@@ -101,16 +102,13 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
             await asyncio.wait([opening])
             await (database if app.state.runtime is None else app.state.runtime).aclose()
 
-    cookies = Cookies(settings.auth_secret, settings.session_lifetime)
-    authenticator = Authenticator(
-        database, cookies, enabled=settings.authentication, internal_token=settings.internal_token
-    )
+    authenticator = Authenticator(database, settings)
     app = FastAPI(
         title="DeerFlow API Gateway",
         version=version("deerflow"),
         description=_DESCRIPTION,
         lifespan=lifespan,
-        middleware=_middleware(settings, authenticator, cookies),
+        middleware=_middleware(settings, authenticator),
         responses=errors.RESPONSES,
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
@@ -122,7 +120,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
     app.state.runtime = None
     app.state.database = database
     app.state.settings = settings
-    app.state.cookies = cookies
+
     app.state.authenticator = authenticator
     app.state.accounts = Accounts(database, authenticator, settings)
     app.state.model_tests = Throttle(window=60)
@@ -184,7 +182,7 @@ class _Pending(BaseRoute):
         await scope["app"].router(scope, receive, send)
 
 
-def _middleware(settings: GatewaySettings, authenticator: Authenticator, cookies: Cookies) -> list[Middleware]:
+def _middleware(settings: GatewaySettings, authenticator: Authenticator) -> list[Middleware]:
     """Outermost first. Failures stands inside CORS, or pages of other sites could not read what went wrong."""
     cors = Middleware(
         CORSMiddleware,
@@ -208,7 +206,6 @@ def _middleware(settings: GatewaySettings, authenticator: Authenticator, cookies
         Middleware(
             Authentication,
             authenticator=authenticator,
-            cookies=cookies,
             enabled=settings.authentication,
             origins=settings.own_origins,
         ),
@@ -232,15 +229,15 @@ _HEADERS = {
 }
 
 
+@dataclass
 class SecurityHeaders:
     """A route that sets one of them itself keeps its own. Answers of the API are not to be cached unless it says so."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self._app(scope, receive, send)
+            return await self.app(scope, receive, send)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -251,4 +248,4 @@ class SecurityHeaders:
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        await self.app(scope, receive, with_headers)

@@ -1,4 +1,5 @@
-"""How local programs find the gateway that serves a data directory. Imports nothing heavy: a terminal asks at each start."""
+"""How local programs find the gateway that serves a data directory: by a file, while it is there. Imports nothing heavy: a terminal
+asks at each start."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import os
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 FILE_NAME = "server.json"
@@ -48,10 +49,30 @@ def held(data_dir: Path) -> Iterator[bool]:
         os.close(directory)
 
 
+def announce(data_dir: Path, server: RunningServer) -> None:
+    """Tell local programs where the gateway is. Raises OSError."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    temporary = data_dir / f"{FILE_NAME}.{os.getpid()}"
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(asdict(server), file)
+    temporary.replace(data_dir / FILE_NAME)
+
+
+def withdraw(data_dir: Path, server: RunningServer) -> None:
+    """Unless another gateway of the same data has taken over since."""
+    if _announced(data_dir) == server:
+        (data_dir / FILE_NAME).unlink(missing_ok=True)
+
+
 def running_server(data_dir: Path) -> RunningServer | None:
     """The gateway that serves ``data_dir``, if one answers. Blocks on files and the network."""
+    server = _announced(data_dir)
+    return server if server and server.is_alive() else None
+
+
+def _announced(data_dir: Path) -> RunningServer | None:
     try:
-        server = RunningServer(**json.loads((data_dir / FILE_NAME).read_text()))
+        return RunningServer(**json.loads((data_dir / FILE_NAME).read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    return server if server.is_alive() else None

@@ -21,6 +21,7 @@ from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
+from deerflow_app.gateway.settings import GatewaySettings
 
 INTERNAL_HEADER = "x-deerflow-internal-token"
 CACHE_SECONDS = 1.0
@@ -173,21 +174,15 @@ INTERNAL = Credential(Principal(LOCAL_PRINCIPAL.user_id, role="admin", source="i
 
 
 class Authenticator:
-    """Args:
-    enabled: False makes every request one of the local user.
-    internal_token: what local programs show; None accepts none.
-    """
-
-    def __init__(self, database: Database, cookies: Cookies, *, enabled: bool, internal_token: str | None) -> None:
-        self._cookies = cookies
-        self._enabled = enabled
-        self._internal_token = internal_token
+    def __init__(self, database: Database, settings: GatewaySettings) -> None:
+        self.cookies = Cookies(settings.auth_secret, settings.session_lifetime)
+        self._settings = settings
         self._sessions = _Recent(SessionRepository(database).user_of)
         self._tokens = _Recent(TokenRepository(database).find)
 
     async def authenticate(self, connection: HTTPConnection) -> Credential:
         """Raises UnauthenticatedError."""
-        if not self._enabled:
+        if not self._settings.authentication:
             return LOCAL
         if (shown := connection.headers.get(INTERNAL_HEADER)) is not None:
             return self._internal(shown)
@@ -203,12 +198,13 @@ class Authenticator:
         self._tokens.forget()
 
     def _internal(self, shown: str) -> Credential:
-        if self._internal_token and hmac.compare_digest(shown.encode(), self._internal_token.encode()):
+        token = self._settings.internal_token
+        if token and hmac.compare_digest(shown.encode(), token.encode()):
             return INTERNAL
         raise UnauthenticatedError("The internal token is not that of this gateway.", code="token_invalid")
 
     async def _session(self, cookie: str) -> Credential:
-        claims = self._cookies.decode(cookie)
+        claims = self.cookies.decode(cookie)
         user = await self._sessions.get(claims.session_id)
         if user is None or user.id != claims.user_id or user.token_version != claims.version:
             raise UnauthenticatedError("The session has ended. Sign in again.", code="token_invalid")

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 import bcrypt
@@ -27,21 +27,16 @@ class ThrottledError(TooManyRequestsError):
         self.retry_after = retry_after
 
 
+@dataclass(kw_only=True)
 class Throttle:
-    """Counts attempts per key within a window that begins with the first of them.
+    """Counts attempts per key within a window that begins with the first of them."""
 
-    Args:
-        window: seconds.
-        capacity: keys that are remembered; those of which least was heard lately go first.
-    """
-
-    def __init__(
-        self, *, window: float = 300.0, capacity: int = 20_000, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._window = window
-        self._capacity = capacity
-        self._clock = clock
-        self._counts: OrderedDict[str, tuple[float, int]] = OrderedDict()
+    window: float = 300.0
+    """Seconds."""
+    capacity: int = 20_000
+    """Keys that are remembered; those of which least was heard lately go first."""
+    clock: Callable[[], float] = time.monotonic
+    _counts: OrderedDict[str, tuple[float, int]] = field(default_factory=OrderedDict)
 
     def attempt(self, limits: dict[str, int]) -> None:
         """Count an attempt on all keys of ``limits`` (key to greatest number). Call it before the attempt is made, so that
@@ -50,14 +45,14 @@ class Throttle:
         Raises:
             ThrottledError: one key is used up; nothing was counted.
         """
-        now = self._clock()
+        now = self.clock()
         waits = [ends - now for key, limit in limits.items() if (ends := self._blocked_until(key, limit, now))]
         if waits:
             raise ThrottledError("Too many attempts. Try again later.", max(1, round(max(waits))))
         for key in limits:
             ends, count = self._counts.pop(key, (0.0, 0))
-            self._counts[key] = (ends, count + 1) if ends > now else (now + self._window, 1)
-        while len(self._counts) > self._capacity:
+            self._counts[key] = (ends, count + 1) if ends > now else (now + self.window, 1)
+        while len(self._counts) > self.capacity:
             self._counts.popitem(last=False)
 
     def take_back(self, keys: list[str]) -> None:

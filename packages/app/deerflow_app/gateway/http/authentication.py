@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.storage.errors import is_out_of_reach
-from deerflow_app.gateway.auth.authenticator import Authenticator, Cookies, Credential
+from deerflow_app.gateway.auth.authenticator import Authenticator, Credential
 
 PUBLIC = frozenset(
     {
@@ -37,22 +38,16 @@ _READING_POSTS = re.compile(
 _ACCOUNT = re.compile(r"/api/v1/auth/(change-password|tokens)(/.*)?")
 
 
+@dataclass
 class Authentication:
-    """Puts a Credential into ``scope["state"]["credential"]``, or refuses.
+    """Puts a Credential into ``scope["state"]["credential"]``, or refuses."""
 
-    Args:
-        enabled: False where everyone is the local user; then no page but our own may send anything.
-        origins: of other pages that may use the gateway, e.g. ``https://app.example.com``.
-    """
-
-    def __init__(
-        self, app: ASGIApp, *, authenticator: Authenticator, cookies: Cookies, enabled: bool, origins: Collection[str]
-    ) -> None:
-        self._app = app
-        self._authenticator = authenticator
-        self._cookies = cookies
-        self._enabled = enabled
-        self._origins = origins
+    app: ASGIApp
+    authenticator: Authenticator
+    enabled: bool
+    """False where everyone is the local user; then no page but our own may send anything."""
+    origins: Collection[str]
+    """Of other pages that may use the gateway, e.g. ``https://app.example.com``."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket") and (scope["path"] + "/").startswith("/api/"):
@@ -62,11 +57,11 @@ class Authentication:
             if credential:
                 self._check_scopes(connection, credential)
                 scope.setdefault("state", {})["credential"] = credential
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
     async def _credential(self, connection: HTTPConnection) -> Credential | None:
         try:
-            return await self._authenticator.authenticate(connection)
+            return await self.authenticator.authenticate(connection)
         except UnauthenticatedError:
             if connection.scope["path"] in PUBLIC:
                 return None
@@ -74,8 +69,8 @@ class Authentication:
 
     def _check_page(self, connection: HTTPConnection, credential: Credential | None) -> None:
         """A browser adds cookies to what any page sends, and shows in headers which page it was."""
-        by_itself = credential is None or credential.session_id is not None or not self._enabled
-        if not by_itself or (self._enabled and _is_safe(connection)):
+        by_itself = credential is None or credential.session_id is not None or not self.enabled
+        if not by_itself or (self.enabled and _is_safe(connection)):
             return
         self._check_origin(connection)
         if (
@@ -84,12 +79,12 @@ class Authentication:
             and connection.scope["path"] not in PUBLIC
             and not _is_websocket(connection)
         ):
-            self._cookies.check_csrf(connection, credential.session_id)
+            self.authenticator.cookies.check_csrf(connection, credential.session_id)
 
     def _check_origin(self, connection: HTTPConnection) -> None:
         origin = connection.headers.get("origin")
         if origin is not None:
-            if origin.lower() in self._origins or _same_host(origin, connection.headers.get("host", "")):
+            if origin.lower() in self.origins or _same_host(origin, connection.headers.get("host", "")):
                 return
         elif connection.headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
             return
@@ -142,26 +137,23 @@ RECHECK_SECONDS = 1.0
 POLICY_VIOLATION = 1008
 
 
+@dataclass
 class Revocation:
-    """Stands inside of Authentication. Answers of a known length are not looked at.
+    """Stands inside of Authentication. Answers of a known length are not looked at."""
 
-    Args:
-        seconds: between one look and the next.
-    """
-
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, seconds: float = RECHECK_SECONDS) -> None:
-        self._app = app
-        self._authenticator = authenticator
-        self._seconds = seconds
+    app: ASGIApp
+    authenticator: Authenticator
+    seconds: float
+    """Between one look and the next."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         credential = scope.get("state", {}).get("credential")
         if credential is None or credential.user is None:  # no one is signed in
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             closed = {"type": "websocket.close", "code": POLICY_VIOLATION}
             async with self._watched(scope, lambda: send(closed)):
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
         else:
             await self._answer(scope, receive, send)
 
@@ -185,7 +177,7 @@ class Revocation:
 
         async with AsyncExitStack() as watching:
             try:
-                await self._app(scope, receive, checked)
+                await self.app(scope, receive, checked)
             except Exception:
                 if not is_over:
                     raise
@@ -197,7 +189,7 @@ class Revocation:
         async def watch() -> None:
             holds = True
             while holds:
-                await asyncio.sleep(self._seconds)
+                await asyncio.sleep(self.seconds)
                 holds = await self._still_holds(scope)
             await end()
 
@@ -211,7 +203,7 @@ class Revocation:
 
     async def _still_holds(self, scope: Scope) -> bool:
         try:
-            await self._authenticator.authenticate(HTTPConnection(scope))
+            await self.authenticator.authenticate(HTTPConnection(scope))
         except UnauthenticatedError:
             return False
         except Exception as error:

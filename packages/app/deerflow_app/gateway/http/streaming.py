@@ -187,46 +187,42 @@ class EventStreamResponse(Response):
             sending.result()
 
     async def _send(self, send: Send) -> None:
-        writer = _Writer(send)
-        beating = asyncio.create_task(writer.beat(self._heartbeat))
+        clock = asyncio.get_running_loop().time
+        writing = asyncio.Lock()
+        last = clock()
+
+        async def write(chunk: bytes, *, more: bool = True) -> None:
+            """One chunk at a time, whole, whoever makes it."""
+            nonlocal last
+            async with writing:
+                try:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": more})
+                except OSError as error:
+                    raise _ClientLeftError from error
+                last = clock()
+
+        async def beat() -> None:
+            while True:
+                silence = clock() - last
+                if silence < self._heartbeat:
+                    await asyncio.sleep(self._heartbeat - silence)
+                else:
+                    await write(HEARTBEAT)
+
+        beating = asyncio.create_task(beat())
         try:
             async with aclosing(self._content):
                 async for chunk in self._content:
-                    await writer.write(chunk)
+                    await write(chunk)
         finally:
             beating.cancel()
             with suppress(asyncio.CancelledError, _ClientLeftError):
                 await beating
-        await writer.write(b"", more=False)
+        await write(b"", more=False)
 
 
 class _ClientLeftError(Exception):
     """Nobody reads any more."""
-
-
-class _Writer:
-    """Writes one chunk at a time, whole, whoever makes it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._lock = asyncio.Lock()
-        self._last = asyncio.get_running_loop().time()
-
-    async def write(self, chunk: bytes, *, more: bool = True) -> None:
-        async with self._lock:
-            try:
-                await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
-            except OSError as error:
-                raise _ClientLeftError from error
-            self._last = asyncio.get_running_loop().time()
-
-    async def beat(self, seconds: float) -> None:
-        while True:
-            silence = asyncio.get_running_loop().time() - self._last
-            if silence < seconds:
-                await asyncio.sleep(seconds - silence)
-            else:
-                await self.write(HEARTBEAT)
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import orjson
-from fastapi import Depends, Path, Response
+from fastapi import Depends, Path, Query, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from starlette.requests import HTTPConnection
 
@@ -80,6 +80,7 @@ def _listed(given: Any) -> Any:
     ]
 
 
+PageSize = Annotated[int, Query(ge=1, le=1000)]
 ID = rf"^{ID_PATTERN.pattern}$"
 ThreadId = Annotated[str, Path(pattern=ID, examples=["5bd4a1f0-6c0e-4b57-9f0e-2f6c1f8b8f0a"])]
 Listed = BeforeValidator(_listed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from deerflow.storage.approvals import ApprovalRepository
@@ -15,6 +15,7 @@ from deerflow_app.gateway.routes import (
     CurrentPrincipal,
     CurrentRuntime,
     Moment,
+    PageSize,
     ThreadId,
 )
 
@@ -75,9 +76,7 @@ class WaitingFor(BaseModel):
     summary="One's threads that wait for a decision or an answer, newest first",
     response_model=WaitingThreads,
 )
-async def waiting_threads(
-    principal: CurrentPrincipal, runtime: CurrentRuntime, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> Any:
+async def waiting_threads(principal: CurrentPrincipal, runtime: CurrentRuntime, limit: PageSize = 100) -> Any:
     return {"threads": await runtime.threads.repository.waiting(principal, limit)}
 
 
@@ -113,7 +112,7 @@ async def list_decisions(
     run_id: str | None = None,
     thread_id: str | None = None,
     before: AwareDatetime | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    limit: PageSize = 100,
 ) -> Any:
     found = await ApprovalRepository(database).decisions(run_id=run_id, thread_id=thread_id, before=before, limit=limit)
     return {"decisions": found}

@@ -175,7 +175,7 @@ def _set_cookies(request: Request, response: Response, signed_in: SignedIn) -> U
 
 
 def _cookies(request: Request) -> Cookies:
-    return request.app.state.cookies
+    return request.app.state.authenticator.cookies
 
 
 # API tokens -----------------------------------------------------------------------------------------------------------

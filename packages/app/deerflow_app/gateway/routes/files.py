@@ -19,7 +19,7 @@ from deerflow.files.versions import RunChanges
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry
 from deerflow.storage.threads import ThreadRepository
-from deerflow_app.gateway.http.errors import ErrorBody
+from deerflow_app.gateway.http.errors import described
 from deerflow_app.gateway.http.files import FILE_PATH, content_disposition, file_response, raw_path_after, with_charset
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings, RequestBody
 
@@ -54,7 +54,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
     },
     206: {"description": "The part that `Range` asked for."},
     304: {"description": "The client has it already."},
-    416: {"model": ErrorBody, "description": "The file has no such part."},
+    **described({416: "The file has no such part."}),
 }
 
 
@@ -172,11 +172,7 @@ async def read_artifact(
             "content": {"text/plain": {"schema": {"type": "string", "maxLength": MAX_EDIT_BYTES}}},
         }
     },
-    responses={
-        412: {"model": ErrorBody, "description": "It was changed meanwhile."},
-        428: {"model": ErrorBody, "description": "`If-Match` is missing."},
-        507: {"model": ErrorBody, "description": "The disk is full."},
-    },
+    responses=described({412: "It was changed meanwhile.", 428: "`If-Match` is missing.", 507: "The disk is full."}),
 )
 async def edit_artifact(
     thread_id: str,

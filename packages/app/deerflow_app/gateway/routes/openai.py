@@ -30,7 +30,7 @@ from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, Run
 from deerflow.storage.threads import LEAD_AGENT, ThreadFilter
-from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
+from deerflow.tools.clarification import NAME as QUESTION
 from deerflow_app.gateway.http.streaming import EventStreamResponse, canceller
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime
 
@@ -112,7 +112,7 @@ class Turn:
                     data = event.data
                     if event.type == "end":
                         self.usage, self.error = data["usage"], data["error"]
-                    elif event.type != "messages-tuple" or not _is_said(data):
+                    elif event.type != "messages-tuple" or not (data["type"] == "ai" or data.get("name") == QUESTION):
                         continue
                     if reasoning := data.get("reasoning_content"):
                         yield "reasoning_content", reasoning
@@ -231,8 +231,9 @@ async def _chat_chunks(
     async with aclosing(turn.pieces()) as pieces:
         async for kind, text in pieces:
             yield chunk({kind: text})
-    if turn.error is not None:
-        yield _event({"error": _error(turn.error)})
+    if (error := turn.error) is not None:
+        shown = {"message": error["message"], "type": "run_failed", "code": error["kind"], "param": None}
+        yield _event({"error": shown})
         return
     await _remember(turn, conversation)
     yield chunk({}, "stop")
@@ -456,18 +457,10 @@ def _file(given: Mapping[str, Any]) -> _File:
         ) from error
 
 
-def _is_said(message: Mapping[str, Any]) -> bool:
-    return message["type"] == "ai" or message.get("name") == ASK_CLARIFICATION
-
-
 def _text(content: Content) -> str:
     if isinstance(content, list):
         return "\n".join(str(part["text"]) for part in content if part.get("text"))
     return content or ""
-
-
-def _error(error: Mapping[str, Any]) -> dict[str, Any]:
-    return {"message": error["message"], "type": "run_failed", "code": error["kind"], "param": None}
 
 
 def _event(data: Mapping[str, Any], name: str = "") -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
@@ -29,6 +29,7 @@ from deerflow_app.gateway.routes import (
     CurrentRuntime,
     Listed,
     Moment,
+    PageSize,
     RequestBody,
     Runtime,
     ThreadId,
@@ -68,6 +69,15 @@ async def _joining(
 Request = Annotated[RunRequest, Depends(_joining)]
 
 
+async def _current_run(
+    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> RunRow:
+    return await runtime.runs.get(principal, run_id, thread_id=thread_id)
+
+
+CurrentRun = Annotated[RunRow, Depends(_current_run)]
+
+
 async def _cancelling(credential: CurrentCredential, cancel_on_disconnect: bool = False) -> bool:
     """A GET that may stop the run is more than reading."""
     if cancel_on_disconnect and "write" not in credential.scopes:
@@ -76,6 +86,33 @@ async def _cancelling(credential: CurrentCredential, cancel_on_disconnect: bool 
 
 
 Cancelling = Annotated[bool, Depends(_cancelling)]
+
+
+async def _joined(
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    cancel_on_disconnect: Cancelling,
+    stream_mode: Modes = None,
+    last_event_id: LastEventId = None,
+) -> Callable[[RunRow], Response]:
+    """Makes the stream of a run that goes on already."""
+
+    def stream_of(run: RunRow) -> Response:
+        asked = RunRequest.model_validate(run.kwargs["request"])
+        return event_stream(
+            runtime,
+            principal,
+            run,
+            modes=stream_mode or asked.modes,
+            subgraphs=asked.stream_subgraphs,
+            after=position(last_event_id),
+            cancel_on_disconnect=cancel_on_disconnect,
+        )
+
+    return stream_of
+
+
+Joined = Annotated[Callable[[RunRow], Response], Depends(_joined)]
 
 STREAM = raw("text/event-stream", "Server-sent events up to the run's `end`.")
 VALUES = raw(
@@ -231,7 +268,7 @@ async def list_runs(
     thread_id: ThreadId,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    limit: PageSize = 10,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     status: Literal["pending", "running", "success", "error", "interrupted", "timeout"] | None = None,
     select: Annotated[list[str] | None, Listed, Query(description="Only these fields.")] = None,
@@ -268,16 +305,14 @@ async def steer(thread_id: ThreadId, request: Steering, principal: CurrentPrinci
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}", summary="A run")
-async def get(thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Run:
-    return Run.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
+async def get(run: CurrentRun) -> Run:
+    return Run.of(run)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/receipts", summary="What a run can show for its answer")
-async def receipts(
-    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Receipts:
+async def receipts(run: CurrentRun) -> Receipts:
     """Commands with their exit codes, files with their digests, sources and checks: what tools did, not what they printed."""
-    return Receipts.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
+    return Receipts.of(run)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/timeline", summary="When a run did what", response_model=Timeline)
@@ -331,29 +366,15 @@ async def cancel(
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/join", summary="Wait for a run", **VALUES)
 async def join(
-    thread_id: ThreadId,
-    run_id: RunId,
-    principal: CurrentPrincipal,
-    runtime: CurrentRuntime,
-    cancel_on_disconnect: Cancelling,
+    run: CurrentRun, principal: CurrentPrincipal, runtime: CurrentRuntime, cancel_on_disconnect: Cancelling
 ) -> Response:
-    run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
     return final_values(runtime, principal, run, cancel_on_disconnect=cancel_on_disconnect)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/stream", summary="Follow a run", **STREAM)
-async def join_stream(
-    thread_id: ThreadId,
-    run_id: RunId,
-    principal: CurrentPrincipal,
-    runtime: CurrentRuntime,
-    cancel_on_disconnect: Cancelling,
-    stream_mode: Modes = None,
-    last_event_id: LastEventId = None,
-) -> Response:
+async def join_stream(run: CurrentRun, joined: Joined) -> Response:
     """During the run and after it, from its beginning or after `Last-Event-ID`; each event is sent once."""
-    run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
-    return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
+    return joined(run)
 
 
 # on a thread of their own -------------------------------------------------------------------------------------------------
@@ -406,15 +427,9 @@ async def cancel_many(
 
 @router.get("/api/runs/{run_id}/stream", summary="Follow a run", **STREAM)
 async def join_stateless(
-    run_id: RunId,
-    principal: CurrentPrincipal,
-    runtime: CurrentRuntime,
-    cancel_on_disconnect: Cancelling,
-    stream_mode: Modes = None,
-    last_event_id: LastEventId = None,
+    run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime, joined: Joined
 ) -> Response:
-    run = await runtime.runs.get(principal, run_id)
-    return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
+    return joined(await runtime.runs.get(principal, run_id))
 
 
 async def _start_stateless(runtime: Runtime, principal: Principal, request: RunRequest) -> RunRow:
@@ -435,24 +450,4 @@ def _followed(runtime: Runtime, principal: Principal, run: RunRow, request: RunR
         modes=request.modes,
         subgraphs=request.stream_subgraphs,
         cancel_on_disconnect=request.on_disconnect == "cancel",
-    )
-
-
-def _joined(
-    runtime: Runtime,
-    principal: Principal,
-    run: RunRow,
-    modes: list[str] | None,
-    last_event_id: str | None,
-    cancel_on_disconnect: bool,
-) -> Response:
-    asked = RunRequest.model_validate(run.kwargs["request"])
-    return event_stream(
-        runtime,
-        principal,
-        run,
-        modes=modes or asked.modes,
-        subgraphs=asked.stream_subgraphs,
-        after=position(last_event_id),
-        cancel_on_disconnect=cancel_on_disconnect,
     )

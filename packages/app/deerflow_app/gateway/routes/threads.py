@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 from langgraph import types
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from deerflow.errors import InvalidRequestError
 from deerflow.features.assistants import assistants_meant
@@ -21,6 +21,7 @@ from deerflow_app.gateway.routes import (
     CurrentPrincipal,
     CurrentRuntime,
     Listed,
+    PageSize,
     RequestBody,
     SortedPage,
     ThreadId,
@@ -281,8 +282,7 @@ def _duration(ttl: Ttl | float | None) -> timedelta | None:
 class Checkpoint(BaseModel):
     """Names a checkpoint. What is left out: the newest one, of the root."""
 
-    model_config = ConfigDict(extra="ignore")  # clients send back what they got
-
+    # Clients send back what they got: what else there is in it is ignored.
     checkpoint_id: str | None = None
     checkpoint_ns: str | None = ""
 
@@ -435,7 +435,7 @@ async def get_history(
     thread_id: ThreadId,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    limit: PageSize = 10,
     before: Annotated[str | None, Query(description="A checkpoint's id: only older ones.")] = None,
 ) -> Response:
     """The newest first."""

@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from deerflow.errors import InvalidRequestError, RequestError, TooLargeError
 from deerflow.files.uploads import UploadLimits, UploadService, upload_entry
 from deerflow.storage.threads import ThreadRepository
-from deerflow_app.gateway.http.errors import ErrorBody
+from deerflow_app.gateway.http.errors import described
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["uploads"])
@@ -94,7 +94,7 @@ _BODY: dict[str, Any] = {
     summary="Send files",
     response_model_exclude_none=True,
     openapi_extra=_BODY,
-    responses={507: {"model": ErrorBody, "description": "The disk is full."}},
+    responses=described({507: "The disk is full."}),
 )
 async def upload(
     thread_id: str, request: Request, principal: CurrentPrincipal, uploads: CurrentUploads, runtime: CurrentRuntime

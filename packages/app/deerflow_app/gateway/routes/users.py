@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from deerflow.accounts.users import Role, User
 from deerflow.errors import NotFoundError
-from deerflow_app.gateway.routes import CurrentAccounts, CurrentAdmin, Moment, RequestBody
+from deerflow_app.gateway.routes import CurrentAccounts, CurrentAdmin, Moment, PageSize, RequestBody
 
 router = APIRouter(tags=["users"])
 
@@ -49,7 +49,7 @@ class NewPassword(BaseModel):
 async def list_users(
     admin: CurrentAdmin,
     accounts: CurrentAccounts,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    limit: PageSize = 100,
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
 ) -> Any:
     return {"users": await accounts.users.list(limit=limit, offset=offset)}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 import bcrypt
+from anyio import CapacityLimiter
 from starlette.requests import HTTPConnection
 
 from deerflow.errors import InvalidRequestError, TooManyRequestsError
@@ -123,16 +124,16 @@ class Passwords:
 
     def __init__(self, rounds: int = 12) -> None:
         self._rounds = rounds
-        self._lanes = {known: _Lane() for known in (True, False)}
+        self._lanes = {known: CapacityLimiter(_AT_ONCE) for known in (True, False)}
         self._nobody: str | None = None
 
     async def hash(self, password: str, *, known: bool = True) -> str:
-        async with self._lanes[known]:
+        async with self._lane(known):
             return await asyncio.to_thread(self._hash, password)
 
     async def verify(self, password: str, hashed: str | None, *, known: bool = True) -> bool:
         """Whether it is the one. Takes as long for an account that does not exist (None)."""
-        async with self._lanes[known]:
+        async with self._lane(known):
             if hashed is None:
                 if self._nobody is None:
                     self._nobody = await asyncio.to_thread(self._hash, secrets.token_hex(16))
@@ -140,30 +141,14 @@ class Passwords:
                 return False
             return await asyncio.to_thread(_verify, password, hashed)
 
+    def _lane(self, known: bool) -> CapacityLimiter:
+        lane = self._lanes[known]
+        if lane.statistics().tasks_waiting >= _WAITING:
+            raise ThrottledError("Too many people are signing in. Try again in a few seconds.", _RETRY_SECONDS)
+        return lane
+
     def _hash(self, password: str) -> str:
         return _PREFIX + bcrypt.hashpw(_digest(password), bcrypt.gensalt(self._rounds)).decode()
-
-
-class _Lane:
-    """A semaphore that only so many may wait for."""
-
-    def __init__(self) -> None:
-        self._free = asyncio.Semaphore(_AT_ONCE)
-        self._inside = 0
-
-    async def __aenter__(self) -> None:
-        if self._inside >= _AT_ONCE + _WAITING:
-            raise ThrottledError("Too many people are signing in. Try again in a few seconds.", _RETRY_SECONDS)
-        self._inside += 1
-        try:
-            await self._free.acquire()
-        except asyncio.CancelledError:
-            self._inside -= 1
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._inside -= 1
-        self._free.release()
 
 
 def is_outdated(hashed: str) -> bool:

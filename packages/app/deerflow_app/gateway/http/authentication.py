@@ -35,6 +35,7 @@ _READING_POSTS = re.compile(
     r"/api/(threads|assistants|runs/crons)/(search|count)|/api/threads/[^/]+/(history|state/checkpoint|stream/events)"
     r"|/api/assistants/[^/]+/versions|/api/store/(items/search|namespaces)"
 )
+"""Searches, whose terms do not fit into an address."""
 _ACCOUNT = re.compile(r"/api/v1/auth/(change-password|tokens)(/.*)?")
 
 
@@ -77,7 +78,7 @@ class Authentication:
             credential
             and credential.session_id
             and connection.scope["path"] not in PUBLIC
-            and not _is_websocket(connection)
+            and connection.scope["type"] == "http"
         ):
             self.authenticator.cookies.check_csrf(connection, credential.session_id)
 
@@ -102,23 +103,14 @@ class Authentication:
         path = connection.scope["path"]
         if _ACCOUNT.fullmatch(path):
             raise ForbiddenError("Passwords and tokens are managed by people: sign in.", code="session_required")
-        wanted = "read" if _is_safe(connection) or _only_reads(connection) else "write"
+        is_search = connection.scope.get("method") == "POST" and _READING_POSTS.fullmatch(path)
+        wanted = "read" if _is_safe(connection) or is_search else "write"
         if wanted not in credential.scopes:
             raise ForbiddenError(f"This API token lacks the scope {wanted!r}.", code="scope_missing")
 
 
 def _is_safe(connection: HTTPConnection) -> bool:
-    return not _is_websocket(connection) and connection.scope["method"] in _SAFE
-
-
-def _only_reads(connection: HTTPConnection) -> bool:
-    """A search, whose terms do not fit into an address."""
-    is_post = not _is_websocket(connection) and connection.scope["method"] == "POST"
-    return is_post and _READING_POSTS.fullmatch(connection.scope["path"]) is not None
-
-
-def _is_websocket(connection: HTTPConnection) -> bool:
-    return connection.scope["type"] == "websocket"
+    return connection.scope.get("method") in _SAFE  # a WebSocket has none
 
 
 def _same_host(origin: str, host: str) -> bool:

@@ -216,10 +216,7 @@ class _Exchange(Response):
 def _server() -> MCPServer:
     from deerflow_app.mcp_server import server_of
 
-    def work(context: Any) -> _Work:
-        return context.request_context.request.state.mcp_work
-
-    return server_of(work)
+    return server_of(lambda context: context.request_context.request.state.mcp_work)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deerflow.errors import UnavailableError
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
+from deerflow_app.gateway.auth import Authenticator
 from deerflow_app.gateway.auth.accounts import Accounts
-from deerflow_app.gateway.auth.authenticator import Authenticator
 from deerflow_app.gateway.auth.passwords import Throttle
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation

@@ -23,9 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.config import ConfigError
 from deerflow.storage.errors import DatabaseError
+from deerflow_app.gateway import FILE_NAME, RunningServer, announce, withdraw
 from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.http.connections import BoundedHttp, ConnectionLimits
-from deerflow_app.gateway.running import FILE_NAME, RunningServer, announce, withdraw
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from deerflow.identity import check_id
-from deerflow_app.remote.connection import Connection, RefusedError, get_once
+from deerflow_app.remote import Connection, RefusedError, get_once
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent

@@ -11,7 +11,7 @@ from email_validator import EmailNotValidError, validate_email
 from deerflow.accounts.users import Role, SessionRepository, User, UserRepository
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, RequestError, UnauthenticatedError
 from deerflow.storage.database import Database
-from deerflow_app.gateway.auth.authenticator import Authenticator, Claims, Device
+from deerflow_app.gateway.auth import Authenticator, Claims, Device
 from deerflow_app.gateway.auth.passwords import Client, Passwords, Throttle, ThrottledError, check_password, is_outdated
 from deerflow_app.gateway.settings import GatewaySettings
 

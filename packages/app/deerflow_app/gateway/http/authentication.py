@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.storage.errors import is_out_of_reach
-from deerflow_app.gateway.auth.authenticator import Authenticator, Credential
+from deerflow_app.gateway.auth import Authenticator, Credential
 
 PUBLIC = frozenset(
     {

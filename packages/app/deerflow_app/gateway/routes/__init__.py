@@ -16,8 +16,8 @@ from starlette.requests import HTTPConnection
 from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.identity import ID_PATTERN, Principal
 from deerflow.storage.database import Database
+from deerflow_app.gateway.auth import Credential
 from deerflow_app.gateway.auth.accounts import Accounts
-from deerflow_app.gateway.auth.authenticator import Credential
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, SecretStr
 from deerflow.accounts.tokens import Scope, TokenRepository
 from deerflow.accounts.users import Role, User
 from deerflow.errors import ForbiddenError
+from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn
-from deerflow_app.gateway.auth.authenticator import Cookies
 from deerflow_app.gateway.auth.passwords import client_of
 from deerflow_app.gateway.routes import (
     CurrentAccounts,

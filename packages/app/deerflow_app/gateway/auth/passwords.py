@@ -47,7 +47,11 @@ class Throttle:
             ThrottledError: one key is used up; nothing was counted.
         """
         now = self.clock()
-        waits = [ends - now for key, limit in limits.items() if (ends := self._blocked_until(key, limit, now))]
+        waits: list[float] = []
+        for key, limit in limits.items():
+            ends, count = self._counts.get(key, (0.0, 0))
+            if ends > now and count >= limit:
+                waits.append(ends - now)
         if waits:
             raise ThrottledError("Too many attempts. Try again later.", max(1, round(max(waits))))
         for key in limits:
@@ -67,10 +71,6 @@ class Throttle:
 
     def forget(self, key: str) -> None:
         self._counts.pop(key, None)
-
-    def _blocked_until(self, key: str, limit: int, now: float) -> float | None:
-        ends, count = self._counts.get(key, (0.0, 0))
-        return ends if ends > now and count >= limit else None
 
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")

@@ -42,9 +42,9 @@ class ErrorBody(BaseModel):
     errors: list[FieldError] | None = Field(default=None, description="Field by field, where a request is not valid.")
 
 
-def described(descriptions: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
+def described(descriptions: Mapping[int, str], model: Any = ErrorBody) -> dict[int | str, dict[str, Any]]:
     """For the ``responses`` of a route: what it means when its answer is an error of this status."""
-    return {status: {"model": ErrorBody, "description": text} for status, text in descriptions.items()}
+    return {status: {"model": model, "description": text} for status, text in descriptions.items()}
 
 
 RESPONSES = described(

@@ -21,7 +21,7 @@ from deerflow.events.jsonable import encode
 from deerflow.events.streams.agent_protocol import EventStreamRequest
 from deerflow.events.streams.langgraph_sse import HEARTBEAT
 from deerflow.runs.protocol_commands import Command, ProtocolCommands, ProtocolSession, error_answer
-from deerflow_app.gateway.http.errors import ErrorBody
+from deerflow_app.gateway.http.errors import ErrorBody, described
 from deerflow_app.gateway.http.streaming import EventStreamResponse
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime, raw
 
@@ -80,16 +80,15 @@ class CommandError(BaseModel):
     message: str
 
 
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    # What has not the shape of a command is answered as everywhere.
-    status: {"model": CommandError | ErrorBody, "description": description}
-    for status, description in {
+_ERRORS = described(
+    {
         400: "There is no such command.",
         404: "The thread, run, checkpoint or interrupt does not exist.",
         409: "It does not fit what the thread is doing.",
         422: "The parameters are not valid, or something is asked for that is not supported.",
-    }.items()
-}
+    },
+    CommandError | ErrorBody,  # what has not the shape of a command is answered as everywhere
+)
 
 
 @protocol_routes.post(

@@ -21,7 +21,7 @@ from deerflow.sandbox.interface import Entry
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http.errors import described
 from deerflow_app.gateway.http.files import FILE_PATH, content_disposition, file_response, raw_path_after, with_charset
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings, RequestBody
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings, RequestBody, raw_body
 
 router = APIRouter(tags=["artifacts"])
 page_routes = APIRouter(tags=["pages"])
@@ -166,12 +166,7 @@ async def read_artifact(
 @router.put(
     _PATH,
     summary="Edit a text",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"text/plain": {"schema": {"type": "string", "maxLength": MAX_EDIT_BYTES}}},
-        }
-    },
+    openapi_extra=raw_body("text/plain", {"type": "string", "maxLength": MAX_EDIT_BYTES}),
     responses=described({412: "It was changed meanwhile.", 428: "`If-Match` is missing.", 507: "The disk is full."}),
 )
 async def edit_artifact(

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends
@@ -22,7 +22,7 @@ from deerflow.errors import InvalidRequestError, RequestError, TooLargeError
 from deerflow.files.uploads import UploadLimits, UploadService, upload_entry
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http.errors import described
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, raw_body
 
 router = APIRouter(tags=["uploads"])
 
@@ -73,19 +73,10 @@ class Deleted(BaseModel):
     message: str
 
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["files"],
-                    "properties": {"files": {"type": "array", "items": {"type": "string", "format": "binary"}}},
-                }
-            }
-        },
-    }
+_FORM = {
+    "type": "object",
+    "required": ["files"],
+    "properties": {"files": {"type": "array", "items": {"type": "string", "format": "binary"}}},
 }
 
 
@@ -93,7 +84,7 @@ _BODY: dict[str, Any] = {
     "/api/threads/{thread_id}/uploads",
     summary="Send files",
     response_model_exclude_none=True,
-    openapi_extra=_BODY,
+    openapi_extra=raw_body("multipart/form-data", _FORM),
     responses=described({507: "The disk is full."}),
 )
 async def upload(

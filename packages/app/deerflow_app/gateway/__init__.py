@@ -25,12 +25,12 @@ class RunningServer:
     config: str | None = None
     """The configuration file it uses; None: there was none when it started."""
 
-    def is_alive(self, timeout: float = 2.0) -> bool:
-        """Whether it answers. Blocks up to ``timeout`` seconds."""
+    def is_alive(self) -> bool:
+        """Whether it answers. Blocks up to two seconds."""
         # Without the handler for proxies: this address is local, whatever HTTP_PROXY says.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(f"{self.url}/health", timeout=timeout) as answer:
+            with opener.open(f"{self.url}/health", timeout=2.0) as answer:
                 return json.load(answer).get("service") == "deer-flow-gateway"
         except (OSError, ValueError, AttributeError):
             return False

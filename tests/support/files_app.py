@@ -21,10 +21,9 @@ from deerflow.features.documents import DocumentService
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
-from deerflow_app.gateway.deps import current_principal, current_runtime, current_settings
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.errors import Failures
-from deerflow_app.gateway.routes import artifacts, pages, preview, uploads
+from deerflow_app.gateway.routes import current_principal, current_runtime, current_settings, files, uploads
 
 SECRET = "s" * 40
 ANNA = Principal("anna", source="session")
@@ -78,8 +77,8 @@ async def files_app(base: Path, database: Path, config: dict[str, Any] | None = 
     app = FastAPI(redirect_slashes=False)
     app.add_middleware(Failures)
     errors.install(app)
-    for module in (artifacts, pages, preview, uploads):
-        app.include_router(module.router)
+    for router in (files.router, files.page_routes, files.preview_routes, uploads.router):
+        app.include_router(router)
 
     async def principal(request: Request) -> Principal:
         return Principal(request.headers.get("x-user", "anna"), source="session")

@@ -13,7 +13,7 @@ from mcp_types import ToolAnnotations
 
 from deerflow.errors import RequestError
 from deerflow.sandbox.interface import SandboxError
-from deerflow_app.remote.connection import RemoteError
+from deerflow_app.remote import RemoteError
 
 MAX_FILE_BYTES = 4 << 20
 DECLARED = (RequestError, RemoteError, SandboxError)

@@ -21,9 +21,9 @@ from tests.app.cli.conftest import Ended
 from tests.app.cli.terminal_session import TerminalSession
 from tests.support.gateway_process import GUARD, GatewayProcess, until
 
-from deerflow_app.gateway.running import running_server
+from deerflow_app.gateway import running_server
+from deerflow_app.remote import INTERNAL_HEADER, Address, Connection, UnreachableError
 from deerflow_app.remote.client import RemoteClient
-from deerflow_app.remote.connection import INTERNAL_HEADER, Address, Connection, UnreachableError
 
 CONFIG = "config_version: 9\nsandbox:\n  tool_image:\n    enabled: false\ntitle:\n  enabled: false\n"
 REPORT = "/mnt/user-data/outputs/report 数据.md"

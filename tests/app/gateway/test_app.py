@@ -22,7 +22,7 @@ from deerflow.errors import ConflictError
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.app import create_app
-from deerflow_app.gateway.deps import CurrentPrincipal
+from deerflow_app.gateway.routes import CurrentPrincipal
 
 from .conftest import DATABASE, USER, DatabaseOnly, Gateway, Population, opened, settings_for
 

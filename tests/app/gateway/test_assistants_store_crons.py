@@ -23,9 +23,8 @@ from deerflow.identity import Principal
 from deerflow.models.demo import DemoChatModel
 from deerflow.runs.crons import CronService
 from deerflow.storage.database import Database
-from deerflow_app.gateway.deps import current_principal, current_runtime
 from deerflow_app.gateway.http import errors
-from deerflow_app.gateway.routes import assistants, crons, store
+from deerflow_app.gateway.routes import assistants, crons, current_principal, current_runtime, store
 
 
 async def _nothing(*args: Any) -> Any:

@@ -8,7 +8,6 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from tests.harness.skills.conftest import write_skill
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
 from deerflow.storage.approvals import RunApprovals
-from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE
+from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE, router_of
 from deerflow_app.gateway.http.authentication import PUBLIC as PUBLIC_PATHS
 
 from .conftest import PASSWORD, Gateway, opened, settings_for
@@ -37,7 +36,7 @@ ENDLESS = ("GET /api/events", "POST /api/threads/{thread_id}/stream/events", "GE
 
 def all_routes() -> Iterator[tuple[str, BaseRoute]]:
     for name in (*SERVED_AT_ONCE, *RUNTIME_ROUTERS):
-        for route in import_module(f"deerflow_app.gateway.routes.{name}").router.routes:
+        for route in router_of(name).routes:
             for method in getattr(route, "methods", None) or ["WEBSOCKET"]:
                 yield f"{method} {route.path}", route  # type: ignore[attr-defined]
 

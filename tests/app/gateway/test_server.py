@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from deerflow_app.gateway.running import FILE_NAME, RunningServer, running_server
+from deerflow_app.gateway import FILE_NAME, RunningServer, running_server
 from deerflow_app.gateway.server import ServerError, serve
 
 from .conftest import DATABASE, DatabaseOnly, Gateway, settings_for

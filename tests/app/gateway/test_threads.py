@@ -22,9 +22,8 @@ from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.search import index
-from deerflow_app.gateway.deps import current_principal, current_runtime
 from deerflow_app.gateway.http import errors
-from deerflow_app.gateway.routes import messages, thread_state, threads
+from deerflow_app.gateway.routes import current_principal, current_runtime, messages, threads
 
 
 @pytest.fixture
@@ -40,8 +39,8 @@ async def world(tmp_path: Path) -> AsyncIterator[ThreadWorld]:
 async def client(world: ThreadWorld) -> AsyncIterator[httpx.AsyncClient]:
     app = FastAPI()
     errors.install(app)
-    for module in (threads, thread_state, messages):
-        app.include_router(module.router)
+    for router in (threads.router, threads.state_routes, messages.router):
+        app.include_router(router)
 
     async def principal(request: Request) -> Principal:
         return Principal(request.headers.get("x-user", "alice"))

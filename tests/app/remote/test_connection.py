@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deerflow.events.streams.langgraph_sse import frame
-from deerflow_app.remote.connection import Address, Connection, RefusedError, UnreachableError
+from deerflow_app.remote import Address, Connection, RefusedError, UnreachableError
 from deerflow_app.remote.stream import Following
 
 Answer = Callable[[str, dict[str, str]], bytes]

@@ -64,7 +64,7 @@ def explain(error: BaseException) -> Failure:
     from deerflow.sandbox.interface import SandboxError, SandboxUnavailableError
     from deerflow.storage.errors import DatabaseError
     from deerflow.storage.thread_lock import ThreadBusyError
-    from deerflow_app.remote.connection import RefusedError, RemoteError
+    from deerflow_app.remote import RefusedError, RemoteError
 
     if isinstance(error, RemoteError | RequestError):
         status = error.status if isinstance(error, RefusedError | RequestError) else None

@@ -24,7 +24,7 @@ from deerflow_app.cli.terminal import one_line
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
     from deerflow.harness import Harness
-    from deerflow_app.remote.connection import Address
+    from deerflow_app.remote import Address
 
 URL_VAR, KEY_VAR = "DEER_FLOW_API_URL", "DEER_FLOW_API_KEY"
 TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "alembic")
@@ -106,8 +106,8 @@ Found = tuple["Address", Callable[[], "Address | None"] | None]
 def _there(address: Address, find: Callable[[], Address | None] | None, options: Mapping[str, object]) -> Backend:
     from deerflow.config import Paths
     from deerflow_app.cli.chat.files import local_file_sizes
+    from deerflow_app.remote import Connection
     from deerflow_app.remote.client import RemoteClient
-    from deerflow_app.remote.connection import Connection
 
     client = RemoteClient(Connection(address, find), options=options)
     paths = Paths() if address.local else None
@@ -120,7 +120,7 @@ def _server(settings: Settings, environ: Mapping[str, str]) -> tuple[Found | Non
     if url := environ.get(URL_VAR, "").strip():
         return _elsewhere(settings, url, environ.get(KEY_VAR, "").strip())
     from deerflow.config import Paths
-    from deerflow_app.gateway.running import running_server
+    from deerflow_app.gateway import running_server
 
     data_dir = Paths().base_dir
     if (server := running_server(data_dir)) is None:
@@ -131,7 +131,7 @@ def _server(settings: Settings, environ: Mapping[str, str]) -> tuple[Found | Non
         return None, f"The server at {server.url} runs {theirs}, so this works without it, with {own}."
 
     def find() -> Address | None:
-        from deerflow_app.remote.connection import INTERNAL_HEADER, Address
+        from deerflow_app.remote import INTERNAL_HEADER, Address
 
         found = running_server(data_dir)
         return Address(found.url, {INTERNAL_HEADER: found.token}, local=True) if found else None
@@ -141,7 +141,7 @@ def _server(settings: Settings, environ: Mapping[str, str]) -> tuple[Found | Non
 
 
 def _elsewhere(settings: Settings, url: str, key: str) -> tuple[Found | None, str]:
-    from deerflow_app.remote.connection import Address
+    from deerflow_app.remote import Address
 
     if settings.config is not None:
         return None, f"{URL_VAR} is set, but --config {settings.config} is for this process: it does the work."

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
@@ -21,10 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deerflow.errors import UnavailableError
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
+from deerflow_app.gateway.auth import Authenticator
 from deerflow_app.gateway.auth.accounts import Accounts
-from deerflow_app.gateway.auth.authenticator import Authenticator
-from deerflow_app.gateway.auth.cookies import Cookies
-from deerflow_app.gateway.auth.throttle import Throttle
+from deerflow_app.gateway.auth.passwords import Throttle
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
 from deerflow_app.gateway.http.compression import CompressionMiddleware
@@ -45,36 +45,35 @@ store are also served without `/api` and under `/api/langgraph`.
 """
 
 
-SERVED_AT_ONCE = ("health", "auth", "tokens")
-RUNTIME_ROUTERS = [
+SERVED_AT_ONCE = ("health", "auth", "auth.token_routes")
+RUNTIME_ROUTERS = (
     "agents",
     "approvals",
     "assistants",
-    "artifacts",
-    "connections",
+    "files",
+    "files.page_routes",
+    "files.preview_routes",
     "crons",
     "events",
+    "events.protocol_routes",
     "feedback",
     "mcp",
-    "mcp_server",
     "memory",
     "messages",
     "models",
+    "models.usage_routes",
     "openai",
-    "pages",
-    "preview",
-    "protocol",
     "runs",
     "skills",
     "store",
     "suggestions",
     "system",
-    "thread_state",
     "threads",
+    "threads.state_routes",
     "uploads",
-    "usage",
     "users",
-]
+)
+"""Modules below ``routes``, and what there is in them besides ``router``."""
 
 
 def create_app(database: Database, settings: GatewaySettings, make_runtime: Callable[[], Runtime]) -> FastAPI:
@@ -103,16 +102,13 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
             await asyncio.wait([opening])
             await (database if app.state.runtime is None else app.state.runtime).aclose()
 
-    cookies = Cookies(settings.auth_secret, settings.session_lifetime)
-    authenticator = Authenticator(
-        database, cookies, enabled=settings.authentication, internal_token=settings.internal_token
-    )
+    authenticator = Authenticator(database, settings)
     app = FastAPI(
         title="DeerFlow API Gateway",
         version=version("deerflow"),
         description=_DESCRIPTION,
         lifespan=lifespan,
-        middleware=_middleware(settings, authenticator, cookies),
+        middleware=_middleware(settings, authenticator),
         responses=errors.RESPONSES,
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
@@ -124,12 +120,12 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
     app.state.runtime = None
     app.state.database = database
     app.state.settings = settings
-    app.state.cookies = cookies
+
     app.state.authenticator = authenticator
     app.state.accounts = Accounts(database, authenticator, settings)
     app.state.model_tests = Throttle(window=60)
     errors.install(app)
-    _include(app, SERVED_AT_ONCE)
+    _include(app, *SERVED_AT_ONCE)
     app.router.routes.append(_Pending())
     if settings.serve_ui:
         app.include_router(web.router)
@@ -153,14 +149,20 @@ async def _open(app: FastAPI, make_runtime: Callable[[], Runtime]) -> None:
 
 def add_routes(app: FastAPI) -> None:
     """Add the routes that need the runtime, behind all others. Importing them takes seconds."""
-    _include(app, RUNTIME_ROUTERS)
+    _include(app, *RUNTIME_ROUTERS)
     if app.state.settings.enable_docs:
-        _include(app, ["docs"])
+        _include(app, "system.description_routes")
 
 
-def _include(app: FastAPI, names: Sequence[str]) -> None:
+def _include(app: FastAPI, *names: str) -> None:
     for name in names:
-        app.include_router(import_module(f"deerflow_app.gateway.routes.{name}").router)
+        app.include_router(router_of(name))
+
+
+def router_of(name: str) -> APIRouter:
+    """A router of the tables above."""
+    module, _, attribute = name.partition(".")
+    return getattr(import_module(f"deerflow_app.gateway.routes.{module}"), attribute or "router")
 
 
 class _Pending(BaseRoute):
@@ -180,7 +182,7 @@ class _Pending(BaseRoute):
         await scope["app"].router(scope, receive, send)
 
 
-def _middleware(settings: GatewaySettings, authenticator: Authenticator, cookies: Cookies) -> list[Middleware]:
+def _middleware(settings: GatewaySettings, authenticator: Authenticator) -> list[Middleware]:
     """Outermost first. Failures stands inside CORS, or pages of other sites could not read what went wrong."""
     cors = Middleware(
         CORSMiddleware,
@@ -204,7 +206,6 @@ def _middleware(settings: GatewaySettings, authenticator: Authenticator, cookies
         Middleware(
             Authentication,
             authenticator=authenticator,
-            cookies=cookies,
             enabled=settings.authentication,
             origins=settings.own_origins,
         ),
@@ -228,15 +229,15 @@ _HEADERS = {
 }
 
 
+@dataclass
 class SecurityHeaders:
     """A route that sets one of them itself keeps its own. Answers of the API are not to be cached unless it says so."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self._app(scope, receive, send)
+            return await self.app(scope, receive, send)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -247,4 +248,4 @@ class SecurityHeaders:
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        await self.app(scope, receive, with_headers)

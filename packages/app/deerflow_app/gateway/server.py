@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
-import json
 import logging
 import os
 import secrets
@@ -20,13 +19,13 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.config import ConfigError
 from deerflow.storage.errors import DatabaseError
+from deerflow_app.gateway import FILE_NAME, RunningServer, announce, withdraw
 from deerflow_app.gateway.app import create_app
 from deerflow_app.gateway.http.connections import BoundedHttp, ConnectionLimits
-from deerflow_app.gateway.running import FILE_NAME
 from deerflow_app.gateway.settings import GatewaySettings
 
 if TYPE_CHECKING:
@@ -65,7 +64,8 @@ def serve(
     Raises:
         ServerError: the port is taken, the address is not ours, or the database cannot be used.
     """
-    settings = dataclasses.replace(settings, internal_token=settings.internal_token or secrets.token_urlsafe(32))
+    token = settings.internal_token or secrets.token_urlsafe(32)
+    settings = dataclasses.replace(settings, internal_token=token)
     with contextlib.closing(_listen(settings.host, settings.port)) as listener:
         app = create_app(database, settings, make_runtime)
 
@@ -78,22 +78,24 @@ def serve(
         async def began() -> None:
             app.state.opening.add_done_callback(opened)
             if on_start:
-                on_start(announcement.url)
+                on_start(address.url)
             with contextlib.suppress(DatabaseError):  # those who ask for something are told of it
                 if on_setup and settings.setup_code and await app.state.accounts.needs_setup():
                     on_setup(settings.setup_code)
 
-        announcement = _Announcement(settings, _url(settings.host, listener), config_file)
+        address = RunningServer(
+            _url(settings.host, listener), os.getpid(), token, str(config_file) if config_file else None
+        )
         config = uvicorn.Config(
-            _WithoutTraceback(app),
+            _without_traceback(app),
             log_config=None,
             access_log=False,
-            proxy_headers=False,  # http/hosts.py believes only those that were named
+            proxy_headers=False,  # http/requests.py believes only those that were named
             server_header=False,
             timeout_graceful_shutdown=_STOP_SECONDS,
             http=partial(BoundedHttp, limits=ConnectionLimits.of_process(settings.trusted_proxies)),  # type: ignore[arg-type]
         )
-        server = _Server(config, announcement, began)
+        server = _Server(config, settings.data_dir, address, began)
         code = 0
         try:
             server.run(sockets=[listener])
@@ -110,42 +112,42 @@ def serve(
     return code
 
 
-class _WithoutTraceback:
-    """The application; a reason not to start that has its remedy is not logged like a fault of the program."""
+def _without_traceback(app: FastAPI) -> ASGIApp:
+    """A reason not to start that has its remedy is not logged like a fault of the program."""
 
-    def __init__(self, app: FastAPI) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
         async def observed(message: Message) -> None:
-            if message["type"] == "lifespan.startup.failed" and self._app.state.start_error is not None:
+            if message["type"] == "lifespan.startup.failed" and app.state.start_error is not None:
                 message = {"type": message["type"]}
             await send(message)
 
-        await self._app(scope, receive, observed if scope["type"] == "lifespan" else send)
+        await app(scope, receive, observed if scope["type"] == "lifespan" else send)
+
+    return call
 
 
 class _Server(uvicorn.Server):
     """Ends without raising the signal anew, which would kill the process before it has put things away."""
 
     def __init__(
-        self, config: uvicorn.Config, announcement: _Announcement, began: Callable[[], Awaitable[None]]
+        self, config: uvicorn.Config, data_dir: Path, address: RunningServer, began: Callable[[], Awaitable[None]]
     ) -> None:
         super().__init__(config)
-        self._announcement = announcement
+        self._data_dir = data_dir
+        self._address = address
         self._began = began
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             try:
-                await asyncio.to_thread(self._announcement.write)
+                await asyncio.to_thread(announce, self._data_dir, self._address)
             except OSError as error:  # the disk is full: what is there is served all the same
                 logger.warning("Terminals will not find this server by themselves: %s: %s", FILE_NAME, error.strerror)
             await self._began()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await asyncio.to_thread(self._announcement.remove)
+        await asyncio.to_thread(withdraw, self._data_dir, self._address)
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -159,31 +161,6 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-class _Announcement:
-    """The file that tells local programs where the gateway is, while it is there."""
-
-    def __init__(self, settings: GatewaySettings, url: str, config_file: Path | None) -> None:
-        self.url = url
-        self._path = settings.data_dir / FILE_NAME
-        config = str(config_file) if config_file else None
-        address = {"url": url, "pid": os.getpid(), "token": settings.internal_token, "config": config}
-        self._content = json.dumps(address)
-
-    def write(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_name(f"{FILE_NAME}.{os.getpid()}")
-        temporary.unlink(missing_ok=True)
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(self._content)
-        temporary.replace(self._path)
-
-    def remove(self) -> None:
-        """Unless another gateway of the same data has taken over since."""
-        with contextlib.suppress(FileNotFoundError):
-            if self._path.read_text() == self._content:
-                self._path.unlink()
 
 
 def _listen(host: str, port: int) -> socket.socket:

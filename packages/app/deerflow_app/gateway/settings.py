@@ -8,11 +8,14 @@ import hmac
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from deerflow.config.document import write_text
 
 Network = IPv4Network | IPv6Network
 SECRET_FILE = "auth.secret"
@@ -189,28 +192,18 @@ def load_or_create_secret(data_dir: Path) -> str:
     """
     path = data_dir / SECRET_FILE
     if not path.exists():
-        _create(path)
+        data_dir.mkdir(0o711, parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        try:
+            write_text(temporary, secrets.token_hex(32), 0o600)
+            # It appears whole or not at all: this fails when another process was first.
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
     secret = path.read_text().strip()
     if len(secret) < _SECRET_LENGTH:
         raise ValueError(
             f"{path} holds no usable secret. Delete it to get a new one; everyone has to sign in again then."
         )
     return secret
-
-
-def _create(path: Path) -> None:
-    """A file appears whole or not at all: a link to a complete temporary one fails when another process was first."""
-    path.parent.mkdir(0o711, parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_hex(32))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return
-    finally:
-        temporary.unlink()

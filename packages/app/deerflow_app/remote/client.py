@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from deerflow.identity import check_id
-from deerflow_app.remote.connection import Connection, RefusedError, get_once
+from deerflow_app.remote import Connection, RefusedError, get_once
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
@@ -255,8 +255,7 @@ class RemoteClient:
     async def areview_skill_suggestion(self, suggestion_id: str, *, accept: bool) -> None:
         """See ``DeerFlowClient.areview_skill_suggestion``."""
         path = f"/api/skills/suggestions/{quote(suggestion_id, safe='')}"
-        async with self._connection.open("POST" if accept else "DELETE", path):
-            pass
+        await self._connection.ask("POST" if accept else "DELETE", path)
 
     async def adelete_skill(self, name: str) -> None:
         """See ``DeerFlowClient.adelete_skill``."""

@@ -11,7 +11,7 @@ from typing import Any
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, shown_values
 from deerflow.server_events import Event, EventDecoder
-from deerflow_app.remote.connection import Connection, RefusedError, UnreachableError
+from deerflow_app.remote import Connection, RefusedError, UnreachableError
 
 MODES = ("values", "updates", "messages-tuple", "custom")
 PAUSES = (0.1, 0.5, 1.0, 2.0)

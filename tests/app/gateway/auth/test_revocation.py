@@ -19,7 +19,8 @@ from deerflow.config import ConfigSource, Paths
 from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
-from deerflow_app.gateway.routes import events, run_answers
+from deerflow_app.gateway.http import streaming
+from deerflow_app.gateway.routes import events
 
 LONG = Delay(0, Text(chunks=["word "] * 2000), between=0.05)
 Revoke = Callable[[], Awaitable[object]]
@@ -30,7 +31,7 @@ async def house(tmp_path: Path, scripted: ScriptedOpenAI, monkeypatch: pytest.Mo
     """A gateway that looks at credentials whenever something is sent."""
     monkeypatch.setattr("deerflow_app.gateway.app.RECHECK_SECONDS", 0.05)
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.05)
-    monkeypatch.setattr(run_answers, "KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(streaming, "KEEP_ALIVE_SECONDS", 0.05)
     model = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "x", "base_url": scripted.base_url}
     overrides = {"models": [{**model, "api_key": "k"}], "title": {"enabled": False}, "runs": {"drain_seconds": 0}}
     runtime = await asyncio.to_thread(Runtime, ConfigSource(cwd=tmp_path, overrides=overrides), Paths(tmp_path))

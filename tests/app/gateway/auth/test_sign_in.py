@@ -271,7 +271,7 @@ async def test_a_session_that_ended_elsewhere_ends_here_within_seconds(
     await gateway.user.get(ME)
     await gateway.runtime.database.write(lambda c: c.exec_driver_sql("DELETE FROM sessions"))
     now = time.monotonic()
-    monkeypatch.setattr("deerflow_app.gateway.auth.authenticator.time.monotonic", lambda: now + 5.1)
+    monkeypatch.setattr("deerflow_app.gateway.auth.time.monotonic", lambda: now + 5.1)
 
     assert (await gateway.user.get(ME)).status_code == 401
 

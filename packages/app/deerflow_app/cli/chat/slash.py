@@ -25,7 +25,7 @@ from deerflow_app.cli.chat.session import Chat
 from deerflow_app.cli.chat.transcript import model_label
 from deerflow_app.cli.failures import explain, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
-from deerflow_app.remote.connection import RefusedError
+from deerflow_app.remote import RefusedError
 
 logger = logging.getLogger(__name__)
 

@@ -181,7 +181,7 @@ def _opened(settings: Settings) -> tuple[ConfigSource, Paths]:
 @contextlib.contextmanager
 def _alone(base_dir: Path) -> Iterator[None]:
     """Nobody else serves or restores ``base_dir`` meanwhile, or Failure."""
-    from deerflow_app.gateway.running import held, running_server
+    from deerflow_app.gateway import held, running_server
 
     if (other := running_server(base_dir)) is not None:
         raise Failure(f"DeerFlow is running already: {other.url}", remedy="Open it there, or stop it first.")

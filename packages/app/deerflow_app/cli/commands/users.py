@@ -243,7 +243,7 @@ def delete_all(settings: Settings, paths: Paths, user: User) -> None:
     """
     from deerflow.config import ConfigSource
     from deerflow.runtime import Runtime
-    from deerflow_app.gateway.running import running_server
+    from deerflow_app.gateway import running_server
 
     runtime = Runtime(ConfigSource(settings.config), paths, executes=False)
     if not runtime.database.is_postgres and (running := running_server(paths.base_dir)) is not None:

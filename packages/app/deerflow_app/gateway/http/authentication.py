@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
@@ -14,8 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.storage.errors import is_out_of_reach
-from deerflow_app.gateway.auth.authenticator import Authenticator, Credential
-from deerflow_app.gateway.auth.cookies import Cookies
+from deerflow_app.gateway.auth import Authenticator, Credential
 
 PUBLIC = frozenset(
     {
@@ -35,25 +35,20 @@ _READING_POSTS = re.compile(
     r"/api/(threads|assistants|runs/crons)/(search|count)|/api/threads/[^/]+/(history|state/checkpoint|stream/events)"
     r"|/api/assistants/[^/]+/versions|/api/store/(items/search|namespaces)"
 )
+"""Searches, whose terms do not fit into an address."""
 _ACCOUNT = re.compile(r"/api/v1/auth/(change-password|tokens)(/.*)?")
 
 
+@dataclass
 class Authentication:
-    """Puts a Credential into ``scope["state"]["credential"]``, or refuses.
+    """Puts a Credential into ``scope["state"]["credential"]``, or refuses."""
 
-    Args:
-        enabled: False where everyone is the local user; then no page but our own may send anything.
-        origins: of other pages that may use the gateway, e.g. ``https://app.example.com``.
-    """
-
-    def __init__(
-        self, app: ASGIApp, *, authenticator: Authenticator, cookies: Cookies, enabled: bool, origins: Collection[str]
-    ) -> None:
-        self._app = app
-        self._authenticator = authenticator
-        self._cookies = cookies
-        self._enabled = enabled
-        self._origins = origins
+    app: ASGIApp
+    authenticator: Authenticator
+    enabled: bool
+    """False where everyone is the local user; then no page but our own may send anything."""
+    origins: Collection[str]
+    """Of other pages that may use the gateway, e.g. ``https://app.example.com``."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket") and (scope["path"] + "/").startswith("/api/"):
@@ -63,11 +58,11 @@ class Authentication:
             if credential:
                 self._check_scopes(connection, credential)
                 scope.setdefault("state", {})["credential"] = credential
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
     async def _credential(self, connection: HTTPConnection) -> Credential | None:
         try:
-            return await self._authenticator.authenticate(connection)
+            return await self.authenticator.authenticate(connection)
         except UnauthenticatedError:
             if connection.scope["path"] in PUBLIC:
                 return None
@@ -75,22 +70,22 @@ class Authentication:
 
     def _check_page(self, connection: HTTPConnection, credential: Credential | None) -> None:
         """A browser adds cookies to what any page sends, and shows in headers which page it was."""
-        by_itself = credential is None or credential.session_id is not None or not self._enabled
-        if not by_itself or (self._enabled and _is_safe(connection)):
+        by_itself = credential is None or credential.session_id is not None or not self.enabled
+        if not by_itself or (self.enabled and _is_safe(connection)):
             return
         self._check_origin(connection)
         if (
             credential
             and credential.session_id
             and connection.scope["path"] not in PUBLIC
-            and not _is_websocket(connection)
+            and connection.scope["type"] == "http"
         ):
-            self._cookies.check_csrf(connection, credential.session_id)
+            self.authenticator.cookies.check_csrf(connection, credential.session_id)
 
     def _check_origin(self, connection: HTTPConnection) -> None:
         origin = connection.headers.get("origin")
         if origin is not None:
-            if origin.lower() in self._origins or _same_host(origin, connection.headers.get("host", "")):
+            if origin.lower() in self.origins or _same_host(origin, connection.headers.get("host", "")):
                 return
         elif connection.headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
             return
@@ -108,23 +103,14 @@ class Authentication:
         path = connection.scope["path"]
         if _ACCOUNT.fullmatch(path):
             raise ForbiddenError("Passwords and tokens are managed by people: sign in.", code="session_required")
-        wanted = "read" if _is_safe(connection) or _only_reads(connection) else "write"
+        is_search = connection.scope.get("method") == "POST" and _READING_POSTS.fullmatch(path)
+        wanted = "read" if _is_safe(connection) or is_search else "write"
         if wanted not in credential.scopes:
             raise ForbiddenError(f"This API token lacks the scope {wanted!r}.", code="scope_missing")
 
 
 def _is_safe(connection: HTTPConnection) -> bool:
-    return not _is_websocket(connection) and connection.scope["method"] in _SAFE
-
-
-def _only_reads(connection: HTTPConnection) -> bool:
-    """A search, whose terms do not fit into an address."""
-    is_post = not _is_websocket(connection) and connection.scope["method"] == "POST"
-    return is_post and _READING_POSTS.fullmatch(connection.scope["path"]) is not None
-
-
-def _is_websocket(connection: HTTPConnection) -> bool:
-    return connection.scope["type"] == "websocket"
+    return connection.scope.get("method") in _SAFE  # a WebSocket has none
 
 
 def _same_host(origin: str, host: str) -> bool:
@@ -143,26 +129,23 @@ RECHECK_SECONDS = 1.0
 POLICY_VIOLATION = 1008
 
 
+@dataclass
 class Revocation:
-    """Stands inside of Authentication. Answers of a known length are not looked at.
+    """Stands inside of Authentication. Answers of a known length are not looked at."""
 
-    Args:
-        seconds: between one look and the next.
-    """
-
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, seconds: float = RECHECK_SECONDS) -> None:
-        self._app = app
-        self._authenticator = authenticator
-        self._seconds = seconds
+    app: ASGIApp
+    authenticator: Authenticator
+    seconds: float
+    """Between one look and the next."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         credential = scope.get("state", {}).get("credential")
         if credential is None or credential.user is None:  # no one is signed in
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             closed = {"type": "websocket.close", "code": POLICY_VIOLATION}
             async with self._watched(scope, lambda: send(closed)):
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
         else:
             await self._answer(scope, receive, send)
 
@@ -186,7 +169,7 @@ class Revocation:
 
         async with AsyncExitStack() as watching:
             try:
-                await self._app(scope, receive, checked)
+                await self.app(scope, receive, checked)
             except Exception:
                 if not is_over:
                     raise
@@ -198,7 +181,7 @@ class Revocation:
         async def watch() -> None:
             holds = True
             while holds:
-                await asyncio.sleep(self._seconds)
+                await asyncio.sleep(self.seconds)
                 holds = await self._still_holds(scope)
             await end()
 
@@ -212,7 +195,7 @@ class Revocation:
 
     async def _still_holds(self, scope: Scope) -> bool:
         try:
-            await self._authenticator.authenticate(HTTPConnection(scope))
+            await self.authenticator.authenticate(HTTPConnection(scope))
         except UnauthenticatedError:
             return False
         except Exception as error:

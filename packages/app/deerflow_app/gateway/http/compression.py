@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
+from dataclasses import dataclass
+from functools import partial
 
 import brotli
 import zstandard
@@ -25,52 +26,36 @@ _COMPRESSIBLE = (
 )
 
 
-class Encoder(Protocol):
-    def add(self, data: bytes) -> bytes:
-        """Everything given so far can be decoded from what has been returned."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """After ``flush`` everything given so far can be decoded from what has been returned."""
 
-    def finish(self, data: bytes) -> bytes: ...
+    compress: Callable[[bytes], bytes]
+    flush: Callable[[], bytes]
+    finish: Callable[[], bytes]
 
-
-class Zstd:
-    """Args: far: whether to find again what was said up to 8 MB ago, the most that RFC 9659 lets a browser expect."""
-
-    def __init__(self, far: bool) -> None:
-        parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=23 if far else 21)
-        self._stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-
-    def add(self, data: bytes) -> bytes:
-        return self._stream.compress(data) + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-
-    def finish(self, data: bytes) -> bytes:
-        return self._stream.compress(data) + self._stream.flush()
+    def encode(self, data: bytes, more: bool) -> bytes:
+        return self.compress(data) + (self.flush() if more else self.finish())
 
 
-class Brotli:
-    def __init__(self, far: bool) -> None:
-        self._stream = brotli.Compressor(quality=4, lgwin=22 if far else 19)
-
-    def add(self, data: bytes) -> bytes:
-        return self._stream.process(data) + self._stream.flush()
-
-    def finish(self, data: bytes) -> bytes:
-        return self._stream.process(data) + self._stream.finish()
+def _zstd(far: bool) -> Encoder:
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=23 if far else 21)
+    stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return Encoder(stream.compress, partial(stream.flush, zstandard.COMPRESSOBJ_FLUSH_BLOCK), stream.flush)
 
 
-class Gzip:
-    def __init__(self, far: bool) -> None:
-        self._stream = zlib.compressobj(6, wbits=31)
-
-    def add(self, data: bytes) -> bytes:
-        return self._stream.compress(data) + self._stream.flush(zlib.Z_SYNC_FLUSH)
-
-    def finish(self, data: bytes) -> bytes:
-        return self._stream.compress(data) + self._stream.flush()
+def _brotli(far: bool) -> Encoder:
+    stream = brotli.Compressor(quality=4, lgwin=22 if far else 19)
+    return Encoder(stream.process, stream.flush, stream.finish)
 
 
-ENCODERS: Mapping[str, Callable[[bool], Encoder]] = {"zstd": Zstd, "br": Brotli, "gzip": Gzip}
-"""The best first."""
+def _gzip(far: bool) -> Encoder:
+    stream = zlib.compressobj(6, wbits=31)
+    return Encoder(stream.compress, partial(stream.flush, zlib.Z_SYNC_FLUSH), stream.flush)
+
+
+ENCODERS: Mapping[str, Callable[[bool], Encoder]] = {"zstd": _zstd, "br": _brotli, "gzip": _gzip}
+"""The best first. Their argument: whether to find again what was said up to 8 MB ago, the most that RFC 9659 lets a browser expect."""
 
 
 def negotiate(accept_encoding: str, codings: Collection[str] = ENCODERS) -> str | None:
@@ -88,48 +73,52 @@ def negotiate(accept_encoding: str, codings: Collection[str] = ENCODERS) -> str 
     return best if offered.get(best, 0) > 0 and offered[best] >= weights.get("identity", 0.0) else None
 
 
+@dataclass
 class CompressionMiddleware:
     """Leaves alone what is short, compressed already, partial, or not made of text."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] != "HEAD":
             headers = Headers(scope=scope)
             coding = None if "range" in headers else negotiate(headers.get("accept-encoding", ""))
             send = _Compressed(send, coding).send
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 class _Compressed:
     """One response. What it will be is decided with the first piece of its body."""
 
+    _start: Message | None = None
+    _encoder: Encoder | None = None
+
     def __init__(self, send: Send, coding: str | None) -> None:
         self._send = send
         self._coding = coding
-        self._start: Message | None = None
-        self._encoder: Encoder | None = None
-        self._far = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._start = message
             if Headers(raw=message["headers"]).get("content-type", "").startswith(_EVENT_STREAM):
                 # Its first event may be long in coming, and what the headers say is of use before.
-                self._far = True
-                await self._begin(MINIMUM_BYTES)
+                await self._begin(MINIMUM_BYTES, far=True)
         elif message["type"] == "http.response.body":
             body, more = message.get("body", b""), message.get("more_body", False)
             await self._begin(MINIMUM_BYTES if more else len(body))
             if self._encoder is not None:
-                message = {**message, "body": await _encoded(self._encoder, body, more)}
+                encode = self._encoder.encode
+                large = len(body) > _INLINE_BYTES
+                message = {
+                    **message,
+                    "body": await asyncio.to_thread(encode, body, more) if large else encode(body, more),
+                }
             await self._send(message)
         else:
             await self._begin(0)
             await self._send(message)
 
-    async def _begin(self, size: int) -> None:
+    async def _begin(self, size: int, *, far: bool = False) -> None:
         """Send the headers, if that has not been done. ``size``: bytes of the body that are known of."""
         if self._start is None:
             return
@@ -138,18 +127,13 @@ class _Compressed:
         if _may_compress(start["status"], headers, size):
             headers.add_vary_header("Accept-Encoding")
             if self._coding is not None:
-                self._encoder = ENCODERS[self._coding](self._far)
+                self._encoder = ENCODERS[self._coding](far)
                 headers["content-encoding"] = self._coding
                 del headers["content-length"]
                 # The same bytes are no longer what the tag stands for; a range of the file must not be put together with them.
                 if (tag := headers.get("etag", "")).startswith('"'):
                     headers["etag"] = f"W/{tag}"
         await self._send({**start, "headers": headers.raw})
-
-
-async def _encoded(encoder: Encoder, body: bytes, more: bool) -> bytes:
-    encode = encoder.add if more else encoder.finish
-    return await asyncio.to_thread(encode, body) if len(body) > _INLINE_BYTES else encode(body)
 
 
 def _may_compress(status: int, headers: Headers, size: int) -> bool:

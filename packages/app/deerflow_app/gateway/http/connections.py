@@ -203,19 +203,15 @@ class BoundedHttp(HttpToolsProtocol):
         self._timer = None
         if self._due is None or self.transport.is_closing():
             return
-        held_up = not self.is_waiting or self.flow.read_paused or (self._in_message and self._asks_to_continue)
-        if held_up or self.loop.time() < self._due:
+        # The client may wait for a word before it sends the body.
+        asks_to_continue = self._in_message and not self._in_head and self.cycle.waiting_for_100_continue
+        if not self.is_waiting or self.flow.read_paused or asks_to_continue or self.loop.time() < self._due:
             self._timer = self.loop.call_at(max(self._due, self.loop.time() + 1), self._overdue)
             return
         self._limits.note("slow to send a request")
         if self._in_message and not (self.cycle and self.cycle.response_started):
             self.transport.write(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
-
-    @property
-    def _asks_to_continue(self) -> bool:
-        """The client waits for a word before it sends the body."""
-        return not self._in_head and self.cycle.waiting_for_100_continue
 
     def _stop_waiting(self) -> None:
         self._due = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import logging
 import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -14,13 +16,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DataError, StatementError
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import RequestError
 from deerflow.storage.errors import DatabaseError
-from deerflow_app.gateway.auth.throttle import ThrottledError
+from deerflow_app.gateway.auth.passwords import ThrottledError
 
 log = logging.getLogger(__name__)
 
@@ -40,49 +42,40 @@ class ErrorBody(BaseModel):
     errors: list[FieldError] | None = Field(default=None, description="Field by field, where a request is not valid.")
 
 
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorBody, "description": "The request cannot be read."},
-    401: {"model": ErrorBody, "description": "Nobody is signed in, or the session has ended."},
-    403: {"model": ErrorBody, "description": "Not allowed to this user, token or page."},
-    404: {"model": ErrorBody, "description": "There is no such thing, or it belongs to someone else."},
-    409: {"model": ErrorBody, "description": "It does not fit the present state."},
-    413: {"model": ErrorBody, "description": "The request is too large."},
-    422: {"model": ErrorBody, "description": "The request is not valid; `errors` names the fields."},
-    429: {"model": ErrorBody, "description": "Too often; `Retry-After` says when to try again."},
-    500: {"model": ErrorBody, "description": "A fault of the server; the log has details under the reference id."},
-    503: {"model": ErrorBody, "description": "A part that the request needs is out of order."},
-}
+def described(descriptions: Mapping[int, str], model: Any = ErrorBody) -> dict[int | str, dict[str, Any]]:
+    """For the ``responses`` of a route: what it means when its answer is an error of this status."""
+    return {status: {"model": model, "description": text} for status, text in descriptions.items()}
+
+
+RESPONSES = described(
+    {
+        400: "The request cannot be read.",
+        401: "Nobody is signed in, or the session has ended.",
+        403: "Not allowed to this user, token or page.",
+        404: "There is no such thing, or it belongs to someone else.",
+        409: "It does not fit the present state.",
+        413: "The request is too large.",
+        422: "The request is not valid; `errors` names the fields.",
+        429: "Too often; `Retry-After` says when to try again.",
+        500: "A fault of the server; the log has details under the reference id.",
+        503: "A part that the request needs is out of order.",
+    }
+)
 """Documented with every route."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-_CODES = {
-    400: "bad_request",
-    401: "not_authenticated",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    409: "conflict",
-    413: "too_large",
-    415: "unsupported_media_type",
-    416: "range_not_satisfiable",
-    422: "invalid_request",
-    429: "too_many_requests",
-    503: "unavailable",
-}
+_CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+"""Of what Starlette, FastAPI and BodyLimit raise."""
 
 
 def install(app: FastAPI) -> None:
     """Let ``app`` answer all errors of routes in this shape; what no route expects is for the Failures middleware."""
-
-    async def handle(request: Request, error: Exception) -> Response:
-        return response_for(error, request)
-
     for kind in (RequestError, StarletteHTTPException, RequestValidationError):
-        app.add_exception_handler(kind, handle)
+        app.add_exception_handler(kind, response_for)
 
 
-def response_for(error: Exception, request: Request) -> Response:
+async def response_for(request: Request, error: Exception) -> Response:
     """The answer to ``error``. What is unexpected is logged with an id, and the client learns only the id."""
     answer = _answer_to(error, request)
     if not request.scope["path"].startswith("/api/openai/"):
@@ -96,7 +89,10 @@ def response_for(error: Exception, request: Request) -> Response:
 
 def _answer_to(error: Exception, request: Request) -> Response:
     if isinstance(error, RequestError):
-        return _respond(error.status, str(error), error.code, headers=_headers(error))
+        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
+        if isinstance(error, ThrottledError):
+            headers = {"Retry-After": str(error.retry_after)}
+        return _respond(error.status, str(error), error.code, headers=headers)
     if isinstance(error, RequestValidationError):
         return _invalid(error, request)
     if isinstance(error, StarletteHTTPException):
@@ -124,21 +120,13 @@ def _respond(
     code: str,
     *,
     errors: list[dict[str, str]] | None = None,
-    headers: Any = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     # A message may quote what came in, and that may be no valid Unicode.
     content: dict[str, Any] = {"detail": detail.encode(errors="replace").decode(), "code": code}
     if errors is not None:
         content["errors"] = errors
-    return JSONResponse(content, status, headers=dict(headers) if headers else None)
-
-
-def _headers(error: RequestError) -> dict[str, str] | None:
-    if isinstance(error, ThrottledError):
-        return {"Retry-After": str(error.retry_after)}
-    if error.status == 401:
-        return {"WWW-Authenticate": "Bearer"}
-    return None
+    return JSONResponse(content, status, headers=headers)
 
 
 def _invalid(error: RequestValidationError, request: Request) -> Response:
@@ -182,13 +170,13 @@ def _cannot_be_stored(error: Exception) -> bool:
 _POLICY_VIOLATION = 1008
 
 
+@dataclass
 class Failures:
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
-            return await self._app(scope, receive, send)
+            return await self.app(scope, receive, send)
         started = False
 
         async def watch(message: Message) -> None:
@@ -197,18 +185,16 @@ class Failures:
             await send(message)
 
         try:
-            await self._app(scope, receive, watch)
+            await self.app(scope, receive, watch)
         except ClientDisconnect:
             return  # nobody is there to be told
         except Exception as error:
             if started:
                 raise  # the connection breaks off: the client must not take what it has for the whole
-            if scope["type"] == "websocket":
-                await self._refuse(HTTPConnection(scope), error, send)
+            if scope["type"] == "http":
+                response = await response_for(Request(scope), error)
+                await response(scope, receive, send)
+            elif isinstance(error, RequestError):
+                await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": str(error)})
             else:
-                await response_for(error, Request(scope))(scope, receive, send)
-
-    async def _refuse(self, connection: HTTPConnection, error: Exception, send: Send) -> None:
-        if not isinstance(error, RequestError):
-            raise error
-        await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": str(error)})
+                raise

@@ -6,28 +6,20 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
-from datetime import UTC
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate, parsedate
 from typing import Literal
 from urllib.parse import quote, unquote_to_bytes
 
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from deerflow.errors import RequestError
 from deerflow.files.content import FileContent, charset
 
 CHUNK = 1 << 19
 
 _RANGE = re.compile(r"bytes=\s*(\d{0,18})-(\d{0,18})\s*")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-
-
-class RangeError(RequestError):
-    status = 416
-    code = "range_not_satisfiable"
 
 
 def file_response(
@@ -49,7 +41,8 @@ def file_response(
         part = _range(request.headers["range"], content.size)
         if part is not None and part[0] >= part[1]:
             content.close()
-            return _unsatisfiable(content.size)
+            body = {"detail": f"The file has {content.size} bytes.", "code": "range_not_satisfiable"}
+            return JSONResponse(body, 416, headers={"content-range": f"bytes */{content.size}"})
         if part is not None:
             status_code, (start, end) = 206, part
             all_headers["content-range"] = f"bytes {start}-{end - 1}/{content.size}"
@@ -77,15 +70,8 @@ def _is_fresh(request: Request, content: FileContent, last_modified: str) -> boo
     known = request.headers.get("if-none-match")
     if known is not None:
         return known.strip() == "*" or content.etag in [tag.strip().removeprefix("W/") for tag in known.split(",")]
-    since = request.headers.get("if-modified-since")
-    return since is not None and _is_not_after(last_modified, since)
-
-
-def _is_not_after(moment: str, other: str) -> bool:
-    with suppress(ValueError, TypeError, OverflowError):
-        then = parsedate_to_datetime(other)
-        return parsedate_to_datetime(moment) <= (then if then.tzinfo else then.replace(tzinfo=UTC))
-    return False
+    since, modified = parsedate(request.headers.get("if-modified-since")), parsedate(last_modified)
+    return since is not None and modified is not None and modified <= since
 
 
 def _wants_part(request: Request, content: FileContent, last_modified: str) -> bool:
@@ -105,13 +91,6 @@ def _range(header: str, size: int) -> tuple[int, int] | None:
     if last and int(last) < int(first):
         return None
     return int(first), min(int(last) + 1, size) if last else size
-
-
-def _unsatisfiable(size: int) -> Response:
-    error = RangeError(f"The file has {size} bytes.")
-    body = f'{{"detail":"{error}","code":"{error.code}"}}'
-    headers = {"content-range": f"bytes */{size}", "content-type": "application/json"}
-    return Response(body, error.status, headers=headers)
 
 
 def with_charset(media_type: str, head: bytes) -> str:
@@ -143,19 +122,11 @@ WEB_PATH = "{path:web}"
 """Nothing of the API, where a wrong path or method has to be told as JSON and not as a page."""
 
 
-class _Text(Convertor[str]):
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-class _FilePath(_Text):
+class _FilePath(PathConvertor):
     regex = r"(?s:.*)"
 
 
-class _WebPath(_Text):
+class _WebPath(PathConvertor):
     regex = r"(?!(?:api|preview|health)(?:/|$))(?s:.*)"
 
 

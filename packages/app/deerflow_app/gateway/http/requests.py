@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,21 +22,18 @@ _OF_ACCOUNTS = 65_536
 _DIGITS = 18  # more than any size; Python refuses to read numbers of thousands
 
 
+@dataclass
 class BodyLimit:
-    """Counts while a route reads, and stops it. Uploads are left to their route, which writes them to disk as they come.
+    """Counts while a route reads, and stops it. Uploads are left to their route, which writes them to disk as they come."""
 
-    Args:
-        limit: bytes.
-    """
-
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        self._app = app
-        self._limit = limit
+    app: ASGIApp
+    limit: int
+    """Bytes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _OWN_LIMITS.fullmatch(scope["path"]):
-            return await self._app(scope, receive, send)
-        limit = min(self._limit, _OF_ACCOUNTS) if scope["path"].startswith("/api/v1/") else self._limit
+            return await self.app(scope, receive, send)
+        limit = min(self.limit, _OF_ACCOUNTS) if scope["path"].startswith("/api/v1/") else self.limit
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdigit() and int(announced[:_DIGITS]) > limit:
             raise _too_large(limit)
@@ -50,7 +48,7 @@ class BodyLimit:
                     raise _too_large(limit)
             return message
 
-        await self._app(scope, count, send)
+        await self.app(scope, count, send)
 
 
 def _too_large(limit: int) -> HTTPException:
@@ -58,17 +56,17 @@ def _too_large(limit: int) -> HTTPException:
     return HTTPException(413, f"The request is larger than {limit:,} bytes. Upload large content as a file.")
 
 
+@dataclass
 class InTurn:
     """Each request takes a turn of the event loop before anything is done for it."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._turns = Turns()
+    app: ASGIApp
+    turns: Turns = field(default_factory=Turns)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._turns.take()
-        await self._app(scope, receive, send)
+            await self.turns.take()
+        await self.app(scope, receive, send)
 
 
 _LANGGRAPH = "/api/langgraph"
@@ -76,11 +74,11 @@ _OPENAI = "/v1"
 _BARE = ("/threads", "/runs", "/assistants", "/store", "/ok", "/info", "/mcp")
 
 
+@dataclass
 class Prefixes:
     """``/api/langgraph/X`` and ``/threads``, ``/runs`` … mean ``/api/X``, ``/api/threads`` …; ``/v1`` is that of OpenAI."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
@@ -96,7 +94,7 @@ class Prefixes:
                 scope["path"] = base + path
                 if raw:
                     scope["raw_path"] = base.encode() + raw
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _within(path: str, prefix: str) -> bool:
@@ -106,18 +104,18 @@ def _within(path: str, prefix: str) -> bool:
 Address = IPv4Address | IPv6Address
 
 
+@dataclass
 class TrustedProxies:
     """Corrects ``client``, ``scheme`` and the Host header of requests that come through one of ``networks``."""
 
-    def __init__(self, app: ASGIApp, networks: Sequence[Network]) -> None:
-        self._app = app
-        self._networks = networks
+    app: ASGIApp
+    networks: Sequence[Network]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("client") if scope["type"] in ("http", "websocket") else None
         if peer and self._is_trusted(_address(peer[0])):
             self._correct(scope)
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
     def _correct(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -132,41 +130,45 @@ class TrustedProxies:
 
     def _client(self, headers: Headers) -> Address | None:
         """X-Forwarded-For is written from left to right: the last one that is no proxy of ours is the client."""
-        hops = [_address(hop.strip()) for hop in ",".join(headers.getlist("x-forwarded-for")).split(",") if hop.strip()]
+        hops = [_bracketed(hop) for hop in ",".join(headers.getlist("x-forwarded-for")).split(",") if hop.strip()]
         for hop in reversed(hops):
             if hop is None or not self._is_trusted(hop):
                 return hop
-        return _address(headers.get("x-real-ip", "").strip()) or (hops[0] if hops else None)
+        return _bracketed(headers.get("x-real-ip", "")) or (hops[0] if hops else None)
 
     def _is_trusted(self, address: Address | None) -> bool:
-        return address is not None and any(address in network for network in self._networks)
+        return address is not None and any(address in network for network in self.networks)
+
+
+def _bracketed(text: str) -> Address | None:
+    return _address(text.strip().strip("[]"))
 
 
 def _address(text: str) -> Address | None:
     try:
-        address = ip_address(text.strip("[]"))
+        address = ip_address(text)
     except ValueError:
         return None
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
+@dataclass
 class HostCheck:
     """Lets requests through that name ``localhost``, an address (which cannot be rebound) or one of ``allowed``."""
 
-    def __init__(self, app: ASGIApp, allowed: Sequence[str]) -> None:
-        self._app = app
-        self._allowed = frozenset(allowed)
+    app: ASGIApp
+    allowed: Sequence[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
             host = host_name(Headers(scope=scope).get("host", ""))
-            if not (host in self._allowed or host == "localhost" or host.endswith(".localhost") or _is_address(host)):
+            if not (host in self.allowed or host == "localhost" or host.endswith(".localhost") or _address(host)):
                 raise ForbiddenError(
                     f"This gateway does not answer to the host name {host!r}. "
                     "Use localhost, or list the name in GATEWAY_ALLOWED_HOSTS.",
                     code="host_not_allowed",
                 )
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def host_name(host: str) -> str:
@@ -175,11 +177,3 @@ def host_name(host: str) -> str:
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name.partition(":")[0].rstrip(".")
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

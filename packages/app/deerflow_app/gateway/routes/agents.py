@@ -12,7 +12,7 @@ from deerflow.config.agents import AgentConfig
 from deerflow.config.schema import SpendingLimit
 from deerflow.errors import ForbiddenError
 from deerflow.features.agents import AgentChoices, AgentVersion
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 
 async def agents_enabled(runtime: CurrentRuntime) -> None:

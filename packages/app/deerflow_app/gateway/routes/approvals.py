@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, Field
+from fastapi import APIRouter
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from deerflow.storage.approvals import ApprovalRepository
-from deerflow.storage.approvals import Grant as GrantRow
-from deerflow.storage.approvals import ToolDecision as DecisionRow
 from deerflow.tools.clarification import Question
-from deerflow_app.gateway.deps import CurrentAdmin, CurrentDatabase, CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import Moment
-from deerflow_app.gateway.routes.threads import ThreadId
+from deerflow_app.gateway.routes import (
+    CurrentAdmin,
+    CurrentDatabase,
+    CurrentPrincipal,
+    CurrentRuntime,
+    Moment,
+    PageSize,
+    ThreadId,
+)
 
 router = APIRouter(tags=["approvals"])
 
 
+Agent = Annotated[str | None, BeforeValidator(lambda name: name or None)]
+
+
 class Grant(BaseModel):
     id: str
-    agent: str | None = Field(description="A custom agent; null: the lead agent.")
+    agent: Agent = Field(description="A custom agent; null: the lead agent.")
     tool: str
     thread_id: str | None = Field(description="null: in all threads.")
     pattern: dict[str, str] | None = Field(description="Globs by argument; null: every call.")
@@ -37,7 +43,7 @@ class ToolDecision(BaseModel):
     run_id: str
     thread_id: str
     user_id: str
-    agent: str | None
+    agent: Agent
     tool: str
     call_id: str
     decision: str = Field(description="deny, grant, approve, edit, reject or respond.")
@@ -53,7 +59,7 @@ class ToolDecisions(BaseModel):
 class WaitingThread(BaseModel):
     thread_id: str
     title: str | None
-    since: Moment
+    since: Moment = Field(validation_alias="waits_since")
 
 
 class WaitingThreads(BaseModel):
@@ -65,23 +71,18 @@ class WaitingFor(BaseModel):
     question: Question | None = Field(description="What the next message answers.")
 
 
-@router.get("/api/approvals/waiting", summary="One's threads that wait for a decision or an answer, newest first")
-async def waiting_threads(
-    principal: CurrentPrincipal, runtime: CurrentRuntime, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> WaitingThreads:
-    found = await runtime.threads.repository.waiting(principal, limit)
-    return WaitingThreads(
-        threads=[
-            WaitingThread(thread_id=thread.thread_id, title=thread.title, since=thread.waits_since)
-            for thread in found
-            if thread.waits_since is not None
-        ]
-    )
+@router.get(
+    "/api/approvals/waiting",
+    summary="One's threads that wait for a decision or an answer, newest first",
+    response_model=WaitingThreads,
+)
+async def waiting_threads(principal: CurrentPrincipal, runtime: CurrentRuntime, limit: PageSize = 100) -> Any:
+    return {"threads": await runtime.threads.repository.waiting(principal, limit)}
 
 
-@router.get("/api/threads/{thread_id}/waiting", summary="What a thread waits for")
-async def waiting_for(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> WaitingFor:
-    return WaitingFor(**await runtime.threads.waiting_for(principal, thread_id))
+@router.get("/api/threads/{thread_id}/waiting", summary="What a thread waits for", response_model=WaitingFor)
+async def waiting_for(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+    return await runtime.threads.waiting_for(principal, thread_id)
 
 
 @router.delete("/api/threads/{thread_id}/waiting", status_code=204, summary="Decide later")
@@ -90,10 +91,9 @@ async def dismiss(thread_id: ThreadId, principal: CurrentPrincipal, runtime: Cur
     await runtime.threads.repository.dismiss(principal, thread_id)
 
 
-@router.get("/api/approvals/grants", summary="One's grants, newest first")
-async def list_grants(principal: CurrentPrincipal, database: CurrentDatabase) -> Grants:
-    found = await ApprovalRepository(database).grants(principal)
-    return Grants(grants=[Grant(**_fields(grant)) for grant in found])
+@router.get("/api/approvals/grants", summary="One's grants, newest first", response_model=Grants)
+async def list_grants(principal: CurrentPrincipal, database: CurrentDatabase) -> Any:
+    return {"grants": await ApprovalRepository(database).grants(principal)}
 
 
 @router.delete("/api/approvals/grants/{grant_id}", status_code=204, summary="Revoke a grant")
@@ -101,18 +101,18 @@ async def revoke_grant(grant_id: str, principal: CurrentPrincipal, database: Cur
     await ApprovalRepository(database).revoke(principal, grant_id)
 
 
-@router.get("/api/approvals/decisions", summary="What was decided about calls of everyone, newest first")
+@router.get(
+    "/api/approvals/decisions",
+    summary="What was decided about calls of everyone, newest first",
+    response_model=ToolDecisions,
+)
 async def list_decisions(
     admin: CurrentAdmin,
     database: CurrentDatabase,
     run_id: str | None = None,
     thread_id: str | None = None,
     before: AwareDatetime | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> ToolDecisions:
+    limit: PageSize = 100,
+) -> Any:
     found = await ApprovalRepository(database).decisions(run_id=run_id, thread_id=thread_id, before=before, limit=limit)
-    return ToolDecisions(decisions=[ToolDecision(**_fields(one)) for one in found])
-
-
-def _fields(row: GrantRow | DecisionRow) -> dict[str, Any]:
-    return {**asdict(row), "agent": row.agent or None}
+    return {"decisions": found}

@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from deerflow.features.assistant_rows import Assistant as AssistantRow
 from deerflow.features.assistant_rows import AssistantQuery
 from deerflow.features.assistants import AssistantChanges, AssistantRequest
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import (
+from deerflow_app.gateway.routes import (
     HEADERS,
     SELECTABLE,
+    CurrentPrincipal,
+    CurrentRuntime,
     Moment,
     Page,
     RequestBody,

@@ -1,21 +1,31 @@
-"""Signing in and out, and one's own account."""
+"""Signing in and out, one's own account and its API tokens, which are managed by people who are signed in, not with a token."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, Field, SecretStr
 
+from deerflow.accounts.tokens import Scope, TokenRepository
 from deerflow.accounts.users import Role, User
 from deerflow.errors import ForbiddenError
+from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn
-from deerflow_app.gateway.auth.cookies import Cookies
-from deerflow_app.gateway.auth.throttle import client_of
-from deerflow_app.gateway.deps import CurrentAccounts, CurrentCredential, CurrentSettings
-from deerflow_app.gateway.http.answers import RequestBody
+from deerflow_app.gateway.auth.passwords import client_of
+from deerflow_app.gateway.routes import (
+    CurrentAccounts,
+    CurrentCredential,
+    CurrentDatabase,
+    CurrentSettings,
+    Moment,
+    RequestBody,
+)
 
 router = APIRouter(tags=["auth"])
+token_routes = APIRouter(tags=["tokens"])
 _EMAIL = Field(max_length=320, examples=["ada@example.com"])
 
 
@@ -52,7 +62,7 @@ class Session(BaseModel):
 class Account(BaseModel):
     id: str
     email: str | None = Field(description="null for the local user of a gateway without authentication.")
-    system_role: Role
+    system_role: Role = Field(validation_alias="role")
     needs_setup: bool = False
 
 
@@ -73,23 +83,31 @@ async def login(
 ) -> Session:
     password, device = form.password.get_secret_value(), _cookies(request).device(request)
     signed_in = await accounts.sign_in(form.username, password, client_of(request), device)
-    _set_cookies(request, response, signed_in)
-    return Session(expires_in=_cookies(request).max_age, needs_setup=signed_in.user.needs_setup)
+    user = _set_cookies(request, response, signed_in)
+    return Session(expires_in=_cookies(request).max_age, needs_setup=user.needs_setup)
 
 
-@router.post("/api/v1/auth/register", status_code=201, summary="Make an account for oneself, where that is open")
-async def register(body: NewAccount, request: Request, response: Response, accounts: CurrentAccounts) -> Account:
+@router.post(
+    "/api/v1/auth/register",
+    status_code=201,
+    summary="Make an account for oneself, where that is open",
+    response_model=Account,
+)
+async def register(body: NewAccount, request: Request, response: Response, accounts: CurrentAccounts) -> User:
     signed_in = await accounts.register(body.email, body.password.get_secret_value(), client_of(request))
-    _set_cookies(request, response, signed_in)
-    return account_of(signed_in.user)
+    return _set_cookies(request, response, signed_in)
 
 
-@router.post("/api/v1/auth/initialize", status_code=201, summary="Make the first administrator, once")
-async def initialize(body: FirstAccount, request: Request, response: Response, accounts: CurrentAccounts) -> Account:
+@router.post(
+    "/api/v1/auth/initialize",
+    status_code=201,
+    summary="Make the first administrator, once",
+    response_model=Account,
+)
+async def initialize(body: FirstAccount, request: Request, response: Response, accounts: CurrentAccounts) -> User:
     password = body.password.get_secret_value()
     signed_in = await accounts.initialize(body.email, password, client_of(request), body.setup_code)
-    _set_cookies(request, response, signed_in)
-    return account_of(signed_in.user)
+    return _set_cookies(request, response, signed_in)
 
 
 @router.post("/api/v1/auth/logout", summary="End the session; its cookie is worth nothing afterwards")
@@ -131,13 +149,12 @@ async def change_password(
     return Message(message="Password changed.")
 
 
-@router.get("/api/v1/auth/me", summary="Who is signed in")
-async def me(request: Request, response: Response, credential: CurrentCredential) -> Account:
+@router.get("/api/v1/auth/me", summary="Who is signed in", response_model=Account)
+async def me(request: Request, response: Response, credential: CurrentCredential) -> Any:
     if credential.session_id and not _cookies(request).has_csrf(request, credential.session_id):
         _cookies(request).set_csrf(request, response, credential.session_id)
-    if credential.user is None:
-        return Account(id=credential.principal.user_id, email=None, system_role=credential.principal.role)
-    return account_of(credential.user)
+    local = {"id": credential.principal.user_id, "email": None, "role": credential.principal.role}
+    return credential.user or local
 
 
 @router.get("/api/v1/auth/setup-status", summary="Whether the first administrator is still to be made")
@@ -151,14 +168,64 @@ async def setup_status(request: Request, accounts: CurrentAccounts, settings: Cu
     )
 
 
-def account_of(user: User) -> Account:
-    return Account(id=user.id, email=user.email, system_role=user.role, needs_setup=user.needs_setup)
-
-
-def _set_cookies(request: Request, response: Response, signed_in: SignedIn) -> None:
+def _set_cookies(request: Request, response: Response, signed_in: SignedIn) -> User:
     _cookies(request).set(request, response, signed_in.claims)
     _cookies(request).set_device(request, response, signed_in.device)
+    return signed_in.user
 
 
 def _cookies(request: Request) -> Cookies:
-    return request.app.state.cookies
+    return request.app.state.authenticator.cookies
+
+
+# API tokens -----------------------------------------------------------------------------------------------------------
+
+
+class NewToken(RequestBody):
+    name: str = Field(min_length=1, max_length=128, examples=["nightly report"])
+    scopes: list[Scope] = Field(default=["read", "write"], min_length=1)
+    expires_in_days: int | None = Field(default=None, ge=1, le=3650, description="null: never.")
+
+
+class Token(BaseModel):
+    id: str
+    name: str
+    hint: str = Field(description="How the token begins.", examples=["df_4bXk9z"])
+    scopes: list[Scope]
+    created_at: Moment
+    expires_at: Moment | None
+    last_used_at: Moment | None
+
+
+class CreatedToken(Token):
+    token: str = Field(description="Shown only now. Send it as `Authorization: Bearer …`.")
+
+
+class Tokens(BaseModel):
+    tokens: list[Token]
+
+
+@token_routes.get("/api/v1/auth/tokens", summary="One's API tokens, newest first", response_model=Tokens)
+async def list_tokens(credential: CurrentCredential, database: CurrentDatabase) -> Any:
+    return {"tokens": await TokenRepository(database).list(credential.principal)}
+
+
+@token_routes.post("/api/v1/auth/tokens", status_code=201, summary="Make an API token", response_model=CreatedToken)
+async def create_token(body: NewToken, credential: CurrentCredential, database: CurrentDatabase) -> Any:
+    principal = credential.principal
+    if credential.user is None:
+        raise ForbiddenError("API tokens belong to accounts. Sign in with one first.")
+    if "admin" in body.scopes and principal.role != "admin":
+        raise ForbiddenError("Only administrators may make tokens with the scope 'admin'.")
+    lifetime = timedelta(days=body.expires_in_days) if body.expires_in_days else None
+    tokens = TokenRepository(database)
+    token, value = await tokens.create(principal, body.name, tuple(body.scopes), lifetime=lifetime)
+    return {**asdict(token), "token": value}
+
+
+@token_routes.delete("/api/v1/auth/tokens/{token_id}", status_code=204, summary="Revoke an API token")
+async def revoke_token(
+    token_id: str, request: Request, credential: CurrentCredential, database: CurrentDatabase
+) -> None:
+    await TokenRepository(database).revoke(credential.principal, token_id)
+    request.app.state.authenticator.forget()

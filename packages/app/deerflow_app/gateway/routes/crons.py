@@ -9,8 +9,16 @@ from pydantic import BaseModel, Field
 
 from deerflow.runs.crons import CronChanges, CronRequest, cron_json
 from deerflow.tasks.cron_rows import CronQuery
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, RequestBody, SortedPage, page_answer, selected
+from deerflow_app.gateway.routes import (
+    HEADERS,
+    SELECTABLE,
+    CurrentPrincipal,
+    CurrentRuntime,
+    RequestBody,
+    SortedPage,
+    page_answer,
+    selected,
+)
 
 router = APIRouter(tags=["crons"])
 
@@ -58,6 +66,9 @@ class CronFilter(RequestBody):
     thread_id: str | None = None
     metadata: dict[str, Any] | None = None
 
+    def query(self, enabled: bool | None = None) -> CronQuery:
+        return CronQuery(self.assistant_id, self.thread_id, enabled, self.metadata)
+
 
 class CronSearch(CronFilter, SortedPage):
     enabled: bool | None = None
@@ -89,16 +100,13 @@ async def search_crons(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: CronSearch | None = None
 ) -> Response:
     body = body or CronSearch()
-    query = CronQuery(body.assistant_id, body.thread_id, body.enabled, body.metadata)
-    found, total = await runtime.crons.search(principal, query, **body.arguments("created_at"))
+    found, total = await runtime.crons.search(principal, body.query(body.enabled), **body.arguments("created_at"))
     return await page_answer([selected(cron_json(cron), body.select) for cron in found], body, total)
 
 
 @router.post("/api/runs/crons/count", summary="Count crons")
 async def count_crons(principal: CurrentPrincipal, runtime: CurrentRuntime, body: CronFilter | None = None) -> int:
-    body = body or CronFilter()
-    query = CronQuery(body.assistant_id, body.thread_id, None, body.metadata)
-    _, total = await runtime.crons.search(principal, query, limit=1)
+    _, total = await runtime.crons.search(principal, (body or CronFilter()).query(), limit=1)
     return total
 
 

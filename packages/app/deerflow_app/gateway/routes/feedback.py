@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import Moment, RequestBody
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Moment, RequestBody
 
 router = APIRouter(tags=["feedback"])
 
@@ -22,8 +21,6 @@ class Rating(RequestBody):
 
 
 class Feedback(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
     feedback_id: str
     run_id: str
     thread_id: str
@@ -45,21 +42,17 @@ class Deleted(BaseModel):
     success: bool = True
 
 
-@router.put(RUN, summary="Give feedback, or change it")
-@router.post(RUN, summary="Give feedback, or change it", name="post_feedback")
+@router.put(RUN, summary="Give feedback, or change it", response_model=Feedback)
+@router.post(RUN, summary="Give feedback, or change it", name="post_feedback", response_model=Feedback)
 async def give_feedback(
     thread_id: str, run_id: str, body: Rating, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Feedback:
-    given = await runtime.feedback.put(principal, thread_id, run_id, **body.model_dump())
-    return Feedback.model_validate(given)
+) -> Any:
+    return await runtime.feedback.put(principal, thread_id, run_id, **body.model_dump())
 
 
-@router.get(RUN, summary="One's feedback on a run")
-async def list_feedback(
-    thread_id: str, run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> list[Feedback]:
-    found = await runtime.feedback.list(principal, run_id, thread_id=thread_id)
-    return [Feedback.model_validate(one) for one in found]
+@router.get(RUN, summary="One's feedback on a run", response_model=list[Feedback])
+async def list_feedback(thread_id: str, run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+    return await runtime.feedback.list(principal, run_id, thread_id=thread_id)
 
 
 @router.get(RUN + "/stats", summary="How a run of one's own was rated")
@@ -86,6 +79,10 @@ async def delete_feedback(
     return Deleted()
 
 
-@router.get("/api/runs/{run_id}/feedback", summary="One's feedback on a run, whatever its thread")
-async def list_run_feedback(run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[Feedback]:
-    return [Feedback.model_validate(one) for one in await runtime.feedback.list(principal, run_id)]
+@router.get(
+    "/api/runs/{run_id}/feedback",
+    summary="One's feedback on a run, whatever its thread",
+    response_model=list[Feedback],
+)
+async def list_run_feedback(run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+    return await runtime.feedback.list(principal, run_id)

@@ -8,7 +8,7 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from deerflow_app.gateway.deps import CurrentDatabase
+from deerflow_app.gateway.routes import CurrentDatabase
 
 router = APIRouter(tags=["system"])
 

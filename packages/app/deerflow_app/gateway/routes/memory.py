@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from deerflow.agents.memory.documents import fact_json
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["memory"])
 
@@ -35,7 +35,6 @@ class HistoryContext(BaseModel):
 class Fact(BaseModel):
     """``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: where a text came from that the person did not write."""
 
-    model_config = ConfigDict(extra="ignore")
     id: str
     content: str
     category: str = "context"
@@ -90,24 +89,21 @@ class Found(BaseModel):
     facts: list[Fact]
 
 
-def _route(method: str, path: str, summary: str, shape: type[BaseModel] = Memory) -> Any:
+def _route(method: str, path: str, summary: str, shape: type[BaseModel] = Memory, *, name: str | None = None) -> Any:
     return router.api_route(
-        f"/api/memory{path}", methods=[method], summary=summary, response_model=shape, response_model_exclude_none=True
+        f"/api/memory{path}",
+        methods=[method],
+        summary=summary,
+        response_model=shape,
+        response_model_exclude_none=True,
+        name=name,
     )
 
 
 @_route("GET", "", "What is remembered")
+@_route("GET", "/export", "What is remembered, to keep elsewhere", name="export_memory")
+@_route("POST", "/reload", "What is remembered, as it is stored now", name="reload_memory")
 async def get_memory(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> dict[str, Any]:
-    return await runtime.memory.document(principal, agent)
-
-
-@_route("GET", "/export", "What is remembered, to keep elsewhere")
-async def export_memory(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> dict[str, Any]:
-    return await runtime.memory.document(principal, agent)
-
-
-@_route("POST", "/reload", "What is remembered, as it is stored now")
-async def reload_memory(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> dict[str, Any]:
     return await runtime.memory.document(principal, agent)
 
 

@@ -10,9 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from deerflow.files.archive import ThreadArchive
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import json_answer
-from deerflow_app.gateway.routes.threads import ThreadId
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, ThreadId, json_answer
 
 router = APIRouter(tags=["messages"])
 
@@ -160,9 +158,11 @@ async def run_events(
     return await json_answer(events)
 
 
-@router.get("/api/threads/{thread_id}/tasks", summary="What subagents did in a thread")
-async def thread_tasks(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[SubagentTask]:
-    return [SubagentTask.model_validate(task) for task in await runtime.threads.transcript.tasks(principal, thread_id)]
+@router.get(
+    "/api/threads/{thread_id}/tasks", summary="What subagents did in a thread", response_model=list[SubagentTask]
+)
+async def thread_tasks(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+    return await runtime.threads.transcript.tasks(principal, thread_id)
 
 
 @router.get(
@@ -186,15 +186,19 @@ async def stop_task(
     return {}
 
 
-@router.get("/api/threads/{thread_id}/turns", summary="Where a conversation can be taken up again")
-async def thread_turns(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[Turn]:
+@router.get(
+    "/api/threads/{thread_id}/turns",
+    summary="Where a conversation can be taken up again",
+    response_model=list[Turn],
+)
+async def thread_turns(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
     """To edit a message, or to have it answered anew: start a run with its `checkpoint_id`."""
-    return [Turn.model_validate(turn) for turn in await runtime.threads.transcript.turns(principal, thread_id)]
+    return await runtime.threads.transcript.turns(principal, thread_id)
 
 
-@router.get("/api/threads/{thread_id}/token-usage", summary="What a thread has cost")
-async def token_usage(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> TokenUsage:
-    return TokenUsage.model_validate(await runtime.threads.transcript.token_usage(principal, thread_id))
+@router.get("/api/threads/{thread_id}/token-usage", summary="What a thread has cost", response_model=TokenUsage)
+async def token_usage(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+    return await runtime.threads.transcript.token_usage(principal, thread_id)
 
 
 @router.get(

@@ -1,24 +1,31 @@
-"""The models of the configuration as it is now."""
+"""The models of the configuration as it is now, the providers of models and of searches, and what models used and what it cost."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from datetime import date
+from typing import Any
 
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, SecretStr
+from typing_extensions import TypedDict
+
+from deerflow.config import AppConfig
+from deerflow.config.variables import Store
 from deerflow.errors import NotFoundError
-from deerflow.features.checks import check_model
-from deerflow.models import model_info
+from deerflow.features.checks import Check, check_model
+from deerflow.features.connections import Connection, Connections, Trial
+from deerflow.features.usage import By, Limit, UsageReport
+from deerflow.models import ModelInfo, model_info
 from deerflow.models.pricing import pricing_of
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes import CurrentAdmin, CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["models"])
+usage_routes = APIRouter(tags=["usage"])
 TESTS_PER_USER, TESTS_OF_ALL = 10, 60
 """Per minute: each costs tokens."""
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
     name: str = Field(description="By this runs ask for it.")
     model: str = Field(description="The provider's id.")
     display_name: str
@@ -43,42 +50,132 @@ class Models(BaseModel):
 
 
 class ModelTest(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
     ok: bool
     latency_ms: int
     answer: str | None = Field(description="The beginning of what it said.")
     problem: str | None = Field(description="What went wrong, and what to do.")
 
 
-@router.get("/api/models", summary="All models; the first is the default")
-async def list_models(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Models:
+@router.get("/api/models", summary="All models; the first is the default", response_model=Models)
+async def list_models(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
     config = await runtime.config_source.acurrent()
     prices = [pricing_of(config, model.model, model.name) for model in config.models]
     currencies = {price.currency for price in prices if price}
-    return Models(
-        models=[Model.model_validate(model) for model in model_info(config)],
-        token_usage=TokenUsage(enabled=config.token_usage.enabled),
-        currency=currencies.pop() if len(currencies) == 1 else None,
-    )
+    return {
+        "models": model_info(config),
+        "token_usage": config.token_usage,
+        "currency": currencies.pop() if len(currencies) == 1 else None,
+    }
 
 
-@router.get("/api/models/{model_name:path}", summary="A model")
-async def get_model(model_name: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Model:
+@router.get("/api/models/{model_name:path}", summary="A model", response_model=Model)
+async def get_model(model_name: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> ModelInfo:
+    return _named(model_name, await runtime.config_source.acurrent())
+
+
+@router.post(
+    "/api/models/{model_name:path}/test",
+    summary="Ask a model for one word, to see whether it answers",
+    response_model=ModelTest,
+)
+async def test_model(model_name: str, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Check:
     config = await runtime.config_source.acurrent()
-    for model in model_info(config):
-        if model.name == model_name:
-            return Model.model_validate(model)
-    raise NotFoundError(f"Model {model_name!r} not found.")
-
-
-@router.post("/api/models/{model_name:path}/test", summary="Ask a model for one word, to see whether it answers")
-async def test_model(
-    model_name: str, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> ModelTest:
-    config = await runtime.config_source.acurrent()
-    if model_name not in {model.name for model in model_info(config)}:
-        raise NotFoundError(f"Model {model_name!r} not found.")
+    _named(model_name, config)
     limits = {f"user {principal.user_id}": TESTS_PER_USER, "all": TESTS_OF_ALL}
     request.app.state.model_tests.attempt(limits)
-    return ModelTest.model_validate(await check_model(runtime.workshop.harness.models, config, model_name))
+    return await check_model(runtime.workshop.harness.models, config, model_name)
+
+
+def _named(name: str, config: AppConfig) -> ModelInfo:
+    for model in model_info(config):
+        if model.name == name:
+            return model
+    raise NotFoundError(f"Model {name!r} not found.")
+
+
+# providers: connected, tried and forgotten by administrators. Keys go in and never come out. -----------------------------
+
+
+class GivenTrial(BaseModel):
+    key: SecretStr | None = Field(default=None, description="Left out: the one that is kept.")
+    base_url: str | None = Field(default=None, description="In place of the provider's own address.")
+    models: list[str] = Field(
+        default=[], max_length=20, description="The default first. Empty: those known of the provider."
+    )
+
+    def trial(self) -> Trial:
+        return Trial(self.key.get_secret_value() if self.key else None, self.base_url, tuple(self.models))
+
+
+class GivenConnection(GivenTrial):
+    store: Store = Field(default="encrypted", description="In the data directory, or in `.env`.")
+
+
+class ReachedModels(TypedDict):
+    models: list[str]
+
+
+@router.get("/api/connections", summary="Providers of models and searches, and which are connected")
+async def list_connections(principal: CurrentAdmin, runtime: CurrentRuntime) -> Connections:
+    return await runtime.connections.all(principal)
+
+
+@router.post("/api/connections/{provider}/models", summary="The models that a key reaches")
+async def list_reached(
+    provider: str, given: GivenTrial, principal: CurrentAdmin, runtime: CurrentRuntime
+) -> ReachedModels:
+    """Codes of what can go wrong (422): `key_refused`, `no_server`, `no_list`."""
+    return {"models": await runtime.connections.models(principal, provider, given.trial())}
+
+
+@router.post(
+    "/api/connections/{provider}/test",
+    summary="Ask the first of the models for one word, or search once, before it is connected",
+    response_model=ModelTest,
+)
+async def test_connection(
+    provider: str, given: GivenTrial, request: Request, principal: CurrentAdmin, runtime: CurrentRuntime
+) -> Check:
+    request.app.state.model_tests.attempt({"all": TESTS_OF_ALL})
+    return await runtime.connections.test(principal, provider, given.trial())
+
+
+@router.put("/api/connections/{provider}", summary="Use a provider from now on")
+async def connect(
+    provider: str, given: GivenConnection, principal: CurrentAdmin, runtime: CurrentRuntime
+) -> Connection:
+    """409 where config.yaml names the models, or the provider is set in the environment of the process (`set_outside`)."""
+    return await runtime.connections.connect(principal, provider, given.trial(), given.store)
+
+
+@router.delete("/api/connections/{provider}", status_code=204, summary="Forget a provider's key, address and models")
+async def disconnect(provider: str, principal: CurrentAdmin, runtime: CurrentRuntime) -> None:
+    await runtime.connections.disconnect(principal, provider)
+
+
+# usage: what models used and what it cost, over all threads -------------------------------------------------------------
+
+
+@usage_routes.get("/api/usage", summary="Tokens and money by day, model, agent or person")
+async def usage(
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    by: By = "day",
+    since: date | None = None,
+    until: date | None = None,
+    everyone: bool = False,
+    person: str | None = None,
+) -> UsageReport:
+    """One's own of the last 30 days, or of the days named (UTC, both included); administrators may ask for everyone's, or for
+    those of a person by id."""
+    return await runtime.usage.report(principal, by=by, since=since, until=until, everyone=everyone, person=person)
+
+
+class UsageLimits(BaseModel):
+    limits: list[Limit]
+
+
+@usage_routes.get("/api/usage/limits", summary="What may be spent, and how much of it is")
+async def limits(principal: CurrentPrincipal, runtime: CurrentRuntime) -> UsageLimits:
+    config = await runtime.config_source.acurrent()
+    return UsageLimits(limits=await runtime.usage.limits(principal, config.spending))

@@ -30,10 +30,9 @@ from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, Run
 from deerflow.storage.threads import LEAD_AGENT, ThreadFilter
-from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, Runtime
-from deerflow_app.gateway.http.streaming import EventStreamResponse
-from deerflow_app.gateway.routes.run_answers import canceller
+from deerflow.tools.clarification import NAME as QUESTION
+from deerflow_app.gateway.http.streaming import EventStreamResponse, canceller
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime
 
 router = APIRouter(prefix="/api/openai/v1", tags=["openai"])
 
@@ -45,6 +44,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {}, "text/event-stream": {}}, "description": "As OpenAI documents it."}
 }
 Content = str | list[dict[str, Any]] | None
+Said = tuple[str, Content]
+"""Role and content."""
 
 
 class ChatMessage(BaseModel):
@@ -113,7 +114,7 @@ class Turn:
                     data = event.data
                     if event.type == "end":
                         self.usage, self.error = data["usage"], data["error"]
-                    elif event.type != "messages-tuple" or not _is_said(data):
+                    elif event.type != "messages-tuple" or not (data["type"] == "ai" or data.get("name") == QUESTION):
                         continue
                     if reasoning := data.get("reasoning_content"):
                         yield "reasoning_content", reasoning
@@ -193,15 +194,13 @@ async def chat_completions(
         Header(alias="X-DeerFlow-Thread", pattern=rf"^{ID_PATTERN.pattern}$", description="Made if there is none."),
     ] = None,
 ) -> Response:
-    conversation = [message for message in asked.messages if message.role in ("user", "assistant")]
-    if not conversation or conversation[-1].role != "user":
+    conversation = [(each.role, each.content) for each in asked.messages if each.role in ("user", "assistant")]
+    if not conversation or conversation[-1][0] != "user":
         raise InvalidRequestError("messages must end with one of the role 'user'.")
-    instructions = "\n\n".join(_text(each.content) for each in asked.messages if each.role in ("system", "developer"))
     known = thread or await _gone_on_with(runtime, principal, conversation[:-1])
-    said = [(each.role, each.content) for each in (conversation[-1:] if known else conversation)]
-    turn = await _begun(
-        runtime, principal, request, asked.model, known, said, "" if known else instructions, asked.reasoning_effort
-    )
+    instructions = [("system", each.content) for each in asked.messages if each.role in ("system", "developer")]
+    said = conversation[-1:] if known else [*instructions, *conversation]
+    turn = await _begun(runtime, principal, request, asked.model, known, said, asked.reasoning_effort)
     head = {"id": f"chatcmpl-{turn.run.run_id}", "created": turn.created, "model": asked.model}
     headers = {"X-DeerFlow-Thread": turn.run.thread_id}
     if asked.stream:
@@ -222,7 +221,7 @@ async def chat_completions(
 
 
 async def _chat_chunks(
-    turn: Turn, head: Mapping[str, Any], conversation: Sequence[ChatMessage], *, include_usage: bool
+    turn: Turn, head: Mapping[str, Any], conversation: Sequence[Said], *, include_usage: bool
 ) -> AsyncGenerator[bytes, None]:
     def chunk(delta: Mapping[str, Any] | None, reason: str | None = None, **more: Any) -> bytes:
         choices = [] if delta is None else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]
@@ -232,8 +231,9 @@ async def _chat_chunks(
     async with aclosing(turn.pieces()) as pieces:
         async for kind, text in pieces:
             yield chunk({kind: text})
-    if turn.error is not None:
-        yield _event({"error": _error(turn.error)})
+    if (error := turn.error) is not None:
+        shown = {"message": error["message"], "type": "run_failed", "code": error["kind"], "param": None}
+        yield _event({"error": shown})
         return
     await _remember(turn, conversation)
     yield chunk({}, "stop")
@@ -242,24 +242,22 @@ async def _chat_chunks(
     yield b"data: [DONE]\n\n"
 
 
-async def _gone_on_with(runtime: Runtime, principal: Principal, conversation: Sequence[ChatMessage]) -> str | None:
+async def _gone_on_with(runtime: Runtime, principal: Principal, conversation: Sequence[Said]) -> str | None:
     """The thread whose messages are these, if there is one."""
     if not conversation:
         return None
-    wanted = ThreadFilter({HISTORY: _fingerprint([(each.role, each.content) for each in conversation])}, status="idle")
+    wanted = ThreadFilter({HISTORY: _fingerprint(conversation)}, status="idle")
     found, _ = await runtime.threads.repository.search(principal, wanted, limit=1)
     return found[0].thread_id if found else None
 
 
-async def _remember(turn: Turn, conversation: Sequence[ChatMessage]) -> None:
-    messages = [(each.role, each.content) for each in conversation] + [("assistant", turn.text)]
+async def _remember(turn: Turn, conversation: Sequence[Said]) -> None:
+    note = {HISTORY: _fingerprint([*conversation, ("assistant", turn.text)])}
     with suppress(NotFoundError):  # deleted meanwhile
-        await turn.runtime.threads.repository.update(
-            turn.principal, turn.run.thread_id, metadata={HISTORY: _fingerprint(messages)}
-        )
+        await turn.runtime.threads.repository.update(turn.principal, turn.run.thread_id, metadata=note)
 
 
-def _fingerprint(messages: Sequence[tuple[str, Content]]) -> str:
+def _fingerprint(messages: Sequence[Said]) -> str:
     """Of what was said; clients change spaces."""
     plain = [[role, _SPACES.sub(" ", _text(content)).strip()] for role, content in messages]
     return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
@@ -272,7 +270,7 @@ def _fingerprint(messages: Sequence[tuple[str, Content]]) -> str:
 async def responses(
     asked: ResponsesRequest, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime
 ) -> Response:
-    said = [("user", asked.input)] if isinstance(asked.input, str) else _items(asked.input)
+    said: list[Said] = [("user", asked.input)] if isinstance(asked.input, str) else _items(asked.input)
     if not said or said[-1][0] != "user":
         raise InvalidRequestError("input must end with a message of the role 'user'.")
     known = asked.conversation.id if isinstance(asked.conversation, Conversation) else asked.conversation
@@ -280,7 +278,9 @@ async def responses(
         earlier = await runtime.runs.get(principal, asked.previous_response_id.removeprefix("resp_"))
         known = earlier.thread_id
     effort = asked.reasoning.effort if asked.reasoning else None
-    turn = await _begun(runtime, principal, request, asked.model, known, said, asked.instructions or "", effort)
+    turn = await _begun(
+        runtime, principal, request, asked.model, known, [("system", asked.instructions), *said], effort
+    )
     if asked.stream:
         return EventStreamResponse(_response_events(turn), on_disconnect=turn.cancel)
     await turn.whole(request)
@@ -358,7 +358,7 @@ async def _response_events(turn: Turn) -> AsyncGenerator[bytes, None]:
     yield event("completed", response=_response(turn, "completed"))
 
 
-def _items(given: Sequence[Mapping[str, Any]]) -> list[tuple[str, Content]]:
+def _items(given: Sequence[Mapping[str, Any]]) -> list[Said]:
     """The messages among the items of an input."""
     items = [each for each in given if each.get("type", "message") == "message" and "role" in each]
     roles = {"developer": "system"}
@@ -374,13 +374,13 @@ async def _begun(
     request: Request,
     model: str,
     thread_id: str | None,
-    said: Sequence[tuple[str, Content]],
-    instructions: str,
+    said: Sequence[Said],
     effort: str | None,
 ) -> Turn:
     """The run that answers. Raises InvalidRequestError, ConflictError: the thread is at work."""
     thread_id = thread_id or str(uuid4())
     messages: list[dict[str, Any]] = []
+    instructions = ""
     for role, content in said:
         if role == "system":
             instructions = f"{instructions}\n\n{_text(content)}".strip()
@@ -457,18 +457,10 @@ def _file(given: Mapping[str, Any]) -> _File:
         ) from error
 
 
-def _is_said(message: Mapping[str, Any]) -> bool:
-    return message["type"] == "ai" or message.get("name") == ASK_CLARIFICATION
-
-
 def _text(content: Content) -> str:
     if isinstance(content, list):
         return "\n".join(str(part["text"]) for part in content if part.get("text"))
     return content or ""
-
-
-def _error(error: Mapping[str, Any]) -> dict[str, Any]:
-    return {"message": error["message"], "type": "run_failed", "code": error["kind"], "param": None}
 
 
 def _event(data: Mapping[str, Any], name: str = "") -> bytes:

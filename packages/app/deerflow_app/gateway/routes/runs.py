@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
+from deerflow.agents.receipts import Check, Claim, Command, FileReceipt
 from deerflow.errors import ForbiddenError, InvalidRequestError
-from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
-from deerflow.identity import ID_PATTERN, Principal
+from deerflow.identity import Principal
 from deerflow.runs.otlp import otlp
 from deerflow.runs.request import RunRequest
 from deerflow.runs.timeline import Timeline
+from deerflow.runs.view import run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.tracing import TRACEPARENT
-from deerflow_app.gateway.auth.authenticator import Credential
-from deerflow_app.gateway.deps import CurrentCredential, CurrentPrincipal, CurrentRuntime, Listed
-from deerflow_app.gateway.http.answers import RequestBody, selected
-from deerflow_app.gateway.routes.run_answers import (
-    Receipts,
-    Run,
-    event_stream,
-    final_values,
-    position,
-    run_headers,
-    thread_stream,
+from deerflow_app.gateway.http.streaming import event_stream, final_values, position, run_headers, thread_stream
+from deerflow_app.gateway.routes import (
+    ID,
+    CurrentCredential,
+    CurrentPrincipal,
+    CurrentRuntime,
+    Listed,
+    Moment,
+    PageSize,
+    RequestBody,
+    Runtime,
+    ThreadId,
+    raw,
+    selected,
 )
 
 router = APIRouter(tags=["runs"])
 
-ID = rf"^{ID_PATTERN.pattern}$"
-ThreadId = Annotated[str, Path(pattern=ID, examples=["5bd4a1f0-6c0e-4b57-9f0e-2f6c1f8b8f0a"])]
 RunId = Annotated[str, Path(pattern=ID, examples=["0b7a9a3e-5a2e-4d7c-9f2f-6f2f0d1c9a11"])]
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", description="Only what comes after this event; -1: everything.")
@@ -67,19 +69,115 @@ async def _joining(
 Request = Annotated[RunRequest, Depends(_joining)]
 
 
-def _raw(media_type: str, description: str, **content: Any) -> Any:
-    return {
-        "response_class": Response,
-        "responses": {200: {"content": {media_type: content}, "description": description}},
-    }
+async def _current_run(
+    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> RunRow:
+    return await runtime.runs.get(principal, run_id, thread_id=thread_id)
 
 
-STREAM = _raw("text/event-stream", "Server-sent events up to the run's `end`.")
-VALUES = _raw(
+CurrentRun = Annotated[RunRow, Depends(_current_run)]
+
+
+async def _cancelling(credential: CurrentCredential, cancel_on_disconnect: bool = False) -> bool:
+    """A GET that may stop the run is more than reading."""
+    if cancel_on_disconnect and "write" not in credential.scopes:
+        raise ForbiddenError("cancel_on_disconnect needs an API token with the scope 'write'.", code="scope_missing")
+    return cancel_on_disconnect
+
+
+Cancelling = Annotated[bool, Depends(_cancelling)]
+
+
+async def _joined(
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    cancel_on_disconnect: Cancelling,
+    stream_mode: Modes = None,
+    last_event_id: LastEventId = None,
+) -> Callable[[RunRow], Response]:
+    """Makes the stream of a run that goes on already."""
+
+    def stream_of(run: RunRow) -> Response:
+        asked = RunRequest.model_validate(run.kwargs["request"])
+        return event_stream(
+            runtime,
+            principal,
+            run,
+            modes=stream_mode or asked.modes,
+            subgraphs=asked.stream_subgraphs,
+            after=position(last_event_id),
+            cancel_on_disconnect=cancel_on_disconnect,
+        )
+
+    return stream_of
+
+
+Joined = Annotated[Callable[[RunRow], Response], Depends(_joined)]
+
+STREAM = raw("text/event-stream", "Server-sent events up to the run's `end`.")
+VALUES = raw(
     "application/json",
     "The thread's values when the run has ended; `__error__` {error, message} if it failed.",
     example={"messages": [], "title": "A haiku"},
 )
+
+
+class Run(BaseModel):
+    """A run. ``kwargs`` is what was asked for."""
+
+    run_id: str
+    thread_id: str
+    assistant_id: str | None
+    agent: str | None = Field(description="The name of the custom agent that it is for.")
+    status: str = Field(description="pending, running, success, error, interrupted or timeout.")
+    metadata: dict[str, Any]
+    kwargs: dict[str, Any]
+    multitask_strategy: str
+    created_at: Moment
+    updated_at: Moment
+    started_at: Moment | None
+    ended_at: Moment | None
+    attempt: int
+    error: str | None
+    stop_reason: str | None = Field(
+        description="end_turn, interrupt, cancelled, timeout, checks_failed, or the kind of error."
+    )
+    model_name: str | None
+    first_human_message: str | None
+    last_ai_message: str | None
+    message_count: int
+    total_input_tokens: int
+    total_output_tokens: int
+    total_tokens: int
+    llm_call_count: int
+    cost: float | None = Field(description="In the currency of the model's price.")
+    verification: str | None = Field(
+        description="verified, partly or claimed: whether what the run did bears out its answer. None before a good end."
+    )
+    checkpoint_before: str | None = Field(description="Fork from here to ask again.")
+    checkpoint_after: str | None
+    trace_id: str | None = Field(description="Of OpenTelemetry; None for runs of older versions.")
+
+    @classmethod
+    def of(cls, run: RunRow) -> Run:
+        return cls.model_validate(run_json(run))
+
+
+class Receipts(BaseModel):
+    """See :class:`deerflow.agents.receipts.Receipts`."""
+
+    verification: str | None
+    claims: list[Claim] = []
+    checks: list[Check] = []
+    commands: list[Command] = []
+    files: list[FileReceipt] = []
+    delivered: list[str] = []
+    sources: list[str] = []
+    open_todos: list[str] = []
+
+    @classmethod
+    def of(cls, run: RunRow) -> Receipts:
+        return cls.model_validate({**(run.receipts or {}), "verification": verification(run)})
 
 
 class Cancellation(RequestBody):
@@ -170,7 +268,7 @@ async def list_runs(
     thread_id: ThreadId,
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    limit: PageSize = 10,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     status: Literal["pending", "running", "success", "error", "interrupted", "timeout"] | None = None,
     select: Annotated[list[str] | None, Listed, Query(description="Only these fields.")] = None,
@@ -207,16 +305,14 @@ async def steer(thread_id: ThreadId, request: Steering, principal: CurrentPrinci
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}", summary="A run")
-async def get(thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Run:
-    return Run.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
+async def get(run: CurrentRun) -> Run:
+    return Run.of(run)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/receipts", summary="What a run can show for its answer")
-async def receipts(
-    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Receipts:
+async def receipts(run: CurrentRun) -> Receipts:
     """Commands with their exit codes, files with their digests, sources and checks: what tools did, not what they printed."""
-    return Receipts.of(await runtime.runs.get(principal, run_id, thread_id=thread_id))
+    return Receipts.of(run)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/timeline", summary="When a run did what", response_model=Timeline)
@@ -270,33 +366,15 @@ async def cancel(
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/join", summary="Wait for a run", **VALUES)
 async def join(
-    thread_id: ThreadId,
-    run_id: RunId,
-    principal: CurrentPrincipal,
-    runtime: CurrentRuntime,
-    credential: CurrentCredential,
-    cancel_on_disconnect: bool = False,
+    run: CurrentRun, principal: CurrentPrincipal, runtime: CurrentRuntime, cancel_on_disconnect: Cancelling
 ) -> Response:
-    _may_cancel(credential, cancel_on_disconnect)
-    run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
     return final_values(runtime, principal, run, cancel_on_disconnect=cancel_on_disconnect)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/stream", summary="Follow a run", **STREAM)
-async def join_stream(
-    thread_id: ThreadId,
-    run_id: RunId,
-    principal: CurrentPrincipal,
-    runtime: CurrentRuntime,
-    credential: CurrentCredential,
-    stream_mode: Modes = None,
-    cancel_on_disconnect: bool = False,
-    last_event_id: LastEventId = None,
-) -> Response:
+async def join_stream(run: CurrentRun, joined: Joined) -> Response:
     """During the run and after it, from its beginning or after `Last-Event-ID`; each event is sent once."""
-    _may_cancel(credential, cancel_on_disconnect)
-    run = await runtime.runs.get(principal, run_id, thread_id=thread_id)
-    return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
+    return joined(run)
 
 
 # on a thread of their own -------------------------------------------------------------------------------------------------
@@ -349,20 +427,12 @@ async def cancel_many(
 
 @router.get("/api/runs/{run_id}/stream", summary="Follow a run", **STREAM)
 async def join_stateless(
-    run_id: RunId,
-    principal: CurrentPrincipal,
-    runtime: CurrentRuntime,
-    credential: CurrentCredential,
-    stream_mode: Modes = None,
-    cancel_on_disconnect: bool = False,
-    last_event_id: LastEventId = None,
+    run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime, joined: Joined
 ) -> Response:
-    _may_cancel(credential, cancel_on_disconnect)
-    run = await runtime.runs.get(principal, run_id)
-    return _joined(runtime, principal, run, stream_mode, last_event_id, cancel_on_disconnect)
+    return joined(await runtime.runs.get(principal, run_id))
 
 
-async def _start_stateless(runtime: CurrentRuntime, principal: Principal, request: RunRequest) -> RunRow:
+async def _start_stateless(runtime: Runtime, principal: Principal, request: RunRequest) -> RunRow:
     """``config.configurable.thread_id`` names a thread of the principal's to keep, made if there is none."""
     thread_id = request.configurable().get("thread_id")
     if thread_id is not None:
@@ -372,13 +442,7 @@ async def _start_stateless(runtime: CurrentRuntime, principal: Principal, reques
     return await runtime.runs.start(principal, request, thread_id=thread_id)
 
 
-def _may_cancel(credential: Credential, cancel_on_disconnect: bool) -> None:
-    """A GET that may stop the run is more than reading."""
-    if cancel_on_disconnect and "write" not in credential.scopes:
-        raise ForbiddenError("cancel_on_disconnect needs an API token with the scope 'write'.", code="scope_missing")
-
-
-def _followed(runtime: CurrentRuntime, principal: Principal, run: RunRow, request: RunRequest) -> Response:
+def _followed(runtime: Runtime, principal: Principal, run: RunRow, request: RunRequest) -> Response:
     return event_stream(
         runtime,
         principal,
@@ -386,26 +450,4 @@ def _followed(runtime: CurrentRuntime, principal: Principal, run: RunRow, reques
         modes=request.modes,
         subgraphs=request.stream_subgraphs,
         cancel_on_disconnect=request.on_disconnect == "cancel",
-    )
-
-
-def _joined(
-    runtime: CurrentRuntime,
-    principal: Principal,
-    run: RunRow,
-    modes: list[str] | None,
-    last_event_id: str | None,
-    cancel_on_disconnect: bool,
-) -> Response:
-    asked = RunRequest.model_validate(run.kwargs["request"])
-    if unknown := [mode for mode in modes or () if mode not in STREAM_MODES]:
-        raise InvalidRequestError(f"{unknown[0]!r} is not a stream mode. Known: {', '.join(STREAM_MODES)}.")
-    return event_stream(
-        runtime,
-        principal,
-        run,
-        modes=modes or asked.modes,
-        subgraphs=asked.stream_subgraphs,
-        after=position(last_event_id),
-        cancel_on_disconnect=cancel_on_disconnect,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from deerflow.skills.own import SkillChange, SkillSuggestion
 from deerflow.skills.service import Installed, SkillFiles, SkillInfo, SkillText
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, raw_body
 
 router = APIRouter(prefix="/api/skills", tags=["skills"])
 
@@ -61,12 +61,7 @@ class InstallRequest(BaseModel):
     enable: bool = Field(default=True, description=_ENABLE)
 
 
-_ARCHIVE: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
+_ARCHIVE = raw_body("application/zip", {"type": "string", "format": "binary"})
 
 
 @router.get("", summary="All skills, by name")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import Moment, Page, RequestBody
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Moment, Page, RequestBody
 
 router = APIRouter(tags=["store"])
 
@@ -16,8 +15,6 @@ Namespace = Annotated[list[str], Field(examples=[["memories", "work"]])]
 
 
 class Item(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
     namespace: list[str]
     key: str
     value: dict[str, Any]
@@ -78,18 +75,17 @@ async def put_item(body: PutItem, principal: CurrentPrincipal, runtime: CurrentR
         await store.aput(tuple(body.namespace), body.key, body.value, ttl=body.ttl)
 
 
-@router.get("/api/store/items", summary="An item, or null")
+@router.get("/api/store/items", summary="An item, or null", response_model=Item | None)
 async def get_item(
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
     key: str,
     namespace: Annotated[str, Query(description="Labels joined by dots.", examples=["memories.work"])] = "",
     refresh_ttl: bool | None = None,
-) -> Item | None:
+) -> Any:
     labels = tuple(namespace.split(".")) if namespace else ()
     with runtime.store.asked(principal) as store:
-        found = await store.aget(labels, key, refresh_ttl=refresh_ttl)
-    return Item.model_validate(found.dict()) if found else None
+        return await store.aget(labels, key, refresh_ttl=refresh_ttl)
 
 
 @router.delete("/api/store/items", status_code=204, summary="Delete an item, if it is there")
@@ -98,19 +94,17 @@ async def delete_item(body: DeleteItem, principal: CurrentPrincipal, runtime: Cu
         await store.adelete(tuple(body.namespace), body.key)
 
 
-@router.post("/api/store/items/search", summary="Find items")
-async def search_items(body: SearchItems, principal: CurrentPrincipal, runtime: CurrentRuntime) -> FoundItems:
+@router.post("/api/store/items/search", summary="Find items", response_model=FoundItems)
+async def search_items(body: SearchItems, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
     wanted = body.model_dump(include={"filter", "limit", "offset", "refresh_ttl"})
     with runtime.store.asked(principal) as store:
-        found = await store.asearch(tuple(body.namespace_prefix), **wanted)
-    return FoundItems(items=[FoundItem.model_validate(item.dict()) for item in found])
+        return {"items": await store.asearch(tuple(body.namespace_prefix), **wanted)}
 
 
-@router.post("/api/store/namespaces", summary="Namespaces that hold items")
+@router.post("/api/store/namespaces", summary="Namespaces that hold items", response_model=Namespaces)
 async def list_namespaces(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: SearchNamespaces | None = None
-) -> Namespaces:
+) -> Any:
     wanted = (body or SearchNamespaces()).model_dump()
     with runtime.store.asked(principal) as store:
-        found = await store.alist_namespaces(**wanted)
-    return Namespaces(namespaces=[list(path) for path in found])
+        return {"namespaces": await store.alist_namespaces(**wanted)}

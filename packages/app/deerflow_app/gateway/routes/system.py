@@ -1,29 +1,32 @@
-"""What this server is made of, and how well commands are confined. Paths of the host are for administrators."""
+"""What this server is made of, and how well commands are confined (paths of the host are for administrators); the description of the
+API, to be read."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import platform
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, JSONResponse
+from pydantic import BaseModel, Field
 
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, CurrentSettings
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings
 
 if TYPE_CHECKING:
+    from deerflow.config import ConfigSource
     from deerflow.harness import Harness
-    from deerflow.runtime import Runtime
+    from deerflow.storage.database import Database
 
 router = APIRouter(tags=["system"])
+description_routes = APIRouter()
 _VERSION = version("deerflow")  # looks it up on the disk
 
 
 class Problem(BaseModel):
     """Something that does not work here, and what to do."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     code: str
     sentence: str
@@ -32,8 +35,6 @@ class Problem(BaseModel):
 
 class Limits(BaseModel):
     """Of one sandbox; 0: none."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     processes: int
     memory_mb: int
@@ -94,47 +95,54 @@ class SystemInfo(BaseModel):
     config: ConfigInfo | None
 
 
-@router.get("/api/system", summary="Versions, storage, and how commands are confined")
-async def system(principal: CurrentPrincipal, runtime: CurrentRuntime, settings: CurrentSettings) -> SystemInfo:
+@router.get(
+    "/api/system",
+    summary="Versions, storage, and how commands are confined",
+    response_model=SystemInfo,
+)
+async def system(principal: CurrentPrincipal, runtime: CurrentRuntime, settings: CurrentSettings) -> dict[str, Any]:
     is_admin = principal.role == "admin"
     harness = await runtime.workshop.fresh()
-    return SystemInfo(
-        version=_VERSION,
-        python=platform.python_version(),
-        platform=f"{platform.system()} {platform.machine()}",
-        database=StorageInfo(kind=_database_kind(runtime), data_dir=str(runtime.paths.data_dir) if is_admin else None),
-        authentication="accounts" if settings.authentication else "none",
-        registration=settings.registration and settings.authentication,
-        sandbox=await asyncio.to_thread(_sandbox, harness, is_admin=is_admin),
-        config=_config(runtime, harness) if is_admin else None,
-    )
+    return {
+        "version": _VERSION,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "database": {
+            "kind": _database_kind(runtime.database),
+            "data_dir": str(runtime.paths.data_dir) if is_admin else None,
+        },
+        "authentication": "accounts" if settings.authentication else "none",
+        "registration": settings.registration and settings.authentication,
+        "sandbox": await asyncio.to_thread(_sandbox, harness, is_admin=is_admin),
+        "config": _config(runtime.config_source, harness) if is_admin else None,
+    }
 
 
-def _database_kind(runtime: Runtime) -> Literal["sqlite", "postgres", "memory"]:
-    if runtime.database.is_postgres:
+def _database_kind(database: Database) -> str:
+    if database.is_postgres:
         return "postgres"
-    return "memory" if runtime.database.location == ":memory:" else "sqlite"
+    return "memory" if database.location == ":memory:" else "sqlite"
 
 
-def _sandbox(harness: Harness, *, is_admin: bool) -> Sandbox:
+def _sandbox(harness: Harness, *, is_admin: bool) -> dict[str, Any]:
     """Blocks: the first probe tries what the machine allows."""
     config = harness.config.sandbox
     report = harness.sandbox_provider.probe()
     isolation = report.isolation
-    return Sandbox(
-        provider=report.provider,
-        available=report.ok,
-        isolation=isolation.level if isolation else "none",
-        own_process_tree=isolation.pid if isolation else False,
-        warnings=list(isolation.warnings) if isolation else [],
-        problems=[Problem.model_validate(problem) for problem in report.problems] if is_admin else [],
-        network=isolation.network if isolation else config.network.mode,
-        allowed_hosts=list(config.network.allow),
-        tool_image=_tool_image(harness, is_admin=is_admin),
-        limits=Limits.model_validate(config.limits),
-        enforced_limits=sorted(isolation.limits) if isolation else [],
-        command_timeout=config.command_timeout,
-    )
+    return {
+        "provider": report.provider,
+        "available": report.ok,
+        "isolation": isolation.level if isolation else "none",
+        "own_process_tree": isolation.pid if isolation else False,
+        "warnings": isolation.warnings if isolation else [],
+        "problems": report.problems if is_admin else [],
+        "network": isolation.network if isolation else config.network.mode,
+        "allowed_hosts": config.network.allow,
+        "tool_image": _tool_image(harness, is_admin=is_admin),
+        "limits": config.limits,
+        "enforced_limits": sorted(isolation.limits) if isolation else [],
+        "command_timeout": config.command_timeout,
+    }
 
 
 def _tool_image(harness: Harness, *, is_admin: bool) -> ToolImage:
@@ -149,10 +157,52 @@ def _tool_image(harness: Harness, *, is_admin: bool) -> ToolImage:
     )
 
 
-def _config(runtime: Runtime, harness: Harness) -> ConfigInfo:
+def _config(source: ConfigSource, harness: Harness) -> ConfigInfo:
     origin = harness.config.origin
     return ConfigInfo(
         file=str(origin.config_file) if origin.config_file else None,
-        problem=runtime.config_source.problem,
+        problem=source.problem,
         warnings=list(origin.warnings),
     )
+
+
+# /docs ----------------------------------------------------------------------------------------------------------------
+
+
+# The viewer, Swagger UI, is loaded from elsewhere, so the page may do nothing in anybody's name: it is kept apart from the site that
+# serves it.
+_SOURCE = "https://cdn.jsdelivr.net"
+_VIEWER = f"{_SOURCE}/npm/swagger-ui-dist@5"
+_POLICY = (
+    f"sandbox allow-scripts allow-popups; default-src 'none'; script-src {_SOURCE} 'unsafe-inline'; "
+    f"style-src {_SOURCE} 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'"
+)
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="stylesheet" href="{viewer}/swagger-ui.css">
+</head>
+<body>
+<div id="viewer"><p>The viewer of this page comes from {source}, which cannot be reached.
+The description itself is at <a href="/openapi.json">/openapi.json</a>, for any viewer of OpenAPI.</p></div>
+<script src="{viewer}/swagger-ui-bundle.js"></script>
+<script>SwaggerUIBundle({{spec: {spec}, dom_id: "#viewer", supportedSubmitMethods: []}})</script>
+</body>
+</html>
+"""
+
+
+@description_routes.get("/openapi.json", include_in_schema=False)
+async def description(request: Request) -> JSONResponse:
+    return JSONResponse(request.app.openapi())
+
+
+@description_routes.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> HTMLResponse:
+    spec = json.dumps(request.app.openapi()).replace("<", "\\u003c")
+    page = _PAGE.format(title=request.app.title, viewer=_VIEWER, source=_SOURCE, spec=spec)
+    return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -9,8 +10,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from deerflow.accounts.users import Role, User
 from deerflow.errors import NotFoundError
-from deerflow_app.gateway.deps import CurrentAccounts, CurrentAdmin
-from deerflow_app.gateway.http.answers import Moment, RequestBody
+from deerflow_app.gateway.routes import CurrentAccounts, CurrentAdmin, Moment, PageSize, RequestBody
 
 router = APIRouter(tags=["users"])
 
@@ -18,7 +18,7 @@ router = APIRouter(tags=["users"])
 class UserRecord(BaseModel):
     id: str
     email: str
-    system_role: Role
+    system_role: Role = Field(validation_alias="role")
     needs_setup: bool = Field(description="The password was set by someone else and not changed since.")
     created_at: Moment
 
@@ -45,27 +45,26 @@ class NewPassword(BaseModel):
     password: str = Field(description="Random, shown only now; its owner should change it.")
 
 
-@router.get("/api/v1/users", summary="All accounts, oldest first")
+@router.get("/api/v1/users", summary="All accounts, oldest first", response_model=Users)
 async def list_users(
     admin: CurrentAdmin,
     accounts: CurrentAccounts,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    limit: PageSize = 100,
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
-) -> Users:
-    found = await accounts.users.list(limit=limit, offset=offset)
-    return Users(users=[UserRecord(**_fields(user)) for user in found])
+) -> Any:
+    return {"users": await accounts.users.list(limit=limit, offset=offset)}
 
 
-@router.post("/api/v1/users", status_code=201, summary="Make an account for someone")
-async def create_user(body: NewUser, admin: CurrentAdmin, accounts: CurrentAccounts) -> CreatedUser:
+@router.post("/api/v1/users", status_code=201, summary="Make an account for someone", response_model=CreatedUser)
+async def create_user(body: NewUser, admin: CurrentAdmin, accounts: CurrentAccounts) -> Any:
     given = body.password.get_secret_value() if body.password is not None else None
     user, password = await accounts.add(body.email, given, body.system_role)
-    return CreatedUser(**_fields(user), password=password)
+    return {**asdict(user), "password": password}
 
 
-@router.patch("/api/v1/users/{user_id}", summary="Change a role")
-async def change_role(user_id: str, body: RoleChange, admin: CurrentAdmin, accounts: CurrentAccounts) -> UserRecord:
-    return UserRecord(**_fields(await accounts.set_role(user_id, body.system_role)))
+@router.patch("/api/v1/users/{user_id}", summary="Change a role", response_model=UserRecord)
+async def change_role(user_id: str, body: RoleChange, admin: CurrentAdmin, accounts: CurrentAccounts) -> User:
+    return await accounts.set_role(user_id, body.system_role)
 
 
 @router.post("/api/v1/users/{user_id}/reset-password", summary="Give someone a random password; their sessions end")
@@ -83,13 +82,3 @@ async def reset_password(user_id: str, admin: CurrentAdmin, accounts: CurrentAcc
 )
 async def delete_user(user_id: str, admin: CurrentAdmin, accounts: CurrentAccounts) -> None:
     await accounts.delete(user_id)
-
-
-def _fields(user: User) -> dict[str, Any]:
-    return {
-        "id": user.id,
-        "email": user.email,
-        "system_role": user.role,
-        "needs_setup": user.needs_setup,
-        "created_at": user.created_at,
-    }

@@ -7,7 +7,6 @@ import base64
 import hashlib
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from fastapi import APIRouter, Request, Response
@@ -32,16 +31,6 @@ _POLICY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WebFile:
-    """An answer: the open file, what it is called before compression, and the headers that depend on it."""
-
-    content: OpenFile
-    name: str
-    status: int
-    headers: dict[str, str]
-
-
 class WebFiles:
     """The pages below one directory, which is trusted; nothing outside of it is served."""
 
@@ -50,7 +39,7 @@ class WebFiles:
         self._root = root.resolve()
         self._policies: dict[tuple[Path, str], str] = {}
 
-    def open(self, path: str, accept_encoding: str = "") -> WebFile:
+    def answer(self, request: Request, path: str) -> Response:
         """What is to be shown for the path of an address, ``404.html`` where nothing is. Blocks.
 
         Raises NotFoundError without a ``404.html``.
@@ -61,16 +50,21 @@ class WebFiles:
             status, file = 404, self._inside("404.html")
         if file is None:
             raise NotFoundError(f"There is no page /{path}.")
-        headers = {"cache-control": _IMMUTABLE if self._is_immutable(file) else "no-cache", "vary": "accept-encoding"}
+        name = file.relative_to(self._root).as_posix()
+        immutable = name.startswith("_next/static/")
+        headers = {"cache-control": _IMMUTABLE if immutable else "no-cache", "vary": "accept-encoding"}
         if file.suffix == ".html":
             headers["content-security-policy"] = self._policy(file)
-        packed = {coding: self._inside(self._relative(file) + suffix) for coding, suffix in _PACKED.items()}
-        coding = negotiate(accept_encoding, [coding for coding, found in packed.items() if found])
+        packed = {coding: self._inside(name + suffix) for coding, suffix in _PACKED.items()}
+        accepted = request.headers.get("accept-encoding", "")
+        coding = negotiate(accepted, [coding for coding, found in packed.items() if found])
         if coding is not None:
             headers["content-encoding"] = coding
         served = (packed[coding] if coding else None) or file
         content = OpenFile(os.open(served, os.O_RDONLY | os.O_CLOEXEC), served.name)
-        return WebFile(content, file.name, status, headers)
+        # Pages are UTF-8 throughout; a compressed one does not begin as the page does.
+        kind = with_charset(media_type(file.name, content.head), b"")
+        return file_response(request, content, media_type=kind, headers=headers, status_code=status)
 
     def _find(self, path: str) -> Path | None:
         """A real file, else its page, else the shell of what cannot be known when pages are built."""
@@ -97,12 +91,6 @@ class WebFiles:
         except (OSError, RuntimeError, ValueError):
             return None
 
-    def _relative(self, file: Path) -> str:
-        return file.relative_to(self._root).as_posix()
-
-    def _is_immutable(self, file: Path) -> bool:
-        return self._relative(file).startswith("_next/static/")
-
     def _policy(self, page: Path) -> str:
         """Allows exactly the scripts that stand in the page as it was built."""
         info = page.stat()
@@ -120,10 +108,7 @@ def web_router(directory: Path) -> APIRouter:
     router = APIRouter(tags=["web"])
 
     async def page(path: str, request: Request) -> Response:
-        file = await asyncio.to_thread(files.open, path, request.headers.get("accept-encoding", ""))
-        # Pages are UTF-8 throughout; a compressed one does not begin as the page does.
-        kind = with_charset(media_type(file.name, file.content.head), b"")
-        return file_response(request, file.content, media_type=kind, headers=file.headers, status_code=file.status)
+        return await asyncio.to_thread(files.answer, request, path)
 
     router.add_api_route(
         f"/{WEB_PATH}", page, methods=["GET", "HEAD"], include_in_schema=False, response_class=Response

@@ -1,4 +1,4 @@
-"""Files that the agent made."""
+"""Files of a thread: those that the agent made, what it keeps of the web, and sites to be looked at."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from urllib.parse import quote_from_bytes
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel, Field
-from starlette.responses import StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from deerflow.errors import RequestError, TooLargeError
 from deerflow.files.artifacts import MAX_EDIT_BYTES, ArtifactService
 from deerflow.files.content import FileContent, media_type
+from deerflow.files.pages import PageService
+from deerflow.files.previews import Preview, PreviewService
 from deerflow.files.versions import RunChanges
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry
 from deerflow.storage.threads import ThreadRepository
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.errors import ErrorBody
+from deerflow_app.gateway.http.errors import described
 from deerflow_app.gateway.http.files import FILE_PATH, content_disposition, file_response, raw_path_after, with_charset
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings, RequestBody, raw_body
 
 router = APIRouter(tags=["artifacts"])
+page_routes = APIRouter(tags=["pages"])
+preview_routes = APIRouter(tags=["preview"])
 
 
 async def artifact_service(runtime: CurrentRuntime) -> ArtifactService:
@@ -50,7 +54,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
     },
     206: {"description": "The part that `Range` asked for."},
     304: {"description": "The client has it already."},
-    416: {"model": ErrorBody, "description": "The file has no such part."},
+    **described({416: "The file has no such part."}),
 }
 
 
@@ -112,13 +116,14 @@ async def list_changes(thread_id: str, principal: CurrentPrincipal, artifacts: C
     return await artifacts.changes(principal, thread_id)
 
 
-@router.get("/api/threads/{thread_id}/artifacts/versions", summary="List the versions of a delivered file")
-async def list_versions(
-    thread_id: str, path: str, principal: CurrentPrincipal, artifacts: CurrentArtifacts
-) -> list[ArtifactVersion]:
+@router.get(
+    "/api/threads/{thread_id}/artifacts/versions",
+    summary="List the versions of a delivered file",
+    response_model=list[ArtifactVersion],
+)
+async def list_versions(thread_id: str, path: str, principal: CurrentPrincipal, artifacts: CurrentArtifacts) -> Any:
     """The newest first. One is kept at the end of each run that changed the file, and for each edit; not of large files."""
-    kept = await artifacts.versions(principal, thread_id, path)
-    return [ArtifactVersion.model_validate(version, from_attributes=True) for version in kept]
+    return await artifacts.versions(principal, thread_id, path)
 
 
 @router.get(
@@ -161,17 +166,8 @@ async def read_artifact(
 @router.put(
     _PATH,
     summary="Edit a text",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"text/plain": {"schema": {"type": "string", "maxLength": MAX_EDIT_BYTES}}},
-        }
-    },
-    responses={
-        412: {"model": ErrorBody, "description": "It was changed meanwhile."},
-        428: {"model": ErrorBody, "description": "`If-Match` is missing."},
-        507: {"model": ErrorBody, "description": "The disk is full."},
-    },
+    openapi_extra=raw_body("text/plain", {"type": "string", "maxLength": MAX_EDIT_BYTES}),
+    responses=described({412: "It was changed meanwhile.", 428: "`If-Match` is missing.", 507: "The disk is full."}),
 )
 async def edit_artifact(
     thread_id: str,
@@ -218,3 +214,139 @@ def _artifact(thread_id: str, entry: Entry) -> Artifact:
 
 def _moment(content: FileContent) -> datetime:
     return datetime.fromtimestamp(content.modified, UTC)
+
+
+# pages: what a thread keeps of the web ---------------------------------------------------------------------------------
+
+
+async def page_service(runtime: CurrentRuntime) -> PageService:
+    return PageService(runtime.paths, ThreadRepository(runtime.database))
+
+
+CurrentPages = Annotated[PageService, Depends(page_service)]
+
+
+class Page(BaseModel):
+    url: str | None = Field(description="Where it stood, after redirects; null: a file that is no page of text.")
+    title: str
+    path: str = Field(description="What the agent read.", examples=["/mnt/user-data/workspace/.web/example.org-1f.md"])
+    read_at: datetime
+
+
+class PictureRequest(RequestBody):
+    url: str = Field(
+        max_length=2000, description="http or https, and public unless the configuration opens its network."
+    )
+
+
+class KeptPicture(BaseModel):
+    path: str = Field(examples=["/mnt/user-data/workspace/.web/example.org-deer-1f.jpg"])
+
+
+@page_routes.get(
+    "/api/threads/{thread_id}/pages", summary="List the web pages that were read", response_model=list[Page]
+)
+async def list_pages(thread_id: str, principal: CurrentPrincipal, pages: CurrentPages) -> Any:
+    """The newest first, also those that subagents read. Each can be read as a file, as it was then."""
+    return await pages.list(principal, thread_id)
+
+
+@page_routes.post("/api/threads/{thread_id}/pages/pictures", summary="Load a picture of the web")
+async def load_picture(
+    thread_id: str, body: PictureRequest, principal: CurrentPrincipal, pages: CurrentPages, runtime: CurrentRuntime
+) -> KeptPicture:
+    """The server loads it and keeps it in the thread, so that no browser calls a foreign server."""
+    config = await runtime.config_source.acurrent()
+    return KeptPicture(path=await pages.picture(principal, thread_id, body.url, config))
+
+
+# previews: sites that the agent made, to be looked at with their scripts, but without any of the user's rights ----------
+
+
+async def preview_service(runtime: CurrentRuntime, settings: CurrentSettings) -> PreviewService:
+    return PreviewService(runtime.paths, ThreadRepository(runtime.database), settings.auth_secret)
+
+
+CurrentPreviews = Annotated[PreviewService, Depends(preview_service)]
+
+_SITE_PATH = "/preview/{token}/" + FILE_PATH
+
+_PERMISSIONS = "allow-scripts allow-forms allow-modals allow-downloads"
+_SANDBOX = f"sandbox {_PERMISSIONS}"
+_SITE_POLICY = (
+    f"{_SANDBOX}; default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; base-uri 'self'; "
+    "form-action 'none'"
+)
+_NETWORK_POLICY = (
+    f"{_SANDBOX} allow-popups; default-src 'self' https: wss: 'unsafe-inline' 'unsafe-eval' data: blob:; "
+    "object-src 'none'; base-uri 'self'; form-action https:"
+)
+_FRAME = """<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Preview</title>
+<style>html,body,iframe{{margin:0;width:100%;height:100%;border:0;display:block}}</style>
+<iframe sandbox="{permissions}" src="?framed" title="Preview"></iframe>"""
+"""What a window or tab of its own gets: a page of the agent alone in it could lead its reader elsewhere, with what it knows."""
+_SITE_HEADERS = {
+    "cache-control": "private, no-cache",
+    "referrer-policy": "no-referrer",
+    # The page has no origin, so its own scripts, fonts and data come from another site in the eyes of the browser.
+    # They are for whoever knows the address, and no cookie is ever read here.
+    "cross-origin-resource-policy": "cross-origin",
+    "access-control-allow-origin": "*",
+    "cross-origin-opener-policy": "unsafe-none",
+    "x-robots-tag": "noindex",
+    "vary": "sec-fetch-dest",
+}
+
+
+class PreviewRequest(RequestBody):
+    path: str = Field(
+        max_length=4096,
+        description="A page, or a directory with an `index.html`.",
+        examples=["/mnt/user-data/outputs/site/index.html"],
+    )
+    allow_network: bool = Field(
+        default=False, description="Let the page load from other servers, and so tell them what it holds."
+    )
+
+
+class PreviewAnswer(BaseModel):
+    url: str = Field(
+        validation_alias="path",
+        description="On this server. Whoever has it sees the page and its directory until it expires.",
+    )
+    expires_at: datetime
+
+
+@preview_routes.post(
+    "/api/threads/{thread_id}/preview",
+    summary="Get an address to look at a site",
+    response_model=PreviewAnswer,
+)
+async def create_preview(
+    thread_id: str, body: PreviewRequest, principal: CurrentPrincipal, previews: CurrentPreviews
+) -> Preview:
+    return await previews.create(principal, thread_id, body.path, network=body.allow_network)
+
+
+@preview_routes.get(_SITE_PATH, summary="A file of a site", response_class=Response)
+@preview_routes.head(_SITE_PATH, include_in_schema=False)
+async def read_preview(token: str, path: str, request: Request, previews: CurrentPreviews) -> Response:
+    """Needs no session: the address is the permission. 404 if it is forged or expired."""
+    file = await previews.open(token, raw_path_after(request, f"/preview/{token}/", path))
+    headers = {**_SITE_HEADERS, "content-security-policy": _NETWORK_POLICY if file.network else _SITE_POLICY}
+    if file.content is None:
+        # Relative: what stands before us may serve us under another path. Not "x/", which "a:b/" would make a scheme.
+        last = request.url.path.rsplit("/", 1)[-1]
+        return RedirectResponse(f"./{last}/", 307, headers=headers)
+    if request.headers.get("sec-fetch-dest") == "document":
+        file.content.close()
+        permissions = f"{_PERMISSIONS} allow-popups" if file.network else _PERMISSIONS
+        places = "'self' https:" if file.network else "'self'"
+        headers |= {
+            "cache-control": "no-store",
+            "content-security-policy": f"default-src 'none'; style-src 'unsafe-inline'; frame-src {places}; "
+            "frame-ancestors 'none'",
+        }
+        return HTMLResponse(_FRAME.format(permissions=permissions), headers=headers)
+    kind = with_charset(media_type(file.content.name, file.content.head), file.content.head)
+    return file_response(request, file.content, media_type=kind, headers=headers)

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 
 from starlette.requests import HTTPConnection
 
-from deerflow.accounts.tokens import PREFIX, Scope, TokenRepository
-from deerflow.accounts.users import SessionRepository, User
+from deerflow.accounts import PREFIX, Scope, SessionRepository, TokenRepository, User
 from deerflow.errors import UnauthenticatedError
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.storage.database import Database

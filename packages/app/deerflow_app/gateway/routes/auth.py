@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, Field, SecretStr
 
-from deerflow.accounts.users import Role, User
+from deerflow.accounts import Role, User
 from deerflow.errors import ForbiddenError
 from deerflow_app.gateway.auth.accounts import SignedIn
 from deerflow_app.gateway.auth.cookies import Cookies

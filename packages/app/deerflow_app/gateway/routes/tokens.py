@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from deerflow.accounts.tokens import ApiToken, Scope, TokenRepository
+from deerflow.accounts import ApiToken, Scope, TokenRepository
 from deerflow.errors import ForbiddenError
 from deerflow.identity import Principal
 from deerflow_app.gateway.deps import CurrentCredential, CurrentDatabase

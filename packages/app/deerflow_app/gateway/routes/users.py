@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, SecretStr
 
-from deerflow.accounts.users import Role, User
+from deerflow.accounts import Role, User
 from deerflow.errors import NotFoundError
 from deerflow_app.gateway.deps import CurrentAccounts, CurrentAdmin
 from deerflow_app.gateway.http.answers import Moment, RequestBody

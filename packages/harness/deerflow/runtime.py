@@ -55,12 +55,10 @@ from deerflow.storage.database import Database
 from deerflow.storage.mcp import McpConnectionRepository
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.tables import utc_now
-from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
-from deerflow.tasks.cron_rows import CRONS
-from deerflow.tasks.job_rows import Job
+from deerflow.storage.thread_lock import FileThreadLock, PostgresThreadLock, ThreadLock
+from deerflow.tasks.crons import CRON, CRONS, Scheduler
+from deerflow.tasks.jobs import Job, JobWorker
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
-from deerflow.tasks.scheduler import CRON, Scheduler
-from deerflow.tasks.worker import JobWorker
 from deerflow.threads.feedback import FeedbackRepository
 from deerflow.threads.service import ThreadParts, ThreadService
 
@@ -416,7 +414,6 @@ def _connections(database: Database, config: AppConfig, paths: Paths) -> tuple[T
         lock = FileThreadLock(lambda user_id, thread_id: paths.ensure_thread_dirs(thread_id, user_id))
         return lock, LocalQueue(), None
     from deerflow.runs.postgres_queue import PostgresQueue
-    from deerflow.storage.postgres_thread_lock import PostgresThreadLock
 
     if config.stream_bridge.type == "redis":
         logger.warning("stream_bridge is ignored: processes notify each other through PostgreSQL.")

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from deerflow.accounts.tokens import TokenRepository
-from deerflow.accounts.users import UserRepository
+from deerflow.accounts import TokenRepository, UserRepository
 from deerflow.config import Paths
 from deerflow.features.store import StoreService
 from deerflow.identity import Principal

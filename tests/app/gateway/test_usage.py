@@ -15,8 +15,8 @@ from tests.app.gateway.conftest import Gateway
 from tests.support.gateway_process import COMMAND, GUARD, gateway_process
 
 from deerflow import DeerFlowClient
+from deerflow.storage.budgets import add_usage
 from deerflow.storage.database import Database
-from deerflow.storage.usage import add_usage
 
 CALL = {
     "prompt_tokens": 1000,

@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
-from deerflow.accounts.tokens import TokenRepository
-from deerflow.accounts.users import EmailTakenError, SessionRepository, UserRepository
+from deerflow.accounts import EmailTakenError, SessionRepository, TokenRepository, UserRepository
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database

@@ -11,8 +11,8 @@ from deerflow.features.ask import Asker
 from deerflow.features.suggestions import Said, SuggestionService, read_suggestions
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
+from deerflow.storage.budgets import today, usage_by
 from deerflow.storage.database import Database
-from deerflow.storage.usage import today, usage_by
 
 ALICE = Principal("alice")
 TALK = [Said("user", "Which birds winter in Bremen?"), Said("assistant", "Geese and smews.")]

@@ -14,7 +14,7 @@ from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.storage.database import Database
 from deerflow.storage.tables import threads, utc_now
-from deerflow.tasks import job_rows as jobs
+from deerflow.tasks import jobs
 
 ALICE = Principal("alice")
 QUESTION = "Which birds winter in Bremen, and where can I see them?"
@@ -38,7 +38,7 @@ class World:
             lambda c: enqueue_title(c, ALICE, "t1", user_text=user_text, assistant_text=assistant_text)
         )
         now = utc_now()
-        (job,) = await self.database.write(lambda c: jobs.lease(c, [TITLE], now=now, until=now))
+        (job,) = await self.database.write(lambda c: jobs.lease(c, {TITLE: 1}, now=now, until=now))
         await self.job(job)
         return await self.database.read(lambda c: c.execute(select(threads.c.title)).scalar_one())
 

@@ -14,9 +14,8 @@ from deerflow.identity import Principal
 from deerflow.security import outbound
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
-from deerflow.tasks import job_rows as jobs
-from deerflow.tasks.job_rows import Job
-from deerflow.tasks.worker import HopelessError
+from deerflow.tasks import jobs
+from deerflow.tasks.jobs import HopelessError, Job
 
 ALICE = Principal("alice")
 LOCAL = WebhookPolicy(("127.0.0.0/8", "::1/128"))
@@ -202,6 +201,6 @@ async def test_a_webhook_is_asked_for_once_a_run() -> None:
     for _ in range(2):
         await database.write(lambda c: enqueue_webhook(c, ALICE, "r1", "https://example.org/"))
     now = utc_now()
-    (found,) = await database.write(lambda c: jobs.lease(c, [WEBHOOK], now=now, until=now, limit=5))
+    (found,) = await database.write(lambda c: jobs.lease(c, {WEBHOOK: 5}, now=now, until=now))
     assert found.payload == {"user_id": "alice", "url": "https://example.org/"}
     await database.aclose()

@@ -12,7 +12,7 @@ import psycopg
 from deerflow.events.notify import Notifier
 from deerflow.runs.postgres_queue import PostgresQueue
 from deerflow.storage.database import Database
-from deerflow.storage.postgres_thread_lock import PostgresThreadLock
+from deerflow.storage.thread_lock import PostgresThreadLock
 
 TABLES = """
 CREATE TABLE todo (run_id text PRIMARY KEY, thread_id text, may_end boolean DEFAULT false, has_ended boolean DEFAULT false);

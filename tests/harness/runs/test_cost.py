@@ -14,7 +14,7 @@ from tests.harness.runs.run_house import ME, ended, say, thread
 from deerflow.features.titles import TITLE
 from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
-from deerflow.tasks.job_rows import next_due
+from deerflow.tasks.jobs import next_due
 
 MOST_JOBS = 8
 BY_THE_CLOCK = {"write Flusher.write.<locals>.job", "write Notifier.send.<locals>.<lambda>"}
@@ -32,10 +32,10 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _counted(real: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    async def counted(database: Database, job: Any, **options: Any) -> Any:
+    async def counted(database: Database, job: Any, *args: Any, **options: Any) -> Any:
         if (seen := asks.get()) is not None:
             seen.append(f"{kind} {job.__qualname__}")
-        return await real(database, job, **options)
+        return await real(database, job, *args, **options)
 
     return counted
 

@@ -30,6 +30,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError
 from deerflow.storage.migrate import HEAD, MIGRATIONS, copy_database, is_current, run_migrations
 from deerflow.storage.runs import RunLedger
+from deerflow.storage.sqlite_thread import SqliteThread
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
@@ -111,7 +112,7 @@ async def test_threads_of_the_release_before_the_tables_are_kept_and_copied_firs
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     path = tmp_path / "deerflow.db"
-    old = SqliteCheckpointer(path)
+    old = SqliteCheckpointer(SqliteThread(path, tables.CHECKPOINTS))
     graph = StateGraph(ThreadState)
     graph.add_node("answer", lambda state: {"title": "kept"})
     graph.add_edge(START, "answer")

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from deerflow.accounts.tokens import TokenRepository
-from deerflow.accounts.users import UserRepository
+from deerflow.accounts import TokenRepository, UserRepository
 from deerflow.features.assistant_rows import AssistantQuery, AssistantRepository
 from deerflow.features.store import DatabaseStore
 from deerflow.features.usage import UsageService
@@ -23,7 +22,7 @@ from deerflow.storage.errors import TooSlowError
 from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch, index
 from deerflow.storage.threads import ThreadFilter, ThreadRepository
-from deerflow.tasks.cron_rows import CronQuery, CronRepository
+from deerflow.tasks.crons import CronQuery, CronRepository
 from deerflow.threads.feedback import FeedbackRepository
 
 ME, ADMIN = Principal("me"), Principal("admin", role="admin")

@@ -17,8 +17,13 @@ import psycopg
 import pytest
 
 from deerflow.storage.database import Database
-from deerflow.storage.postgres_thread_lock import PostgresThreadLock
-from deerflow.storage.thread_lock import FileThreadLock, LockLostError, ThreadBusyError, ThreadLock
+from deerflow.storage.thread_lock import (
+    FileThreadLock,
+    LockLostError,
+    PostgresThreadLock,
+    ThreadBusyError,
+    ThreadLock,
+)
 
 Make = Callable[[], ThreadLock]
 
@@ -138,7 +143,7 @@ async def test_what_goes_wrong_inside_comes_out_and_frees_the_thread(make_lock: 
 _HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from deerflow.storage.{module} import {cls}
+from deerflow.storage.thread_lock import {cls}
 
 async def main():
     lock = {cls}({argument})
@@ -158,12 +163,11 @@ async def holder(
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")
         lock: ThreadLock = PostgresThreadLock(url)
-        code = _HOLDER.format(module="postgres_thread_lock", cls="PostgresThreadLock", argument=repr(url))
+        code = _HOLDER.format(cls="PostgresThreadLock", argument=repr(url))
     else:
         lock = FileThreadLock(_directory(tmp_path))
         _directory(tmp_path)("u", "t")
         code = _HOLDER.format(
-            module="thread_lock",
             cls="FileThreadLock",
             argument=f"lambda user, thread: Path({str(tmp_path)!r}) / user / thread",
         )

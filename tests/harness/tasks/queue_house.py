@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from deerflow.events.notify import Notifier
 from deerflow.runs.postgres_queue import PostgresQueue
 from deerflow.storage.database import Database
-from deerflow.storage.postgres_thread_lock import PostgresThreadLock
-from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
+from deerflow.storage.thread_lock import FileThreadLock, PostgresThreadLock, ThreadLock
 from deerflow.tasks.queue import LocalQueue, RunQueue
 
 GUARD = 60.0

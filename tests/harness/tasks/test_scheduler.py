@@ -18,10 +18,9 @@ from deerflow.runs.crons import CronChanges, CronRequest, CronService
 from deerflow.storage.database import Database
 from deerflow.storage.tables import jobs as job_table
 from deerflow.storage.tables import runs, threads, utc_now
-from deerflow.tasks import job_rows as jobs
-from deerflow.tasks.cron_rows import CRONS, CronQuery
-from deerflow.tasks.scheduler import CRON, LOOK_AGAIN, Scheduler
-from deerflow.tasks.worker import HopelessError, JobWorker
+from deerflow.tasks import jobs
+from deerflow.tasks.crons import CRON, CRONS, LOOK_AGAIN, CronQuery, Scheduler
+from deerflow.tasks.jobs import HopelessError, JobWorker
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 START = datetime(2026, 5, 4, 8, 30, tzinfo=UTC)
@@ -55,7 +54,7 @@ class World:
         """Start what ticks have asked for; the dates it was due."""
         before = len(self.started)
         until = utc_now() + timedelta(minutes=1)
-        taken = await self.database.write(lambda c: jobs.lease(c, [CRON], now=utc_now(), until=until, limit=1000))
+        taken = await self.database.write(lambda c: jobs.lease(c, {CRON: 1000}, now=utc_now(), until=until))
         for job in taken:
             await self.scheduler.fire(job)
             await self.database.write(lambda c: jobs.complete(c, job))  # noqa: B023

@@ -7,14 +7,13 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
-import deerflow.tasks.worker as module
+import deerflow.tasks.jobs as module
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import jobs as table
 from deerflow.storage.tables import utc_now
-from deerflow.tasks import job_rows as jobs
-from deerflow.tasks.job_rows import Job
-from deerflow.tasks.worker import MAX_ATTEMPTS, HopelessError, JobWorker, KeptError, backoff
+from deerflow.tasks import jobs
+from deerflow.tasks.jobs import MAX_ATTEMPTS, HopelessError, Job, JobWorker, KeptError, backoff
 
 Start = Callable[..., JobWorker]
 
@@ -219,7 +218,7 @@ async def test_a_job_in_hand_is_given_back_when_the_worker_must_stop(database: D
         await begun.wait()
         await worker.aclose(grace=0)
     now = utc_now()
-    (job,) = await database.write(lambda c: jobs.lease(c, ["a"], now=now, until=now + timedelta(minutes=1)))
+    (job,) = await database.write(lambda c: jobs.lease(c, {"a": 1}, now=now, until=now + timedelta(minutes=1)))
     assert job.attempts == 1
 
 
@@ -274,12 +273,12 @@ async def test_a_database_that_is_gone_for_a_moment_does_not_end_the_worker(
     fails = 3
     real = database.write
 
-    async def write(job: object) -> object:
+    async def write(*job: object) -> object:
         nonlocal fails
         if fails:
             fails -= 1
             raise OSError("connection refused")
-        return await real(job)  # pyright: ignore
+        return await real(*job)  # pyright: ignore
 
     done: asyncio.Queue[Job] = asyncio.Queue()
     await ask(database)

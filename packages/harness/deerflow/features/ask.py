@@ -15,9 +15,8 @@ from deerflow.events.usage_meter import UsageMeter
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.models.context_window import estimate
-from deerflow.storage.budgets import Amount, Budget, LimitReached, Scope, release, spent
+from deerflow.storage.budgets import Amount, Budget, LimitReached, Scope, add_usage, release, spent
 from deerflow.storage.database import Database
-from deerflow.storage.usage import add_usage
 
 TIMEOUT = 60.0
 _THOUGHTS = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL | re.IGNORECASE)

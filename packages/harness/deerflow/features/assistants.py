@@ -19,7 +19,7 @@ from deerflow.features.agents import CREATED_BY, AgentService, agent_id, agent_o
 from deerflow.features.assistant_rows import NAMESPACE, SORTABLE, Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_id
 from deerflow.storage.database import Database
-from deerflow.storage.storable import storable
+from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 

@@ -28,8 +28,7 @@ from deerflow.security.text import inline
 from deerflow.storage.database import Database
 from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, is_paused, skip, watermark
 from deerflow.storage.tables import utc_now
-from deerflow.tasks.job_rows import Job, enqueue
-from deerflow.tasks.worker import HopelessError
+from deerflow.tasks.jobs import HopelessError, Job, enqueue
 from deerflow.threads.service import ThreadService
 
 if TYPE_CHECKING:

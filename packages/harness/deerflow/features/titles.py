@@ -14,9 +14,9 @@ from deerflow.errors import NotFoundError
 from deerflow.features.ask import Asker, without_thoughts
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
-from deerflow.storage.storable import storable
+from deerflow.storage.sql import storable
 from deerflow.storage.threads import owned, set_title, shortened
-from deerflow.tasks.job_rows import Job, enqueue
+from deerflow.tasks.jobs import Job, enqueue
 from deerflow.threads.checkpoint import provisional_title
 
 logger = logging.getLogger(__name__)

@@ -10,10 +10,9 @@ from typing_extensions import TypedDict
 from deerflow.config.schema import SpendingConfig, SpendingLimit
 from deerflow.errors import ForbiddenError, InvalidRequestError
 from deerflow.identity import Principal
-from deerflow.storage.budgets import SCOPES, Scope, stands
+from deerflow.storage.budgets import SCOPES, UNPRICED, Dimension, Scope, stands, today, usage_by
 from deerflow.storage.database import Database
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.storage.usage import UNPRICED, Dimension, today, usage_by
 
 By = Literal["day", "model", "agent", "person"]
 DEFAULT_DAYS, MOST_DAYS, MOST_ROWS = 30, 366, 1000

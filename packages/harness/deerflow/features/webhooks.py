@@ -15,8 +15,7 @@ from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.security.addresses import Blocked, Network
 from deerflow.security.outbound import Outbound
-from deerflow.tasks.job_rows import Job, enqueue
-from deerflow.tasks.worker import HopelessError
+from deerflow.tasks.jobs import HopelessError, Job, enqueue
 
 WEBHOOK = "webhook"
 """The kind of job."""

@@ -28,7 +28,7 @@ from mcp_types import (
     Tool,
 )
 
-from deerflow.blocking import blocking_twin
+from deerflow.event_loop import blocking_twin
 from deerflow.mcp import POLICY, SERVER
 from deerflow.mcp.questions import GIVEN_UP, OpenCall, Progress, answer_to, is_answered, skip
 from deerflow.mcp.server import McpCallError, McpServer

@@ -36,9 +36,9 @@ from openai.resources.chat.completions import Completions
 from openai.types.chat import ChatCompletion
 from pydantic import PrivateAttr, model_validator
 
+from deerflow.event_loop import Turns
 from deerflow.models.openai_cache import RecentMap, message_key, to_json
 from deerflow.models.openai_chunks import aread_chunks
-from deerflow.turns import Turns
 
 if TYPE_CHECKING:
     from langchain_openai.chat_models.base import BaseChatOpenAI as _Model

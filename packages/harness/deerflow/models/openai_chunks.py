@@ -16,10 +16,10 @@ import openai
 import orjson
 from langchain_openai import StreamChunkTimeoutError
 
+from deerflow.event_loop import Turns
 from deerflow.models.openai_cache import repair_surrogates
 from deerflow.models.tool_arguments import spoiler
 from deerflow.server_events import EventDecoder
-from deerflow.turns import Turns
 
 DRAIN_SECONDS = 0.1
 """How long to wait behind ``[DONE]`` for the end of the body, without which the connection cannot be used again."""

@@ -17,9 +17,9 @@ from deerflow.features.webhooks import WebhookPolicy
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.database import Database
-from deerflow.storage.storable import storable
+from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
-from deerflow.tasks.cron_rows import SORTABLE, Cron, CronQuery, CronRepository, next_due
+from deerflow.tasks.crons import SORTABLE, Cron, CronQuery, CronRepository, next_due
 
 OnRunCompleted = Literal["delete", "keep"]
 NOT_FOR_CRONS = ("after_seconds", "on_completion")

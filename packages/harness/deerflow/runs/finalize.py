@@ -18,7 +18,7 @@ from deerflow.storage import search as message_search
 from deerflow.storage.runs import Ending, Run, RunStatus
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import set_title
-from deerflow.tasks.job_rows import enqueue
+from deerflow.tasks.jobs import enqueue
 from deerflow.threads.checkpoint import is_unfinished, provisional_title
 from deerflow.tools.shell import cut_short
 

@@ -16,15 +16,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from deerflow.event_loop import end
 from deerflow.events.notify import Notifier
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
-from deerflow.storage.postgres_thread_lock import END_FROZEN, FROZEN, IS_HELD, LEASE
 from deerflow.storage.tables import utc_now
-from deerflow.tasks.job_rows import Job
+from deerflow.storage.thread_lock import END_FROZEN, FROZEN, IS_HELD, LEASE
+from deerflow.tasks.jobs import Job, JobWorker
 from deerflow.tasks.queue import Execute, Interrupt, retry_delay
-from deerflow.tasks.worker import JobWorker
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ Unfinished = Callable[[], Awaitable[Iterable[tuple[str, str]]]]
 class PostgresQueue:
     """A :class:`~deerflow.tasks.queue.RunQueue` for all processes that use one PostgreSQL database.
 
-    What executes a run must hold its thread's :class:`~deerflow.storage.postgres_thread_lock.PostgresThreadLock` of the
+    What executes a run must hold its thread's :class:`~deerflow.storage.thread_lock.PostgresThreadLock` of the
     same database while it does: a run that is taken and whose thread has no holder is given to another worker.
 
     Args:
@@ -132,14 +132,7 @@ class PostgresQueue:
         await asyncio.gather(*self._helpers, return_exceptions=True)
         worker, self._worker = self._worker, None
         if worker is not None:
-            await asyncio.gather(worker.aclose(grace=grace), self._end_begun(grace))
-
-    async def _end_begun(self, grace: float) -> None:
-        if begun := set(self._begun.values()):
-            _, late = await asyncio.wait(begun, timeout=grace)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await asyncio.gather(worker.aclose(grace=grace), end(self._begun.values(), grace))
 
     async def _run(self, job: Job) -> None:
         """Handler of the tasks."""

@@ -30,7 +30,7 @@ from deerflow.runs.timeline import Timeline, goes_on, timeline
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
-from deerflow.storage.storable import storable
+from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread

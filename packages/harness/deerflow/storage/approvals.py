@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Table
 
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
@@ -59,18 +59,12 @@ class ApprovalRepository:
     async def grants(self, principal: Principal) -> list[Grant]:
         """The newest first."""
         tail = "WHERE user_id = ? ORDER BY created_at DESC, id"
-        return await self._database.read(
-            lambda connection: sql.select(connection, Grant, grants, tail, principal.user_id)
-        )
+        return await self._database.read(sql.select, Grant, grants, tail, principal.user_id)
 
     async def revoke(self, principal: Principal, grant_id: str) -> None:
         """Raises NotFoundError."""
         statement = "DELETE FROM grants WHERE id = ? AND user_id = ?"
-
-        def job(connection: Connection) -> int:
-            return sql.execute(connection, statement, grant_id, principal.user_id).rowcount
-
-        if not await self._database.write(job):
+        if not await self._database.write(sql.change, statement, grant_id, principal.user_id):
             raise NotFoundError("There is no such grant.")
 
     async def decisions(
@@ -81,9 +75,7 @@ class ApprovalRepository:
         asked = {condition: value for condition, value in given.items() if value is not None}
         where = f"WHERE {' AND '.join(asked)} " if asked else ""
         tail = f"{where}ORDER BY created_at DESC, id LIMIT ?"
-        return await self._database.read(
-            lambda connection: sql.select(connection, ToolDecision, tool_decisions, tail, *asked.values(), limit)
-        )
+        return await self._database.read(sql.select, ToolDecision, tool_decisions, tail, *asked.values(), limit)
 
 
 class RunApprovals:
@@ -96,7 +88,7 @@ class RunApprovals:
     async def patterns(self, agent: str, tool: str) -> list[dict[str, str] | None]:
         tail = "WHERE user_id = ? AND agent = ? AND tool = ? AND (thread_id IS NULL OR thread_id = ?)"
         mine = self._user_id, agent, tool, self._thread_id
-        found = await self._database.read(lambda connection: sql.select(connection, Grant, grants, tail, *mine))
+        found = await self._database.read(sql.select, Grant, grants, tail, *mine)
         return [grant.pattern for grant in found]
 
     async def grant(self, agent: str, tool: str, pattern: Mapping[str, str] | None, *, everywhere: bool) -> None:

@@ -24,8 +24,8 @@ import tarfile
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -86,7 +86,10 @@ def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[
         FileExistsError: ``target`` exists.
         ValueError: the name of ``target`` tells no known format.
     """
-    _check_name(target)
+    if not target.name.endswith((".tar.gz", ".tar.zst")):
+        raise ValueError(f"A backup is a file *.tar.gz or *.tar.zst, got {target.name!r}.")
+    if target.exists():
+        raise FileExistsError(f"{target} exists. Choose another name.")
     kind = _kind(location)
     with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=_WORK) as work:
         copy, partial = Path(work, _DATABASE[kind]), Path(work, "archive")
@@ -121,7 +124,7 @@ def verify(source: Path) -> Manifest:
         ValueError: ``source`` is no backup, or damaged.
         NewerDatabaseError: the backup is of a newer program.
     """
-    return _read(source, lambda archive, member: None)
+    return _read(source)
 
 
 def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resume: bool = False) -> Path:
@@ -149,11 +152,15 @@ def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resu
         raise ValueError(f"{source} is a backup of a {manifest.database} database, `database` names {kind}.")
     with tempfile.TemporaryDirectory(dir=base, prefix=_WORK) as directory:
         work = Path(directory)
-        _extract(source, work)
+        _read(source, to=work.resolve())
         aside = Path(tempfile.mkdtemp(dir=base, prefix=f"{_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"))
         try:
             if kind == "postgres":
-                _check_empty(location)
+                if _version_of(location) is not None:
+                    raise DatabaseError(
+                        "The PostgreSQL database is not empty. Create an empty one, let `database.postgres_url` name it and "
+                        "try again; so nothing of the present one is lost."
+                    )
                 _load(location, work / _DATABASE[kind], resume=resume)
             else:
                 if not resume:
@@ -180,7 +187,9 @@ def _kind(location: str) -> Kind:
 def _copy(kind: Kind, location: str, copy: Path) -> str:
     """Copy the database and return the version of its tables."""
     if kind == "postgres":
-        return _dump(location, copy)
+        version = _version_of(location)
+        _run_tool("pg_dump", location, "--format=custom", "--no-owner", "--no-privileges", f"--file={copy}")
+        return version or "0000"
     with explained(location):
         copy_database(location, copy)
         with closing(sqlite3.connect(copy)) as connection:
@@ -199,33 +208,23 @@ def _left_out(paths: Paths, location: str) -> list[Path]:
     return [paths.tools_dir, *journals, *copies, *archives]
 
 
-@contextmanager
-def _compressing(target: IO[bytes], name: str) -> Iterator[IO[bytes]]:
-    if name.endswith(".tar.gz"):
-        with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6) as stream:
-            yield stream  # pyright: ignore[reportReturnType]
-    else:
-        with zstandard.ZstdCompressor(level=6, write_checksum=True).stream_writer(target, closefd=False) as stream:
-            yield stream  # pyright: ignore[reportReturnType]
+def _compressing(target: IO[bytes], name: str) -> Any:
+    if name.endswith(".gz"):
+        return gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6)
+    return zstandard.ZstdCompressor(level=6, write_checksum=True).stream_writer(target, closefd=False)
 
 
-def _check_name(target: Path) -> None:
-    if not target.name.endswith((".tar.gz", ".tar.zst")):
-        raise ValueError(f"A backup is a file *.tar.gz or *.tar.zst, got {target.name!r}.")
-    if target.exists():
-        raise FileExistsError(f"{target} exists. Choose another name.")
+def _decompressing(source: IO[bytes], name: str) -> Any:
+    if name.endswith(".gz"):
+        return gzip.GzipFile(fileobj=source)
+    return zstandard.ZstdDecompressor().stream_reader(source)
 
 
-def _extract(source: Path, work: Path) -> None:
-    def extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        _check_inside(member, work.resolve())
-        archive.extract(member, work)
+def _read(source: Path, *, to: Path | None = None) -> Manifest:
+    """Return what the archive says of itself, and either extract each entry or hold it against its digest.
 
-    _read(source, extract, compare=False)
-
-
-def _read(source: Path, take: Callable[[tarfile.TarFile, tarfile.TarInfo], None], *, compare: bool = True) -> Manifest:
-    """Call ``take`` for each entry and return what the archive says of itself; with ``compare``, hold each against its digest.
+    Args:
+        to: where it is extracted.
 
     Raises:
         ValueError: no backup, or a damaged one.
@@ -235,7 +234,7 @@ def _read(source: Path, take: Callable[[tarfile.TarFile, tarfile.TarInfo], None]
     manifest: Manifest | None = None
     digests: dict[str, str] | None = None
     try:
-        with source.open("rb") as raw, _decompressed(raw, source.name) as stream:
+        with source.open("rb") as raw, _decompressing(raw, source.name) as stream:
             with tarfile.open(fileobj=stream, mode="r|") as archive:
                 archive.extraction_filter = lambda member, path: member  # Python 3.11.2 has none; ours follows
                 for member in archive:
@@ -247,9 +246,11 @@ def _read(source: Path, take: Callable[[tarfile.TarFile, tarfile.TarInfo], None]
                             manifest = Manifest(**orjson.loads(content))
                             found[member.name] = hashlib.sha256(_header(member) + content).hexdigest()
                         continue
-                    if compare:
+                    if to is None:
                         found[member.name] = _digest(archive, member)
-                    take(archive, member)
+                    else:
+                        _check_inside(member, to)
+                        archive.extract(member, to)
             while stream.read(_CHUNK):  # to the end, where the checksum of the compressed stream stands
                 pass
     except (tarfile.ReadError, gzip.BadGzipFile, zstandard.ZstdError) as error:
@@ -261,7 +262,7 @@ def _read(source: Path, take: Callable[[tarfile.TarFile, tarfile.TarInfo], None]
         raise ValueError(f"{source} cannot be read as a backup of DeerFlow: it holds no {_MANIFEST}.")
     if manifest.format > _FORMAT or manifest.version > HEAD:
         raise NewerDatabaseError(manifest.version, HEAD)
-    if compare and manifest.format > 1:  # those of the first format have no digests
+    if to is None and manifest.format > 1:  # those of the first format have no digests
         _compare(source, digests, found)
     return manifest
 
@@ -295,12 +296,6 @@ def _check_inside(member: tarfile.TarInfo, work: Path) -> None:
     written = [(work / name).parent] + ([work / member.linkname] if member.islnk() else [])
     if name.is_absolute() or ".." in name.parts or not all(path.resolve().is_relative_to(work) for path in written):
         raise ValueError(f"it would write outside of the installation: {member.name}")
-
-
-def _decompressed(raw: IO[bytes], name: str) -> Any:
-    if name.endswith(".gz"):
-        return gzip.GzipFile(fileobj=raw)
-    return zstandard.ZstdDecompressor().stream_reader(raw)
 
 
 def _interrupt_runs(database: Path) -> None:
@@ -402,7 +397,10 @@ def _add_home(archive: _Archive, paths: Paths, work: Path, *, left_out: Collecti
             continue
         entry = tarfile.TarInfo(f"home/{path.relative_to(paths.base_dir)}")
         if of_data and _is_database(path):
-            _add_database(archive, entry.name, path, work)
+            copy = work / path.name
+            copy_database(path, copy)
+            archive.add_file(entry.name, copy)
+            copy.unlink()
         else:
             _add_entry(archive, entry, path.name, parent_fd)
 
@@ -466,25 +464,11 @@ def _is_database(path: Path) -> bool:
         return False
 
 
-def _add_database(archive: _Archive, name: str, path: Path, work: Path) -> None:
-    copy = work / path.name
-    copy_database(path, copy)
-    archive.add_file(name, copy)
-    copy.unlink()
-
-
 # PostgreSQL, by its own tools -------------------------------------------------------------------------------------------
 
 
-def _dump(url: str, target: Path) -> str:
-    """Write the database to ``target`` and return the version of its tables. Raises DatabaseError."""
-    version = _version_of(url)
-    _run_tool("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={target}")
-    return version or "0000"
-
-
 def _load(url: str, source: Path, *, resume: bool) -> None:
-    """Fill the database, which must be empty, with what :func:`_dump` wrote: all of it or nothing. Raises DatabaseError."""
+    """Fill the database, which must be empty, with what :func:`_copy` wrote: all of it or nothing. Raises DatabaseError."""
     import psycopg
 
     _run_tool(
@@ -495,16 +479,8 @@ def _load(url: str, source: Path, *, resume: bool) -> None:
             connection.execute(_INTERRUPT)
 
 
-def _check_empty(url: str) -> None:
-    """Raises DatabaseError if the database has tables of ours."""
-    if _version_of(url) is not None:
-        raise DatabaseError(
-            "The PostgreSQL database is not empty. Create an empty one, let `database.postgres_url` name it and try again; "
-            "so nothing of the present one is lost."
-        )
-
-
 def _version_of(url: str) -> str | None:
+    """None: the database has no tables of ours."""
     import psycopg
 
     with explained(url), psycopg.connect(_plain(url)) as connection:
@@ -516,7 +492,7 @@ def _version_of(url: str) -> str | None:
 
 
 def _run_tool(tool: str, url: str, *arguments: str) -> None:
-    from psycopg.conninfo import conninfo_to_dict
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     if shutil.which(tool) is None:
         raise DatabaseError(
@@ -526,7 +502,7 @@ def _run_tool(tool: str, url: str, *arguments: str) -> None:
     # Arguments are visible to everyone on the machine, the environment is not.
     known = {key: str(value) for key, value in conninfo_to_dict(_plain(url)).items()}
     environment = {name: known.pop(key) for key, name in _VARIABLES.items() if key in known}
-    target = ["--dbname", " ".join(f"{key}={_quoted(value)}" for key, value in known.items())] if known else []
+    target = ["--dbname", make_conninfo(**known)] if known else []
     done = subprocess.run(
         [tool, "--no-password", *target, *arguments], env={**os.environ, **environment}, capture_output=True, text=True
     )
@@ -535,10 +511,6 @@ def _run_tool(tool: str, url: str, *arguments: str) -> None:
 
 
 _VARIABLES = {"password": "PGPASSWORD", "sslpassword": "PGSSLPASSWORD"}
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _plain(url: str) -> str:

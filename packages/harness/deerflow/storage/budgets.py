@@ -1,6 +1,6 @@
-"""What a run, its thread, its person and its agent may spend: reserved before a call of a model, replaced by what it took.
+"""What a run, its thread, its person and its agent may spend, and what models used by day, person, agent and model.
 
-The row of a run holds what it has charged so far. A charge states the run's new total, and the difference goes to the other
+What a call of a model may take is reserved before it, and replaced by what it took. The row of a run holds what it has charged so far. A charge states the run's new total, and the difference goes to the other
 rows in the same transaction: so a process that dies in a call leaves nothing that the next one does not put right.
 """
 
@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Connection
 
 from deerflow.config.schema import SpendingConfig, SpendingLimit
+from deerflow.event_loop import to_its_end
 from deerflow.storage import sql
 from deerflow.storage.database import Database
-from deerflow.storage.usage import today
+from deerflow.storage.tables import daily_usage, utc_now
 
 Scope = Literal["run", "thread", "person", "agent"]
 How = Literal["next", "last", "extend"]
@@ -117,13 +118,8 @@ class Budget:
         amounts = [self.spent(self.limits.currency), *self._reserved.values()]
         total = Amount(sum(each.tokens for each in amounts), sum(each.cost for each in amounts))
         known, self._charged = self._charged, None  # a cancelled charge may have been written
-        job = self.database.write(lambda connection: self._write(connection, known, total, how, added))
-        writing = asyncio.ensure_future(job)
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait([writing])  # on PostgreSQL it could otherwise come after the end of the run
-            raise
+        # On PostgreSQL it could otherwise come after the end of the run.
+        await to_its_end(self.database.write(self._write, known, total, how, added))
         self._charged = total
 
     def _write(
@@ -210,3 +206,43 @@ def _add(connection: Connection, keys: Mapping[Scope, str], amount: Amount, curr
 
 def _day(scope: Scope) -> str:
     return today() if scope in ("person", "agent") else ""
+
+
+def today() -> str:
+    """The day in UTC, as ``2026-01-31``."""
+    return utc_now().date().isoformat()
+
+
+# sums of days -----------------------------------------------------------------------------------------------------------
+
+UNPRICED = ""
+"""``currency`` of calls whose cost is not known."""
+COUNTED = ("calls", "input_tokens", "cached_tokens", "output_tokens", "cost")
+Dimension = Literal["day", "model", "agent", "user_id"]
+
+_SUMMED = ", ".join(f"{name} = daily_usage.{name} + excluded.{name}" for name in COUNTED)
+_ADD_USAGE = f"ON CONFLICT (user_id, day, agent, model, currency) DO UPDATE SET {_SUMMED}"
+_SUMS = ", ".join(f"SUM({name})" for name in COUNTED)
+
+
+def add_usage(connection: Connection, user_id: str, agent: str, usage: Mapping[str, Mapping[str, Any]] | None) -> None:
+    """Add what a run used, ``{model: {caller: {...}}}``, to today's sums."""
+    for model, callers in (usage or {}).items():
+        for counted in callers.values():
+            key = {"user_id": user_id, "day": today(), "agent": agent, "model": model[:256]}
+            row = {**key, "currency": counted.get("currency", UNPRICED), **{n: counted.get(n, 0) for n in COUNTED}}
+            sql.insert(connection, daily_usage, row, _ADD_USAGE)
+
+
+def usage_by(
+    connection: Connection, by: Dimension | None, since: str, until: str, user_id: str | None, limit: int
+) -> list[dict[str, Any]]:
+    """Sums of the days from ``since`` to ``until``, a row for each value and currency; of everyone without ``user_id``."""
+    names = [by, "currency"] if by else ["currency"]
+    keys = ", ".join(names)
+    whose, values = ("", ()) if user_id is None else ("AND user_id = ?", (user_id,))
+    order = f"{by} DESC" if by == "day" else "SUM(input_tokens + output_tokens) DESC"
+    query = f"""SELECT {keys}, {_SUMS} FROM daily_usage WHERE day BETWEEN ? AND ? {whose}
+        GROUP BY {keys} ORDER BY {order} LIMIT ?"""
+    rows = sql.execute(connection, query, since, until, *values, limit).fetchall()
+    return [dict(zip((*names, *COUNTED), row, strict=True)) for row in rows]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, TypeVarTuple
 
 import orjson
 from sqlalchemy import Connection, Engine, create_engine
@@ -26,6 +26,7 @@ from deerflow.storage.sqlite_thread import SqliteThread
 from deerflow.storage.tables import CHECKPOINTS
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 Job = Callable[[Connection], T]
 Purpose = Literal["read", "browse", "write"]
 
@@ -54,30 +55,29 @@ class Database:
         else:
             self._connections = _Sqlite(self.location, users_dir)
 
-    async def read(self, job: Job[T]) -> T:
+    async def read(self, job: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Run ``job``, which changes nothing and may be run again. For what runs need: short, by a key."""
-        await self.migrate()
-        with explained(self.location):
-            return await asyncio.wrap_future(self._connections.submit(job, "read"))
+        return await self._run("read", lambda connection: job(connection, *args))
 
-    async def browse(self, job: Job[T]) -> T:
+    async def browse(self, job: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """As :meth:`read`, for what people search and list: no run waits for it.
 
         Raises TooSlowError when it takes longer than 10 seconds.
         """
-        await self.migrate()
-        with explained(self.location):
-            return await asyncio.wrap_future(self._connections.submit(job, "browse"))
+        return await self._run("browse", lambda connection: job(connection, *args))
 
-    async def write(self, job: Job[T], *, durable: bool = False) -> T:
+    async def write(self, job: Callable[[Connection, *Args], T], *args: *Args, durable: bool = False) -> T:
         """Run ``job`` in a transaction: all of it is kept, or nothing when it raises.
 
         Args:
             durable: also a power failure right after this takes nothing of it. PostgreSQL always writes so.
         """
+        return await self._run("write", lambda connection: job(connection, *args), durable=durable)
+
+    async def _run(self, purpose: Purpose, job: Job[T], *, durable: bool = False) -> T:
         await self.migrate()
         with explained(self.location):
-            return await asyncio.wrap_future(self._connections.submit(job, "write", durable=durable))
+            return await asyncio.wrap_future(self._connections.submit(job, purpose, durable=durable))
 
     async def migrate(self) -> None:
         """Bring the tables up to date, after a copy of an older SQLite file was made. Done by itself before the first job.
@@ -199,11 +199,10 @@ class _Pool:
 
     def once(self, name: str, work: Callable[[], None]) -> None:
         """Do ``work`` unless it was done before. To be called by a job."""
-        if name not in self._done:
-            with self._once:
-                if name not in self._done:
-                    work()
-                    self._done.add(name)
+        with self._once:
+            if name not in self._done:
+                work()
+                self._done.add(name)
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Select,
     and_,
     case,
     cast,
@@ -82,7 +81,7 @@ def contains(connection: Connection, column: ColumnElement[Any], wanted: Mapping
     check_size(wanted)
     if connection.dialect.name == "postgresql":
         return type_coerce(column, JSONB).contains(wanted)
-    return and_(true(), *_object_contains(column, wanted))
+    return and_(true(), *(_holds(column, value, key) for key, value in wanted.items()))
 
 
 def _like(place: _Place, wanted: Any, operators: bool) -> ColumnElement[bool]:
@@ -138,34 +137,19 @@ def _kind(value: Any) -> Kind:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A place inside of a JSON column."""
+class _Steps:
+    """The way to a place inside of a JSON column."""
 
     column: ColumnElement[Any]
     steps: tuple[str | int, ...] = ()
 
-    def at(self, step: Any) -> _Place:
+    def at(self, step: Any) -> Self:
         if not isinstance(step, int) and any(char in '"\\\x7f' or char < " " for char in str(step)):
             raise FilterError(f"Cannot filter by {step!r}: a key with quotes, backslashes or control characters.")
         return type(self)(self.column, (*self.steps, step if isinstance(step, int) else str(step)))
 
-    def is_a(self, kind: Kind) -> ColumnElement[bool]:
-        raise NotImplementedError
 
-    def length(self) -> ColumnElement[int]:
-        """Of the array here."""
-        raise NotImplementedError
-
-    def scalar(self, kind: Kind) -> ColumnElement[Any]:
-        """The number or text here."""
-        raise NotImplementedError
-
-    def equals(self, wanted: Any) -> ColumnElement[bool]:
-        """Exactly, keys that are not wanted included."""
-        raise NotImplementedError
-
-
-class _Postgres(_Place):
+class _Postgres(_Steps):
     @property
     def _value(self) -> ColumnElement[Any]:
         return func.coalesce(func.jsonb_extract_path(self.column, *map(str, self.steps)), cast(literal("null"), JSONB))
@@ -174,23 +158,30 @@ class _Postgres(_Place):
         return func.jsonb_typeof(self._value).in_(_POSTGRES.get(kind, (kind,)))
 
     def length(self) -> ColumnElement[int]:
+        """Of the array here."""
         return case((self.is_a("array"), func.jsonb_array_length(self._value)), else_=-1)
 
     def scalar(self, kind: Kind) -> ColumnElement[Any]:
+        """The number or text here."""
         text = func.jsonb_extract_path_text(self.column, *map(str, self.steps), type_=Text())
         return cast(text, Float(53)) if kind == "number" else text.collate("C")
 
     def equals(self, wanted: Any) -> ColumnElement[bool]:
+        """Exactly, keys that are not wanted included."""
         return self._value == cast(literal(wanted, JSONB(none_as_null=False)), JSONB)
 
 
-class _Sqlite(_Place):
+class _Sqlite(_Steps):
     @property
     def _path(self) -> str:
         return "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in self.steps)
 
+    @property
+    def _type(self) -> ColumnElement[str]:
+        return func.coalesce(func.json_type(self.column, self._path), "null")
+
     def is_a(self, kind: Kind) -> ColumnElement[bool]:
-        return func.coalesce(func.json_type(self.column, self._path), "null").in_(_SQLITE.get(kind, (kind,)))
+        return self._type.in_(_SQLITE.get(kind, (kind,)))
 
     def length(self) -> ColumnElement[int]:
         return func.json_array_length(self.column, self._path)
@@ -212,34 +203,28 @@ class _Sqlite(_Place):
         if kind == "null":
             return self.is_a(kind)
         if kind == "bool":
-            return func.coalesce(func.json_type(self.column, self._path), "null") == ("true" if wanted else "false")
+            return self._type == ("true" if wanted else "false")
         return case((self.is_a(kind), self.scalar(kind) == literal(wanted)), else_=false())
 
+
+_Place = _Postgres | _Sqlite
 
 # what a JSON value of SQLite contains ----------------------------------------------------------------------------------
 
 
-def _object_contains(json: Any, wanted: Mapping[str, Any]) -> Iterator[ColumnElement[bool]]:
-    for key, value in wanted.items():
-        entry = func.json_each(json).table_valued("key", "value", "type", name=None)
-        yield exists(_rows(entry, entry.c.key == key, _is(entry, value)))
+def _holds(json: Any, wanted: Any, key: str | None = None) -> ColumnElement[bool]:
+    """Whether the object has ``wanted`` under this key, or the list an element that contains it."""
+    entry = func.json_each(json).table_valued("key", "value", "type", name=None)
+    place = () if key is None else (entry.c.key == key,)
+    return exists(select(literal(1)).select_from(entry).where(*place, _is(entry, wanted)))
 
 
 def _is(entry: Any, wanted: Any) -> ColumnElement[bool]:
     if isinstance(wanted, Mapping):
-        return and_(entry.c.type == "object", *_object_contains(entry.c.value, wanted))
+        return and_(entry.c.type == "object", *(_holds(entry.c.value, value, key) for key, value in wanted.items()))
     if isinstance(wanted, (list, tuple)):
-        return and_(entry.c.type == "array", *(_list_contains(entry.c.value, item) for item in wanted))
+        return and_(entry.c.type == "array", *(_holds(entry.c.value, item) for item in wanted))
     if wanted is None or isinstance(wanted, bool):
         return entry.c.type == {None: "null", True: "true", False: "false"}[wanted]
     kinds = ("text",) if isinstance(wanted, str) else ("integer", "real")
     return and_(entry.c.type.in_(kinds), entry.c.value == literal(wanted))
-
-
-def _list_contains(json: Any, item: Any) -> ColumnElement[bool]:
-    entry = func.json_each(json).table_valued("key", "value", "type", name=None)
-    return exists(_rows(entry, _is(entry, item)))
-
-
-def _rows(entry: Any, *conditions: ColumnElement[bool]) -> Select[Any]:
-    return select(literal(1)).select_from(entry).where(*conditions)

@@ -41,11 +41,8 @@ class McpConnectionRepository:
 
     async def of(self, user_id: str, server: str | None = None) -> list[McpConnection]:
         tail, values = ("", ()) if server is None else (" AND server = ?", (server,))
-        return await self._database.read(
-            lambda connection: sql.select(
-                connection, McpConnection, mcp_connections, f"WHERE user_id = ?{tail}", user_id, *values
-            )
-        )
+        where = f"WHERE user_id = ?{tail}"
+        return await self._database.read(sql.select, McpConnection, mcp_connections, where, user_id, *values)
 
     async def keep(self, made: McpConnection) -> None:
         """In place of the person's former one to this server."""
@@ -61,12 +58,9 @@ class McpConnectionRepository:
         """Whether the caller may refresh it now: one at a time over all processes, and nobody did since it was read."""
         where = "user_id = ? AND server = ? AND version = ? AND (leased_until IS NULL OR leased_until < ?)"
         now = utc_now()
-        values = (held.user_id, held.server, held.version, now)
-
-        def job(connection: Connection) -> int:
-            return sql.update(connection, mcp_connections, {"leased_until": now + LEASE}, where, *values).rowcount
-
-        return bool(await self._database.write(job))
+        leased = {"leased_until": now + LEASE}
+        same = held.user_id, held.server, held.version, now
+        return bool(await self._database.write(sql.update, mcp_connections, leased, where, *same))
 
     async def release(self, held: McpConnection, data: str | None = None, expires_at: datetime | None = None) -> None:
         """End the lease. With ``data`` it is refreshed, unless the person connected again or disconnected meanwhile."""
@@ -74,23 +68,14 @@ class McpConnectionRepository:
         if data is not None:
             changes |= {"data": data, "expires_at": expires_at, "version": held.version + 1}
         where = "user_id = ? AND server = ? AND version = ?"
-        await self._database.write(
-            lambda connection: (
-                sql.update(connection, mcp_connections, changes, where, held.user_id, held.server, held.version)
-                and None
-            ),
-            durable=True,
-        )
+        same = held.user_id, held.server, held.version
+        await self._database.write(sql.update, mcp_connections, changes, where, *same, durable=True)
 
     async def forget(self, user_id: str, server: str, version: int | None = None) -> bool:
         """``version``: only while it is this one."""
         tail, values = ("", ()) if version is None else (" AND version = ?", (version,))
         statement = f"DELETE FROM mcp_connections WHERE user_id = ? AND server = ?{tail}"
-
-        def job(connection: Connection) -> int:
-            return sql.execute(connection, statement, user_id, server, *values).rowcount
-
-        return bool(await self._database.write(job))
+        return bool(await self._database.write(sql.change, statement, user_id, server, *values))
 
     async def expect(self, made: McpAuthorization) -> None:
         """Those that nobody came back for go."""
@@ -106,8 +91,8 @@ class McpConnectionRepository:
         tail, now = "WHERE state = ? AND user_id = ?", utc_now()
 
         def job(connection: Connection) -> McpAuthorization | None:
-            found = sql.select(connection, McpAuthorization, mcp_authorizations, tail, state, user_id)
-            gone = sql.execute(connection, f"DELETE FROM mcp_authorizations {tail}", state, user_id).rowcount
-            return found[0] if found and gone and found[0].expires_at > now else None
+            found = sql.first(connection, McpAuthorization, mcp_authorizations, tail, state, user_id)
+            gone = sql.change(connection, f"DELETE FROM mcp_authorizations {tail}", state, user_id)
+            return found if found and gone and found.expires_at > now else None
 
         return await self._database.write(job)

@@ -188,4 +188,4 @@ def advance(connection: Connection, thread_id: str, before: Watermark, message_i
     """Move the watermark behind a message. False: it was moved meanwhile, or the thread has gone."""
     statement = """UPDATE memory_watermarks SET message_id = ?, is_read = ?
         WHERE thread_id = ? AND message_id = ? AND is_read = ?"""
-    return sql.execute(connection, statement, message_id, True, thread_id, *before).rowcount == 1
+    return sql.change(connection, statement, message_id, True, thread_id, *before) == 1

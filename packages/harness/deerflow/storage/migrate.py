@@ -75,7 +75,7 @@ def run_migrations(connection: Connection) -> None:
 def _create(connection: Connection) -> bool:
     """Make the tables of an empty file, as the migrations would for 0.4 s and 30 MB more. False: it has other tables."""
     wanted = SCHEMA.read_text().split(";\n")[:-1]
-    there = set(connection.execute(text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")).scalars())
+    there = set(connection.scalars(text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")))
     if not there.issubset(wanted):
         return False
     for statement in wanted:
@@ -107,7 +107,7 @@ def exclusive(connection: sqlite3.Connection) -> Iterator[None]:
 def _version(connection: Connection) -> str:
     found = None
     if inspect(connection).has_table("alembic_version"):
-        found = connection.execute(text("SELECT max(version_num) FROM alembic_version")).scalar()
+        found = connection.scalar(text("SELECT max(version_num) FROM alembic_version"))
     version = found or _BEFORE_MIGRATIONS
     if version > HEAD:
         raise NewerDatabaseError(version, HEAD)
@@ -115,7 +115,7 @@ def _version(connection: Connection) -> str:
 
 
 def _copy_aside(connection: Connection, version: str) -> None:
-    path = connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'")).scalar()
+    path = connection.scalar(text("SELECT file FROM pragma_database_list WHERE name = 'main'"))
     if not path or not _holds_something(connection, version):
         return
     copy = Path(f"{path}.{version}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.bak")
@@ -130,7 +130,7 @@ def _holds_something(connection: Connection, version: str) -> bool:
     if version != _BEFORE_MIGRATIONS:
         return True
     has_checkpoints = inspect(connection).has_table("checkpoints")
-    return has_checkpoints and bool(connection.execute(text("SELECT EXISTS (SELECT 1 FROM checkpoints)")).scalar())
+    return has_checkpoints and bool(connection.scalar(text("SELECT EXISTS (SELECT 1 FROM checkpoints)")))
 
 
 def copy_database(source: str | Path, target: Path) -> None:

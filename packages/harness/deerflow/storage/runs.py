@@ -15,12 +15,10 @@ from sqlalchemy import Connection
 
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.storage import sql
-from deerflow.storage.budgets import keys_of, release, spent
+from deerflow.storage.budgets import add_usage, keys_of, release, spent
 from deerflow.storage.database import Database
-from deerflow.storage.storable import storable
 from deerflow.storage.tables import run_events, runs, steering, threads, tool_executions, turns, utc_now
 from deerflow.storage.threads import LEAD_AGENT, ThreadStatus, set_status
-from deerflow.storage.usage import add_usage
 
 CancelAction = Literal["interrupt", "rollback"]
 
@@ -217,10 +215,10 @@ class RunStore:
             ConflictError: the strategy is ``reject`` and the thread has an active run.
             NotFoundError: the thread does not exist.
         """
-        return await self._database.write(lambda connection: create(connection, new, worker), durable=True)
+        return await self._database.write(create, new, worker, durable=True)
 
     async def find(self, run_id: str) -> Run | None:
-        return await self._database.read(lambda connection: find(connection, run_id))
+        return await self._database.read(find, run_id)
 
     async def of_thread(
         self, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None
@@ -228,20 +226,16 @@ class RunStore:
         """Newest first."""
         wanted, values = ("", ()) if status is None else (f"AND {_STATUS} = ?", (status,))
         tail = f"WHERE thread_id = ? {wanted} ORDER BY position DESC LIMIT ? OFFSET ?"
-        return await self._database.browse(
-            lambda connection: _select(connection, tail, thread_id, *values, limit, offset)
-        )
+        return await self._database.browse(_select, tail, thread_id, *values, limit, offset)
 
     async def after(self, run: Run, *, limit: int) -> list[Run]:
         """The runs of its thread that came after it, oldest first."""
         tail = "WHERE thread_id = ? AND position > ? ORDER BY position LIMIT ?"
-        return await self._database.browse(
-            lambda connection: _select(connection, tail, run.thread_id, run.position, limit)
-        )
+        return await self._database.browse(_select, tail, run.thread_id, run.position, limit)
 
     async def active(self, thread_id: str) -> list[Run]:
         """Those that are not closed, oldest first."""
-        return await self._database.read(lambda connection: _active(connection, thread_id))
+        return await self._database.read(_active, thread_id)
 
     async def first_words(self, thread_ids: Collection[str]) -> dict[str, str]:
         """How the oldest run on its way in each of the threads begins."""
@@ -254,14 +248,14 @@ class RunStore:
 
     async def unfinished(self) -> list[Run]:
         """Every pending or running run of every thread, oldest first: what a process that starts has to enqueue."""
-        return await self._database.read(lambda connection: _select(connection, f"WHERE {_ACTIVE} ORDER BY created_at"))
+        return await self._database.read(_select, f"WHERE {_ACTIVE} ORDER BY created_at")
 
     async def claim(self, run_id: str, worker: str) -> Run | None:
         """Make the run ours: running, with a new attempt and a new fencing token. Call it with the thread's lock held.
 
         None if there is nothing to do: it is closed, is not due, or an earlier run of its thread has not ended.
         """
-        return await self._database.write(lambda connection: _claim(connection, run_id, worker))
+        return await self._database.write(_claim, run_id, worker)
 
     async def began(
         self, run: Run, checkpoint_before: str, *, message_ids: Sequence[str] = (), from_checkpoint: str | None = None
@@ -286,44 +280,40 @@ class RunStore:
 
         A pending one has ended with that; its executor closes it, unless it was not due yet and so had said nothing.
         """
-        return await self._database.write(lambda connection: _request_cancel(connection, run_id, action))
+        return await self._database.write(_request_cancel, run_id, action)
 
     async def request_task_stop(self, thread_id: str, task_id: str) -> Run | None:
         """Ask for the end of a subagent of the thread's run on its way. None if there is no such run."""
-        return await self._database.write(lambda connection: _request_task_stop(connection, thread_id, task_id))
+        return await self._database.write(_request_task_stop, thread_id, task_id)
 
     async def delete(self, run_id: str) -> None:
         """The run and everything that is kept about it; its messages stay in their thread."""
-        await self._database.write(lambda connection: delete_run(connection, run_id))
+        await self._database.write(delete_run, run_id)
 
     # messages for a run on its way --------------------------------------------------------------------------------
 
     async def steer(self, run_id: str, message: Mapping[str, Any]) -> bool:
         """Leave a message for the run's next step. False if the run has ended, or was asked to stop."""
-        return await self._database.write(lambda connection: _steer(connection, run_id, dict(message)), durable=True)
+        return await self._database.write(_steer, run_id, dict(message), durable=True)
 
     async def waiting_messages(self, run_id: str) -> list[dict[str, Any]]:
-        return await self._database.read(lambda connection: _messages(connection, "run_id = ?", run_id))
+        return await self._database.read(_messages, "run_id = ?", run_id)
 
     async def left_over(self, run: Run) -> list[dict[str, Any]]:
         """Messages for earlier runs of the thread, which have ended without taking them up."""
-        return await self._database.read(
-            lambda connection: _messages(connection, _LEFT_OVER, run.thread_id, run.position)
-        )
+        return await self._database.read(_messages, _LEFT_OVER, run.thread_id, run.position)
 
     async def adopt(self, run: Run) -> None:
         """Make what is left over wait for this run."""
         where = (_LEFT_OVER, run.thread_id, run.position)
-        await self._database.write(
-            lambda connection: sql.update(connection, steering, {"run_id": run.run_id}, *where) and None
-        )
+        await self._database.write(sql.update, steering, {"run_id": run.run_id}, *where)
 
     async def delivered(self, message_ids: Sequence[str]) -> None:
-        await self._database.write(lambda connection: deliver(connection, message_ids))
+        await self._database.write(deliver, message_ids)
 
     async def add_turn(self, run: Run, message_id: str, checkpoint_before: str | None) -> None:
         """Record that the run took a person's message. Repeating it changes nothing."""
-        await self._database.write(lambda connection: _add_turn(connection, run, message_id, checkpoint_before))
+        await self._database.write(_add_turn, run, message_id, checkpoint_before)
 
 
 class RunLedger:
@@ -335,15 +325,11 @@ class RunLedger:
 
     async def begin(self, tool_call_id: str) -> bool:
         statement = "INSERT INTO tool_executions (run_id, call) VALUES (?, ?) ON CONFLICT DO NOTHING"
-        key = self._key(tool_call_id)
-        return await self._database.write(
-            lambda connection: sql.execute(connection, statement, *key).rowcount == 1, durable=True
-        )
+        return await self._database.write(sql.change, statement, *self._key(tool_call_id), durable=True) == 1
 
     async def forget(self, tool_call_id: str) -> None:
         statement = "DELETE FROM tool_executions WHERE run_id = ? AND call = ?"
-        key = self._key(tool_call_id)
-        await self._database.write(lambda connection: sql.execute(connection, statement, *key) and None)
+        await self._database.write(sql.change, statement, *self._key(tool_call_id))
 
     def _key(self, tool_call_id: str) -> tuple[str, str]:
         # Short, whatever ids a provider thinks of: each call rewrites the page that its row stands on.
@@ -354,8 +340,7 @@ class RunLedger:
 
 
 def find(connection: Connection, run_id: str) -> Run | None:
-    found = _select(connection, "WHERE run_id = ?", run_id)
-    return found[0] if found else None
+    return sql.first(connection, Run, runs, "WHERE run_id = ?", run_id)
 
 
 def since(connection: Connection, run: Run) -> list[Run]:
@@ -383,27 +368,13 @@ def create(connection: Connection, new: NewRun, worker: str | None = None) -> Cr
     cancelled = [run for run in asked if run is not None]
     before = sql.execute(connection, _NEWEST, new.thread_id).fetchone()
     row = {
-        "run_id": new.run_id,
-        "thread_id": new.thread_id,
-        "user_id": new.user_id,
-        "assistant_id": new.assistant_id,
-        "status": RunStatus.PENDING.value,
-        "attempt": 0,
-        "epoch": 0,
+        **{name: getattr(new, name) for name in NewRun.__slots__ if name != "strategy"},
         "multitask_strategy": new.strategy.value,
-        "kwargs": new.kwargs,
-        "metadata": new.metadata,
-        "model_name": new.model_name,
-        "due_at": new.due_at,
+        "status": RunStatus.PENDING.value,
         "created_at": now,
         "updated_at": now,
         "position": before[0] + 1 if before else 1,
-        "first_human_message": new.first_human_message,
-        "message_count": 0,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "llm_calls": 0,
-        "trace_id": new.trace_id,
+        **dict.fromkeys(("attempt", "epoch", "message_count", "input_tokens", "output_tokens", "llm_calls"), 0),
     }
     run = Run(**{**dict.fromkeys(Run.__slots__), **row})
     if worker is not None and run.due_at is None and not active:
@@ -430,7 +401,7 @@ def finish(connection: Connection, run: Run, ending: Ending, *, waits: bool = Fa
         return False
     now = utc_now()
     values = {name: getattr(ending, name) for name in Ending.__slots__} | {"status": ending.status.value}
-    sql.update(connection, runs, storable(values) | {"ended_at": now, "updated_at": now}, "run_id = ?", run.run_id)
+    sql.update(connection, runs, sql.storable(values) | {"ended_at": now, "updated_at": now}, "run_id = ?", run.run_id)
     sql.execute(connection, "DELETE FROM tool_executions WHERE run_id = ?", run.run_id)
     add_usage(connection, run.user_id, run.agent or LEAD_AGENT, ending.usage)
     keys = keys_of(run.run_id, run.thread_id, run.user_id, run.agent_id)
@@ -476,14 +447,8 @@ def _active(connection: Connection, thread_id: str) -> list[Run]:
 
 
 def _messages(connection: Connection, where: str, *values: Any) -> list[dict[str, Any]]:
-    return [
-        found.message for found in sql.select(connection, _Waiting, steering, f"WHERE {where} ORDER BY id", *values)
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    message: dict[str, Any]
+    found = sql.execute(connection, f"SELECT message FROM steering WHERE {where} ORDER BY id", *values).fetchall()
+    return [sql.loads(message) for (message,) in found]
 
 
 def _lock_thread(connection: Connection, thread_id: str) -> int | None:

@@ -35,7 +35,7 @@ from sqlalchemy import (
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
-from deerflow.storage.storable import storable_text
+from deerflow.storage.sql import storable_text
 from deerflow.storage.tables import Id, UtcDateTime, threads, utc_now
 
 metadata = MetaData()

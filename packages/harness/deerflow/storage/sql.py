@@ -15,6 +15,7 @@ import orjson
 from sqlalchemy import Boolean, Connection, Table
 from sqlalchemy.exc import DataError
 
+from deerflow.errors import InvalidRequestError
 from deerflow.storage.tables import Json, UtcDateTime
 
 T = TypeVar("T")
@@ -50,15 +51,27 @@ def select(connection: Connection, kind: type[T], table: Table, tail: str, *valu
     return made
 
 
+def first(connection: Connection, kind: type[T], table: Table, tail: str, *values: Any) -> T | None:
+    """As :func:`select`, of one row at most."""
+    found = select(connection, kind, table, tail, *values)
+    return found[0] if found else None
+
+
 def insert(connection: Connection, table: Table, row: Mapping[str, Any], tail: str = "") -> Any:
     """``INSERT INTO table (…) VALUES (…)`` and ``tail``."""
     names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
     return execute(connection, f"INSERT INTO {table.name} ({names}) VALUES ({marks}) {tail}", *row.values())
 
 
-def update(connection: Connection, table: Table, row: Mapping[str, Any], where: str, *values: Any) -> Any:
+def update(connection: Connection, table: Table, row: Mapping[str, Any], where: str, *values: Any) -> int:
+    """How many rows were changed."""
     changes = ", ".join(f'"{name}" = ?' for name in row)
-    return execute(connection, f"UPDATE {table.name} SET {changes} WHERE {where}", *row.values(), *values)
+    return change(connection, f"UPDATE {table.name} SET {changes} WHERE {where}", *row.values(), *values)
+
+
+def change(connection: Connection, statement: str, *values: Any) -> int:
+    """Run ``statement`` and return how many rows it changed."""
+    return execute(connection, statement, *values).rowcount
 
 
 def for_update(connection: Connection, how: str = "UPDATE") -> str:
@@ -113,3 +126,30 @@ def dumps(value: Any) -> str:
 @cache
 def _numbered(statement: str) -> str:
     return statement.replace("%", "%%").replace("?", "%s")
+
+
+# what a database can hold -----------------------------------------------------------------------------------------------
+
+MAX_DEPTH = 100
+
+
+def storable_text(text: str) -> str:
+    """``text`` without what a database or UTF-8 cannot hold: NUL characters, lone surrogates."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def storable(value: Any, depth: int = 0) -> Any:
+    """JSON-able ``value`` with nothing in it that cannot be stored, see :func:`storable_text`.
+
+    Raises:
+        InvalidRequestError: it is nested more than 100 levels deep.
+    """
+    if depth > MAX_DEPTH:
+        raise InvalidRequestError(f"The request is nested more than {MAX_DEPTH} levels deep.")
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, Mapping):
+        return {storable_text(str(key)): storable(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [storable(item, depth + 1) for item in value]
+    return value

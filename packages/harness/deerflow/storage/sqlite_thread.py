@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -49,15 +50,13 @@ _STEPS = 20_000
 """Of SQLite's machine, a millisecond or so, between two looks at the clock."""
 
 
+@dataclass(slots=True)
 class _Task(Generic[T]):
-    __slots__ = ("alone", "durable", "future", "job", "writes")
-
-    def __init__(self, job: Job[T], writes: bool, alone: bool, durable: bool) -> None:
-        self.job = job
-        self.writes = writes
-        self.alone = alone
-        self.durable = durable
-        self.future: Future[T] = Future()
+    job: Job[T]
+    writes: bool
+    alone: bool
+    durable: bool
+    future: Future[T] = field(default_factory=Future)
 
 
 class SqliteThread:

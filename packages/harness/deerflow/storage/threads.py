@@ -110,7 +110,7 @@ class ThreadRepository:
 
     async def get(self, principal: Principal, thread_id: str) -> Thread:
         """Raises NotFoundError."""
-        return await self._database.read(lambda connection: owned(connection, principal.user_id, thread_id))
+        return await self._database.read(owned, principal.user_id, thread_id)
 
     async def update(
         self,
@@ -165,9 +165,7 @@ class ThreadRepository:
     async def waiting(self, principal: Principal, limit: int) -> list[Thread]:
         """The principal's threads that wait for a decision or an answer, those that began to wait last first."""
         tail = "WHERE user_id = ? AND waits_since IS NOT NULL ORDER BY waits_since DESC, thread_id DESC LIMIT ?"
-        return await self._database.browse(
-            lambda connection: sql.select(connection, Thread, threads, tail, principal.user_id, limit)
-        )
+        return await self._database.browse(sql.select, Thread, threads, tail, principal.user_id, limit)
 
     async def dismiss(self, principal: Principal, thread_id: str) -> None:
         """Take the thread from those that wait, until it asks again. Raises NotFoundError."""
@@ -193,17 +191,16 @@ class ThreadRepository:
 
 def find(connection: Connection, thread_id: str) -> Thread | None:
     """The thread, whoever owns it."""
-    found = sql.select(connection, Thread, threads, "WHERE thread_id = ?", thread_id)
-    return found[0] if found else None
+    return sql.first(connection, Thread, threads, "WHERE thread_id = ?", thread_id)
 
 
 def owned(connection: Connection, user_id: str, thread_id: str, *, lock: bool = False) -> Thread:
     """The user's thread; with ``lock`` nobody else changes it before the transaction ends. Raises NotFoundError."""
     tail = "WHERE thread_id = ? AND user_id = ?" + (sql.for_update(connection) if lock else "")
-    found = sql.select(connection, Thread, threads, tail, thread_id, user_id) if user_id else []
-    if not found:
+    thread = sql.first(connection, Thread, threads, tail, thread_id, user_id) if user_id else None
+    if thread is None:
         raise NotFoundError(f"There is no thread {thread_id}.")
-    return found[0]
+    return thread
 
 
 def set_status(connection: Connection, thread_id: str, status: ThreadStatus, *, waits: bool = False) -> None:
@@ -219,9 +216,8 @@ def set_title(connection: Connection, thread_id: str, title: str, *, only_if_mis
     That is no news of the conversation, whose time stays as it is."""
     title = shortened(title)
     where = "thread_id = ? AND user_id <> ?" + (" AND title IS NULL" if only_if_missing else "")
-    named = sql.update(
-        connection, threads, {"title": title}, f"{where} RETURNING user_id", thread_id, _NOBODY
-    ).fetchone()
+    statement = f"UPDATE threads SET title = ? WHERE {where} RETURNING user_id"
+    named = sql.execute(connection, statement, title, thread_id, _NOBODY).fetchone()
     if named is None:
         return False
     index_title(connection, thread_id, named[0], title)
@@ -254,8 +250,8 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     of_files = "DELETE FROM jobs WHERE substr(key, 1, ?) = ?"
     sql.execute(connection, of_files, len(thread_id) + 1, f"{thread_id}/")
     forget_thread(connection, thread_id)
-    gone = {"user_id": _NOBODY, "title": None, "metadata": {"deleted_from": user_id}, "expires_at": None}
-    gone["waits_since"] = None
+    nothing = dict.fromkeys(("title", "expires_at", "waits_since"))
+    gone = {"user_id": _NOBODY, "metadata": {"deleted_from": user_id}, **nothing}
     sql.update(connection, threads, gone, "thread_id = ?", thread_id)
     return True
 
@@ -297,10 +293,9 @@ def _where(connection: Connection, user_id: str, wanted: ThreadFilter) -> Column
     conditions: list[ColumnElement[bool]] = [threads.c.user_id == user_id]
     if wanted.ids is not None:
         conditions.append(threads.c.thread_id.in_(wanted.ids))
-    if wanted.status is not None:
-        conditions.append(threads.c.status == wanted.status)
-    if wanted.title is not None:
-        conditions.append(threads.c.title == wanted.title)
+    for name in ("status", "title"):
+        if (value := getattr(wanted, name)) is not None:
+            conditions.append(threads.c[name] == value)
     if metadata := _storable(wanted.metadata):
         try:
             for key, assistant_id in wanted.assistants.items():

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
+from deerflow.event_loop import end
+
 logger = logging.getLogger(__name__)
 
 Execute = Callable[[str], Awaitable[None]]
@@ -119,11 +121,7 @@ class LocalQueue:
             timer.cancel()
         self._timers.clear()
         self._ready.clear()
-        if running := set(self._running.values()):
-            _, late = await asyncio.wait(running, timeout=grace)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await end(self._running.values(), grace)
 
     def _ring(self, run_id: str, at: datetime | None) -> None:
         seconds = (at - datetime.now(UTC)).total_seconds() if at is not None else 0.0

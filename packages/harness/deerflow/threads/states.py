@@ -19,7 +19,7 @@ from deerflow.identity import Principal
 from deerflow.storage.checkpoints.base import annotate
 from deerflow.storage.database import Database
 from deerflow.storage.runs import RunStore
-from deerflow.storage.storable import storable
+from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened

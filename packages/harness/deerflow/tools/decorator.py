@@ -11,8 +11,8 @@ from langchain.tools import ToolRuntime
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import PlainSerializer
 
-from deerflow.blocking import blocking_twin
 from deerflow.context import RunContext
+from deerflow.event_loop import blocking_twin
 
 _NOT_DUMPED = PlainSerializer(lambda _: None)
 

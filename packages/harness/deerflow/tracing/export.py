@@ -41,81 +41,26 @@ class Tracing:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self._config = get_tracing_config(environ)
         self._otlp = environ.get("OTEL_SDK_DISABLED", "").strip().lower() != "true" and (
             environ.get("OTEL_TRACES_EXPORTER", "otlp").strip() not in ("", "none")
             and any(environ.get(name, "").strip() for name in ENDPOINTS)
         )
-        self._on = self._otlp or any(get_tracing_config(environ).missing())
-        self._exports: Exports | None = None
+        self._on = self._otlp or any(self._config.missing())
+        self._captures = environ.get(CAPTURE, "").strip().lower() == "true"
         self._lock = Lock()
+        self._is_open = False
+        self._failures = _Failures()
+        self._provider: TracerProvider | None = None
+        self._langsmith: Any = None
+        self._project = ""
 
     async def begin(self, facts: RunFacts) -> Trace | None:
         """The trace of an attempt at a run; None if no traces are wanted."""
+        if self._on and not self._is_open:
+            await asyncio.to_thread(self._open)
         if not self._on:
             return None
-        exports = self._exports or await asyncio.to_thread(self._open)
-        return exports.begin(facts) if exports is not None else None
-
-    async def aclose(self) -> None:
-        """Send what is left, for a few seconds at most."""
-        exports, self._exports = self._exports, None
-        if exports is not None:
-            await exports.aclose()
-
-    def _open(self) -> Exports | None:
-        with self._lock:
-            if self._exports is None and self._on:
-                try:
-                    self._exports = self._opened()
-                except ImportError as error:
-                    logger.warning("Runs are not traced: %s. Install deerflow-harness[tracing].", error)
-                except Exception as error:
-                    logger.warning("Runs are not traced: %s", error)
-                self._on = self._exports is not None
-            return self._exports
-
-    def _opened(self) -> Exports | None:
-        services, config = get_tracing_config(self._environ).missing(), get_tracing_config(self._environ)
-        for name, missing in services.items():
-            if missing:
-                logger.warning("Runs are not traced with %s: set %s, or switch it off.", name, " and ".join(missing))
-        otlp, protocol = self._otlp, next(filter(None, map(self._environ.get, PROTOCOLS)), PROTOCOL)
-        if otlp and protocol != PROTOCOL:
-            otlp = False
-            logger.warning("Spans are not sent by %s: set %s=%s, port 4318.", protocol, PROTOCOLS[1], PROTOCOL)
-        smith = config.langsmith if "langsmith" in services else None
-        fuse = config.langfuse if services.get("langfuse") == [] else None
-        if smith is None and fuse is None and not otlp:
-            return None
-        # OpenTelemetry's SDK reads the process's environment alone; `.env` completes it.
-        for name, value in self._environ.items():
-            if name.startswith("OTEL_"):
-                os.environ.setdefault(name, value)
-        return Exports(self._environ, otlp=otlp, langfuse=fuse, langsmith=smith)
-
-
-class Exports:
-    """Where traces go. ``otlp``: to the endpoint of the standard variables."""
-
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        *,
-        otlp: bool,
-        langfuse: LangfuseConfig | None,
-        langsmith: LangSmithConfig | None,
-    ) -> None:
-        self._captures = environ.get(CAPTURE, "").strip().lower() == "true"
-        self._provider: TracerProvider | None = None
-        self._failures = _Failures()
-        for name in EXPORTER_LOGS:
-            logging.getLogger(name).addFilter(self._failures)
-        self._project = langsmith.project if langsmith is not None else ""
-        self._langsmith = _langsmith(langsmith, self._failures) if langsmith is not None else None
-        if otlp or langfuse is not None:
-            self._provider = _provider(self._failures, otlp, langfuse)
-
-    def begin(self, facts: RunFacts) -> Trace:
         from langchain_core.tracers.langchain import LangChainTracer
 
         from deerflow.tracing.spans import SpanHandler, Trace, run_ids
@@ -131,8 +76,50 @@ class Exports:
             handlers.append(LangChainTracer(project_name=self._project, client=self._langsmith))
         return Trace(facts, handlers, spans)
 
+    def _open(self) -> None:
+        with self._lock:
+            if self._is_open or not self._on:
+                return
+            try:
+                self._is_open = self._connect()
+            except ImportError as error:
+                logger.warning("Runs are not traced: %s. Install deerflow-harness[tracing].", error)
+            except Exception as error:
+                logger.warning("Runs are not traced: %s", error)
+            self._on = self._is_open
+
+    def _connect(self) -> bool:
+        """False if traces have nowhere to go."""
+        services = self._config.missing()
+        for name, missing in services.items():
+            if missing:
+                logger.warning("Runs are not traced with %s: set %s, or switch it off.", name, " and ".join(missing))
+        otlp, protocol = self._otlp, next(filter(None, map(self._environ.get, PROTOCOLS)), PROTOCOL)
+        if otlp and protocol != PROTOCOL:
+            otlp = False
+            logger.warning("Spans are not sent by %s: set %s=%s, port 4318.", protocol, PROTOCOLS[1], PROTOCOL)
+        smith = self._config.langsmith if "langsmith" in services else None
+        fuse = self._config.langfuse if services.get("langfuse") == [] else None
+        if smith is None and fuse is None and not otlp:
+            return False
+        # OpenTelemetry's SDK reads the process's environment alone; `.env` completes it.
+        for name, value in self._environ.items():
+            if name.startswith("OTEL_"):
+                os.environ.setdefault(name, value)
+        for name in EXPORTER_LOGS:
+            logging.getLogger(name).addFilter(self._failures)
+        if smith is not None:
+            self._project, self._langsmith = smith.project, _langsmith(smith, self._failures)
+        if otlp or fuse is not None:
+            self._provider = _provider(self._failures, otlp, fuse)
+        return True
+
     async def aclose(self) -> None:
-        """A thread that a collector holds up is left behind: it ends with the process."""
+        """Send what is left, for a few seconds at most. A thread that a collector holds up is left behind: it ends with the
+        process."""
+        if not self._is_open:
+            return
+        self._is_open = False
         done, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def close() -> None:

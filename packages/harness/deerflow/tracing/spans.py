@@ -109,8 +109,7 @@ class SpanHandler(AsyncCallbackHandler):
         name = str(about.get("name") or "")
         if name.startswith(SUBAGENT):
             agent = name.removeprefix(SUBAGENT)
-            attributes = {**INVOKED, "gen_ai.agent.name": agent, **self._of_thread}
-            self._start(run_id, about, f"invoke_agent {agent}", attributes, self._otel.SpanKind.INTERNAL)
+            self._start(run_id, about, f"invoke_agent {agent}", {**INVOKED, "gen_ai.agent.name": agent})
         else:
             self._within[run_id] = self._around(about)
 
@@ -119,6 +118,8 @@ class SpanHandler(AsyncCallbackHandler):
 
     async def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         self._end(run_id, None if isinstance(error, GraphBubbleUp) else error)
+
+    on_llm_error = on_tool_error = on_chain_error
 
     # models -----------------------------------------------------------------------------------------------------------
 
@@ -137,7 +138,6 @@ class SpanHandler(AsyncCallbackHandler):
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": PROVIDERS.get(provider, provider),
             "gen_ai.request.model": model,
-            **self._of_thread,
         }
         for key, name in REQUEST.items():
             if known.get(key) is not None:
@@ -170,9 +170,6 @@ class SpanHandler(AsyncCallbackHandler):
                 span.set_attribute("gen_ai.output.messages", _json([{**_shown(message), "finish_reason": reason}]))
         self._end(run_id)
 
-    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self._end(run_id, error)
-
     # tools ------------------------------------------------------------------------------------------------------------
 
     async def on_tool_start(
@@ -183,13 +180,12 @@ class SpanHandler(AsyncCallbackHandler):
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.type": "function",
-            **self._of_thread,
         }
         if call_id:
             attributes["gen_ai.tool.call.id"] = call_id
         if self._captures:
             attributes["gen_ai.tool.call.arguments"] = _json(inputs if inputs is not None else input_str)
-        span = self._start(run_id, about, f"execute_tool {name}", attributes, self._otel.SpanKind.INTERNAL)
+        span = self._start(run_id, about, f"execute_tool {name}", attributes)
         if call_id:
             self._calls[call_id] = span
 
@@ -199,9 +195,6 @@ class SpanHandler(AsyncCallbackHandler):
             result = output.content if isinstance(output, ToolMessage) else output
             span.set_attribute("gen_ai.tool.call.result", _json(result))
         self._end(run_id, "tool_error" if failed else None)
-
-    async def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self._end(run_id, None if isinstance(error, GraphBubbleUp) else error)
 
     def command(self, command: str, call_id: str | None, started: int, exit_code: int | None) -> None:
         around = self._calls.get(call_id or "", self._run)
@@ -230,9 +223,10 @@ class SpanHandler(AsyncCallbackHandler):
     def _around(self, about: Mapping[str, Any]) -> Span:
         return self._within.get(about["parent_run_id"], self._run)
 
-    def _start(self, run_id: UUID, about: Mapping[str, Any], name: str, attributes: Any, kind: Any) -> Span:
+    def _start(self, run_id: UUID, about: Mapping[str, Any], name: str, attributes: Any, kind: Any = None) -> Span:
         where = self._otel.set_span_in_context(self._around(about))
-        span = self._tracer.start_span(name, where, kind, attributes)
+        kind = kind or self._otel.SpanKind.INTERNAL
+        span = self._tracer.start_span(name, where, kind, {**attributes, **self._of_thread})
         self._open[run_id] = self._within[run_id] = span
         return span
 

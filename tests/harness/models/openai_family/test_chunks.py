@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deerflow.event_loop import Turns
 from deerflow.models.openai_chunks import aread_chunks
 from deerflow.server_events import Event, EventDecoder
-from deerflow.turns import Turns
 
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 

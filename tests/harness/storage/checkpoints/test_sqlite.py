@@ -53,7 +53,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def saver(path: Path):
-    made = SqliteCheckpointer(path)
+    made = SqliteCheckpointer(SqliteThread(path, CHECKPOINTS))
     yield made
     await made.aclose()
 
@@ -72,10 +72,10 @@ def _say(n: int) -> dict[str, Any]:
 
 async def test_a_thread_survives_reopening_with_every_message_in_order(path: Path):
     for turn in range(13):
-        saver = SqliteCheckpointer(path)
+        saver = SqliteCheckpointer(SqliteThread(path, CHECKPOINTS))
         await _graph(saver).ainvoke(_say(turn), CONFIG)
         await saver.aclose()
-    saver = SqliteCheckpointer(path)
+    saver = SqliteCheckpointer(SqliteThread(path, CHECKPOINTS))
     state = await _graph(saver).aget_state(CONFIG)
     await saver.aclose()
     assert [m.text for m in state.values["messages"] if m.type == "human"] == [f"question {n}" for n in range(13)]
@@ -103,10 +103,10 @@ async def test_a_thread_can_be_forked_from_an_earlier_checkpoint(saver: SqliteCh
 
 
 async def test_an_interrupt_is_resumed_in_another_process(path: Path):
-    first = SqliteCheckpointer(path)
+    first = SqliteCheckpointer(SqliteThread(path, CHECKPOINTS))
     await _graph(first, ask=True).ainvoke(_say(0), CONFIG)
     await first.aclose()
-    second = SqliteCheckpointer(path)
+    second = SqliteCheckpointer(SqliteThread(path, CHECKPOINTS))
     result = await _graph(second, ask=True).ainvoke(Command(resume="yes"), CONFIG)
     await second.aclose()
     assert result["messages"][-1].text == "answer 1"
@@ -174,7 +174,10 @@ async def test_what_one_task_wrote_is_stored_while_another_still_runs(path: Path
             made.add_edge(START, name)
         return made.compile(checkpointer=saver)
 
-    saver, other = SqliteCheckpointer(path), SqliteCheckpointer(path)
+    saver, other = (
+        SqliteCheckpointer(SqliteThread(path, CHECKPOINTS)),
+        SqliteCheckpointer(SqliteThread(path, CHECKPOINTS)),
+    )
     run = asyncio.create_task(graph(saver).ainvoke(_say(0), CONFIG, durability=durability))
     await began.wait()
     async with asyncio.timeout(60):  # `other` stands for the process that goes on after a crash
@@ -242,7 +245,7 @@ async def test_no_checkpoint_is_stored_without_the_writes_that_led_to_it(path: P
 
 @pytest.mark.parametrize("then", ["read", "wait", "close", "go on"])
 async def test_what_a_run_begins_with_is_kept_whatever_comes_next(path: Path, then: str):
-    saver = SqliteCheckpointer(path)
+    saver = SqliteCheckpointer(SqliteThread(path, CHECKPOINTS))
     await _graph(saver).ainvoke(_say(0), CONFIG)
     head = await saver.aget_tuple(CONFIG)
     assert head is not None
@@ -258,7 +261,7 @@ async def test_what_a_run_begins_with_is_kept_whatever_comes_next(path: Path, th
     if then == "go on":
         await saver.aput(where, {**begun, "id": "ffffffff-7fb6-6cf5-bfff-0495eb0d6a2e"}, {"source": "loop"}, {})
     await saver.aclose()
-    again = SqliteCheckpointer(path)
+    again = SqliteCheckpointer(SqliteThread(path, CHECKPOINTS))
     kept = await again.aget_tuple(where)
     assert kept is not None and kept.parent_config == head.config and kept.pending_writes == [("task", "total", 5)]
     await again.aclose()

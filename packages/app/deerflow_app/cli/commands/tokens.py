@@ -13,7 +13,7 @@ from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
-    from deerflow.accounts.tokens import ApiToken, Scope
+    from deerflow.accounts import ApiToken, Scope
     from deerflow.identity import Principal
     from deerflow.storage.database import Database
 
@@ -41,7 +41,7 @@ def create_token(
     scopes = _scopes(scope or ["read", "write"])
 
     async def work(database: Database) -> str:
-        from deerflow.accounts.tokens import TokenRepository
+        from deerflow.accounts import TokenRepository
 
         owner = await _owner(database, user)
         if "admin" in scopes and owner.role != "admin":
@@ -61,7 +61,7 @@ def list_tokens(
     """List the tokens of a user, the newest first."""
 
     async def work(database: Database) -> list[ApiToken]:
-        from deerflow.accounts.tokens import TokenRepository
+        from deerflow.accounts import TokenRepository
 
         return await TokenRepository(database).list(await _owner(database, user))
 
@@ -84,7 +84,7 @@ def revoke_token(
     """Make a token worthless. A running gateway notices within five seconds."""
 
     async def work(database: Database) -> None:
-        from deerflow.accounts.tokens import TokenRepository
+        from deerflow.accounts import TokenRepository
 
         await TokenRepository(database).revoke(await _owner(database, user), token_id)
 
@@ -100,7 +100,7 @@ async def _owner(database: Database, email: str | None) -> Principal:
 
 
 def _scopes(words: list[str]) -> tuple[Scope, ...]:
-    from deerflow.accounts.tokens import SCOPES
+    from deerflow.accounts import SCOPES
 
     if unknown := [word for word in words if word not in SCOPES]:
         raise usage_failure(f"There is no scope {unknown[0]!r}.", f"Use {', '.join(SCOPES)}.")

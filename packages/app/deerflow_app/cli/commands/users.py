@@ -13,7 +13,7 @@ from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.options import AsJson, Settings, command, print_json
 
 if TYPE_CHECKING:
-    from deerflow.accounts.users import Role, User, UserRepository
+    from deerflow.accounts import Role, User, UserRepository
     from deerflow.config import Paths
     from deerflow.features.user_data import Belongings
     from deerflow.runtime import Runtime
@@ -190,7 +190,7 @@ def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) 
 
 
 def users_of(database: Database) -> UserRepository:
-    from deerflow.accounts.users import UserRepository
+    from deerflow.accounts import UserRepository
 
     return UserRepository(database)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from email_validator import EmailNotValidError, validate_email
 
-from deerflow.accounts.users import Role, SessionRepository, User, UserRepository
+from deerflow.accounts import Role, SessionRepository, User, UserRepository
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, RequestError, UnauthenticatedError
 from deerflow.storage.database import Database
 from deerflow_app.gateway.auth import Authenticator, Claims, Device

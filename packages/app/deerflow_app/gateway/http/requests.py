@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import ForbiddenError, NotFoundError
-from deerflow.turns import Turns
+from deerflow.event_loop import Turns
 from deerflow_app.gateway.settings import Network
 
 _OWN_LIMITS = re.compile(r"/api/threads/[^/]+/uploads")

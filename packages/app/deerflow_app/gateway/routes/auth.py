@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from deerflow.accounts.tokens import Scope, TokenRepository
 from deerflow.accounts.users import Role, User
+from deerflow.accounts import Role, User
 from deerflow.errors import ForbiddenError
 from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn

@@ -19,6 +19,9 @@ from deerflow_app.gateway.routes import (
     page_answer,
     selected,
 )
+from deerflow.tasks.crons import CronQuery
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, RequestBody, SortedPage, page_answer, selected
 
 router = APIRouter(tags=["crons"])
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, SecretStr
 
-from deerflow.accounts.users import Role, User
+from deerflow.accounts import Role, User
 from deerflow.errors import NotFoundError
 from deerflow_app.gateway.routes import CurrentAccounts, CurrentAdmin, Moment, PageSize, RequestBody
 

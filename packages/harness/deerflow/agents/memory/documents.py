@@ -10,7 +10,7 @@ from typing import Any
 
 from deerflow.agents.memory.storage import SECTIONS, create_empty_memory, iso
 from deerflow.storage.memory import Fact
-from deerflow.storage.storable import storable_text
+from deerflow.storage.sql import storable_text
 from deerflow.storage.tables import utc_now
 
 MAX_CONTENT = 2000

@@ -7,9 +7,10 @@ which the synchronous ones follow.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, hook_config
@@ -20,8 +21,8 @@ from deerflow.agents.marks import marked, thread_mark
 from deerflow.agents.middlewares.results import ModelResult, ToolResult, messages_of, with_messages
 from deerflow.agents.thread_state import ThreadState
 from deerflow.agents.transcript import MessageMemo, Transcript
-from deerflow.blocking import off_loop, run_blocking
 from deerflow.context import RunContext
+from deerflow.event_loop import run_blocking
 
 ModelHandler = Callable[[ModelRequest[RunContext]], Awaitable[ModelResult]]
 ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
@@ -104,10 +105,10 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
     def wrap_model_call(
         self, request: ModelRequest[RunContext], handler: Callable[[ModelRequest[RunContext]], ModelResult]
     ) -> ModelResult:
-        return run_blocking(self.awrap_model_call(request, off_loop(handler)))
+        return run_blocking(self.awrap_model_call(request, partial(asyncio.to_thread, handler)))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
-        return run_blocking(self.awrap_tool_call(request, off_loop(handler)))
+        return run_blocking(self.awrap_tool_call(request, partial(asyncio.to_thread, handler)))
 
 
 def fuse(middlewares: Sequence[AgentMiddleware[Any, Any, Any]]) -> list[AgentMiddleware[Any, Any, Any]]:

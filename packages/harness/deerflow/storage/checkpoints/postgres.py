@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, LiteralString, TypeVar
 
@@ -23,6 +22,7 @@ from psycopg import Cursor
 from psycopg.errors import DivisionByZero
 from psycopg.rows import DictRow
 
+from deerflow.event_loop import to_its_end
 from deerflow.storage.checkpoints.base import Checkpointer, Fence, refuse_to_merge, written_later
 from deerflow.storage.database import Database
 from deerflow.storage.errors import explained
@@ -190,7 +190,7 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
             return work(_FencedSaver(raw, self.serde, self._fence))
 
         with explained(self._database.location):
-            return await _to_its_end(self._database.postgres.submit(job, writes=False))
+            return await to_its_end(asyncio.wrap_future(self._database.postgres.submit(job, writes=False)))
 
     async def _transaction(self, work: Callable[[Any], None]) -> None:
         def job(connection: Any) -> None:
@@ -200,7 +200,7 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
 
         await self._saver(lambda _: None)  # the tables are there
         with explained(self._database.location):
-            await _to_its_end(self._database.postgres.submit(job, writes=True))
+            await to_its_end(asyncio.wrap_future(self._database.postgres.submit(job, writes=True)))
 
 
 class _FencedSaver(PostgresSaver):
@@ -217,16 +217,6 @@ class _FencedSaver(PostgresSaver):
                 yield cursor
         except DivisionByZero:
             raise LockLostError("Another process has taken over the run.") from None
-
-
-async def _to_its_end(done: Future[T]) -> T:
-    """Wait for it, also when cancelled: what comes next must find what was written."""
-    waiting = asyncio.wrap_future(done)
-    try:
-        return await asyncio.shield(waiting)
-    except asyncio.CancelledError:
-        await asyncio.wait([waiting])
-        raise
 
 
 def _set_up(connection: Any) -> None:

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, TypeVar, cast
 
@@ -32,9 +31,8 @@ from langgraph.checkpoint.sqlite.utils import search_where
 
 from deerflow.storage.checkpoints import sqlite_steps as steps
 from deerflow.storage.checkpoints.base import Checkpointer, Fence, key_of
-from deerflow.storage.checkpoints.sqlite_steps import Found, Step, Write
+from deerflow.storage.checkpoints.sqlite_steps import Step, Write
 from deerflow.storage.sqlite_thread import Job, SqliteThread
-from deerflow.storage.tables import CHECKPOINTS
 
 T = TypeVar("T")
 
@@ -51,13 +49,12 @@ class SqliteCheckpointer(Checkpointer):
     """Saves the checkpoints of all threads in one SQLite database.
 
     Args:
-        database: a :class:`SqliteThread`, or the path of a database to open.
         reader: that of another connection to the same file, which finds what was written when it was asked.
     """
 
-    def __init__(self, database: SqliteThread | Path | str, reader: SqliteThread | None = None) -> None:
+    def __init__(self, database: SqliteThread, reader: SqliteThread | None = None) -> None:
         super().__init__()
-        self._db = database if isinstance(database, SqliteThread) else SqliteThread(database, CHECKPOINTS)
+        self._db = database
         self._reader = reader or self._db
         self._memo = _Memo(_MEMO_BYTES)
         self._begun: dict[_At, tuple[Step, Sequence[Write]]] = {}
@@ -73,7 +70,8 @@ class SqliteCheckpointer(Checkpointer):
     # reading --------------------------------------------------------------------------------------------------------
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._tuple(await self._aread(config, lambda db: steps.select_one(db, *_place(config))))
+        found = await self._aread(config, lambda db: steps.select_one(db, *_place(config)))
+        return self._tuple(*found) if found is not None else None
 
     async def alist(
         self,
@@ -83,10 +81,9 @@ class SqliteCheckpointer(Checkpointer):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        condition = _condition(config, filter, before)
+        condition = search_where(config and _as_stored(config), filter, before and _as_stored(before))
         for row in await self._aread(config, lambda db: steps.select_many(db, *condition, limit)):
-            if found := self._tuple(row):
-                yield found
+            yield self._tuple(*row)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -106,10 +103,7 @@ class SqliteCheckpointer(Checkpointer):
             self._store_held(at)
         return [stored for at, several in [*self._alone.items()] if thread_id in (None, at[0]) for stored in [*several]]
 
-    def _tuple(self, found: Found | None) -> CheckpointTuple | None:
-        if found is None:
-            return None
-        step, writes = found
+    def _tuple(self, step: Step, writes: Sequence[Write]) -> CheckpointTuple:
         return CheckpointTuple(
             _config(step.thread_id, step.namespace, step.checkpoint_id),
             self.serde.loads_typed((step.kind, step.checkpoint)),
@@ -144,20 +138,27 @@ class SqliteCheckpointer(Checkpointer):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        step, at = self._step(config, checkpoint, metadata)
+        where = config["configurable"]
+        thread_id, namespace, parent = str(where["thread_id"]), where["checkpoint_ns"], where.get("checkpoint_id")
+        kind, blob = self.serde.dumps_typed(checkpoint)
+        known = orjson.dumps(get_checkpoint_metadata(config, metadata), default=str)
+        channels = ",".join(checkpoint["channel_values"])
+        step = Step(thread_id, namespace, checkpoint["id"], parent, kind, blob, known, channels)
+        at = (thread_id, namespace, parent or "")
         while alone := self._alone.get(at):
             await _kept(alone[0])  # without them the checkpoint would be that of another state
         begun, writes = self._begun.pop(at, None), self._held.pop(at, ())
-        made = _config(step.thread_id, step.namespace, step.checkpoint_id)
+        made = _config(thread_id, namespace, checkpoint["id"])
         if metadata.get("source") == "input":
-            at = (step.thread_id, step.namespace, step.checkpoint_id)
+            at = (thread_id, namespace, checkpoint["id"])
             self._begun[at] = (step, writes)
             asyncio.get_running_loop().call_later(_HELD_SECONDS, self._store_held, at)
             return made
 
         def insert(db: Connection) -> None:
-            for each, led_to_it in (*([begun] if begun else ()), (step, writes)):
-                steps.insert_step(db, each, led_to_it)
+            if begun is not None:
+                steps.insert_step(db, *begun)
+            steps.insert_step(db, step, writes)
 
         await _kept(self._db.submit(insert))
         return made
@@ -166,9 +167,13 @@ class SqliteCheckpointer(Checkpointer):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Returns before it is durable: that it is with the checkpoint that follows, or a moment later."""
-        at, rows, special = self._writes(config, writes, task_id, task_path)
-        if any(channel in WRITES_IDX_MAP for channel, _ in writes):
-            await _kept(self._db.submit(lambda db: steps.insert_writes(db, *at, rows, replace=special)))
+        where = config["configurable"]
+        at = (str(where["thread_id"]), str(where["checkpoint_ns"]), str(where["checkpoint_id"]))
+        rows = [self._write(task_id, task_path, index, *write) for index, write in enumerate(writes)]
+        special = [channel in WRITES_IDX_MAP for channel, _ in writes]
+        if any(special):
+            newest_counts = all(special)
+            await _kept(self._db.submit(lambda db: steps.insert_writes(db, *at, rows, replace=newest_counts)))
             return
         if at not in self._held:
             asyncio.get_running_loop().call_later(_HELD_SECONDS, self._store_held, at)
@@ -195,29 +200,11 @@ class SqliteCheckpointer(Checkpointer):
             if not others:
                 self._alone.pop(at, None)
 
-    def _step(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> tuple[Step, _At]:
-        """What to store, and the checkpoint before it."""
-        where = config["configurable"]
-        thread_id, namespace, parent = str(where["thread_id"]), where["checkpoint_ns"], where.get("checkpoint_id")
-        kind, blob = self.serde.dumps_typed(checkpoint)
-        known = orjson.dumps(get_checkpoint_metadata(config, metadata), default=str)
-        channels = ",".join(checkpoint["channel_values"])
-        step = Step(thread_id, namespace, checkpoint["id"], parent, kind, blob, known, channels)
-        return step, (thread_id, namespace, parent or "")
-
-    def _writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-    ) -> tuple[_At, Sequence[Write], bool]:
-        """Where, what, and whether the newest counts."""
-        where = config["configurable"]
-        rows = []
-        for index, (channel, value) in enumerate(writes):
-            kind, blob = self.serde.dumps_typed(value)
-            if isinstance(value, list) and value and isinstance(value[0], BaseMessage):
-                self._memo.put(blob, value)
-            rows.append(Write(task_id, WRITES_IDX_MAP.get(channel, index), task_path, channel, kind, blob))
-        at = (str(where["thread_id"]), str(where["checkpoint_ns"]), str(where["checkpoint_id"]))
-        return at, rows, all(channel in WRITES_IDX_MAP for channel, _ in writes)
+    def _write(self, task_id: str, task_path: str, index: int, channel: str, value: Any) -> Write:
+        kind, blob = self.serde.dumps_typed(value)
+        if isinstance(value, list) and value and isinstance(value[0], BaseMessage):
+            self._memo.put(blob, value)
+        return Write(task_id, WRITES_IDX_MAP.get(channel, index), task_path, channel, kind, blob)
 
     # whole threads --------------------------------------------------------------------------------------------------
 
@@ -288,12 +275,6 @@ def _kept(stored: Future[T]) -> asyncio.Future[T]:
 def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
     where = config["configurable"]
     return str(where["thread_id"]), where.get("checkpoint_ns", ""), get_checkpoint_id(config)
-
-
-def _condition(
-    config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None
-) -> tuple[str, Sequence[Any]]:
-    return search_where(config and _as_stored(config), filter, before and _as_stored(before))
 
 
 def _as_stored(config: RunnableConfig) -> RunnableConfig:

@@ -105,7 +105,7 @@ def insert_step(db: Connection, step: Step, writes: Sequence[Write]) -> None:
     parent = None if step.parent_id is None else key_of(step.parent_id)
     key = (line, key_of(step.checkpoint_id))
     values = (parent, step.kind, step.channels, step.metadata, pack(step.checkpoint))
-    if db.execute("SELECT 1 FROM checkpoint_steps WHERE line = ? AND checkpoint_id = ?", key).fetchone():
+    if _of_step(db, "1", *key):
         changes = "parent_id = ?, type = ?, channels = ?, metadata = ?, checkpoint = ?"
         db.execute(f"UPDATE checkpoint_steps SET {changes} WHERE line = ? AND checkpoint_id = ?", (*values, *key))
         if step.parent_id is not None:
@@ -189,12 +189,9 @@ _COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_id, type, checkpoint
 def select_one(db: Connection, thread_id: str, namespace: str, checkpoint_id: str | None) -> Found | None:
     """The newest checkpoint, or the one that is named."""
     line = _line(db, thread_id, namespace)
-    condition, parameters = "line = ?", (line,)
-    if checkpoint_id is not None:
-        condition, parameters = "line = ? AND checkpoint_id = ?", (line, key_of(checkpoint_id))
-    query = f"SELECT {_COLUMNS} FROM checkpoints WHERE {condition} ORDER BY checkpoint_id DESC LIMIT 1"
-    row = None if line is None else db.execute(query, parameters).fetchone()
-    if row is None or line is None:
+    named, key = ("", ()) if checkpoint_id is None else (" AND checkpoint_id = ?", (key_of(checkpoint_id),))
+    query = f"SELECT {_COLUMNS} FROM checkpoints WHERE line = ?{named} ORDER BY checkpoint_id DESC LIMIT 1"
+    if line is None or (row := db.execute(query, (line, *key)).fetchone()) is None:
         return None
     steps = "SELECT writes FROM checkpoint_steps WHERE line = ? AND checkpoint_id > ? AND parent_id = ?"
     packed = [writes for (writes,) in db.execute(steps, (line, row[2], row[2]))]
@@ -236,7 +233,8 @@ def select_history(
             break
     # What followed an ancestor stands with it, or in the step that came after it on this path.
     written = [
-        _united(_own_writes(db, line, ancestor), [_writes_in(db, line, after)]) for after, ancestor in pairwise(walked)
+        _united(_own_writes(db, line, ancestor), _of_step(db, "writes", line, after))
+        for after, ancestor in pairwise(walked)
     ]
     return {
         name: (
@@ -266,9 +264,13 @@ def _newest(db: Connection, line: int | None) -> Key | None:
     return db.execute("SELECT max(checkpoint_id) FROM checkpoint_steps WHERE line = ?", (line,)).fetchone()[0]
 
 
+def _of_step(db: Connection, columns: str, line: int | None, key: Key) -> Any:
+    query = f"SELECT {columns} FROM checkpoint_steps WHERE line = ? AND checkpoint_id = ?"
+    return db.execute(query, (line, key)).fetchone()
+
+
 def _checkpoint(db: Connection, line: int | None, key: Key) -> tuple[str, bytes]:
-    query = "SELECT type, checkpoint FROM checkpoint_steps WHERE line = ? AND checkpoint_id = ?"
-    kind, packed = db.execute(query, (line, key)).fetchone()
+    kind, packed = _of_step(db, "type, checkpoint", line, key)
     return kind, unpack(packed)
 
 
@@ -290,11 +292,6 @@ def _own_writes(db: Connection, line: int | None, key: Key) -> list[Write]:
     query = f"SELECT {_WRITE} FROM checkpoint_writes WHERE line = ? AND checkpoint_id = ?"
     rows = db.execute(query, (line, key))
     return [Write(_id(task), idx, path, channel, kind, unpack(value)) for task, idx, path, channel, kind, value in rows]
-
-
-def _writes_in(db: Connection, line: int | None, key: Key) -> bytes | None:
-    query = "SELECT writes FROM checkpoint_steps WHERE line = ? AND checkpoint_id = ?"
-    return db.execute(query, (line, key)).fetchone()[0]
 
 
 def _united(own: list[Write], led_on: Iterable[bytes | None]) -> list[Write]:

@@ -8,8 +8,8 @@ import pytest
 
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
-from deerflow.tasks import job_rows as jobs
-from deerflow.tasks.job_rows import Job
+from deerflow.tasks import jobs
+from deerflow.tasks.jobs import Job
 
 NOW = utc_now()
 LATER = NOW + timedelta(minutes=1)
@@ -21,7 +21,7 @@ async def ask(database: Database, key: str = "k", *, kind: str = "a", due_at: An
 
 
 async def take(database: Database, *, now: Any = NOW, until: Any = LATER, limit: int = 10) -> list[Job]:
-    return await database.write(lambda c: jobs.lease(c, KINDS, now=now, until=until, limit=limit))
+    return await database.write(lambda c: jobs.lease(c, dict.fromkeys(KINDS, limit), now=now, until=until))
 
 
 async def test_a_job_that_is_due_is_taken_by_one_worker(database: Database) -> None:

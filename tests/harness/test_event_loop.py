@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from deerflow.turns import Turns
+from deerflow.event_loop import Turns
 
 
 class Rounds:

@@ -1,32 +1,148 @@
-"""The worker that does what :mod:`deerflow.tasks.job_rows` holds, in this process, next to those of other processes."""
+"""Work that must be done after the transaction that asks for it: at least once, later, again if it fails.
+
+The rows that ask for it, and the worker that does it in this process, next to those of other processes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sized
 from contextlib import suppress
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVarTuple
 
+from sqlalchemy import Connection
+
+from deerflow.event_loop import end
+from deerflow.storage import sql
 from deerflow.storage.database import Database
-from deerflow.storage.tables import utc_now
-from deerflow.tasks import job_rows as jobs
-from deerflow.tasks.job_rows import Job
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from deerflow.storage.tables import jobs, utc_now
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-Handler = Callable[[Job], Awaitable[None]]
+Args = TypeVarTuple("Args")
+
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""When a job is due again that failed for good and is kept for what its ``error`` says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that was leased: its holder alone works on it until ``leased_until``."""
+
+    id: int
+    kind: str
+    key: str
+    payload: dict[str, Any]
+    attempts: int
+    """This one included."""
+    leased_until: datetime
+
+
+def enqueue(
+    connection: Connection, kind: str, key: str, payload: Mapping[str, Any], *, due_at: datetime | None = None
+) -> None:
+    """Ask for work as part of the caller's transaction. Ring the worker's bell after the commit.
+
+    A job of the same kind and key that waits is replaced, which puts it off to ``due_at``: a debounce. One that is being
+    worked on is finished first, and then done again with this payload.
+
+    Args:
+        due_at: not before then; None: at once.
+    """
+    row = {"kind": kind, "key": key, "payload": dict(payload), "due_at": due_at or utc_now(), "attempts": 0}
+    # The lease stays: it belongs to the worker that does the replaced job, which sees by `attempts` that it was replaced.
+    new = "payload = excluded.payload, due_at = excluded.due_at, attempts = 0, error = NULL"
+    sql.insert(connection, jobs, row, f"ON CONFLICT (kind, key) DO UPDATE SET {new}")
+
+
+def lease(
+    connection: Connection,
+    most: Mapping[str, int],
+    *,
+    now: datetime,
+    until: datetime,
+    but: Collection[int] = (),
+) -> list[Job]:
+    """Take jobs that are due and that nobody works on, those due first.
+
+    Args:
+        most: how many of each kind.
+        but: ids of jobs that the caller works on: a clock that was set forward does not make them free.
+    """
+    due = sql.select(
+        connection,
+        Job,
+        jobs,
+        f"WHERE kind IN ({_marks(most)}) AND due_at <= ? AND (leased_until IS NULL OR leased_until <= ?) "
+        f"{f'AND id NOT IN ({_marks(but)})' if but else ''} "
+        f"ORDER BY due_at, id LIMIT ?{sql.for_update(connection, 'UPDATE SKIP LOCKED')}",
+        *(*most, now, now, *but, sum(most.values())),
+    )
+    found = [job for kind in most for job in [job for job in due if job.kind == kind][: most[kind]]]
+    if found:
+        taken = f"UPDATE jobs SET leased_until = ?, attempts = attempts + 1 WHERE id IN ({_marks(found)})"
+        sql.execute(connection, taken, until, *(job.id for job in found))
+    return [replace(job, attempts=job.attempts + 1, leased_until=until) for job in found]
+
+
+def extend(connection: Connection, job: Job, until: datetime) -> Job | None:
+    """Hold ``job`` longer. None: the lease ran out and someone else has the job."""
+    held = sql.update(connection, jobs, {"leased_until": until}, _LEASED, job.id, job.leased_until)
+    return replace(job, leased_until=until) if held else None
+
+
+def complete(connection: Connection, job: Job) -> bool:
+    """The job is done. False: it was replaced meanwhile, and becomes free, or someone else has taken it, whose it stays."""
+    done = f"DELETE FROM jobs WHERE {_LEASED} AND attempts = ?"
+    if sql.change(connection, done, job.id, job.leased_until, job.attempts):
+        return True
+    release(connection, job)
+    return False
+
+
+def fail(connection: Connection, job: Job, error: str, retry_at: datetime) -> None:
+    """The job failed and is due again at ``retry_at``, unless it was replaced meanwhile."""
+    failed = {"leased_until": None, "due_at": retry_at, "error": error}
+    same = f"{_LEASED} AND attempts = ?"
+    if not sql.update(connection, jobs, failed, same, job.id, job.leased_until, job.attempts):
+        release(connection, job)
+
+
+def release(connection: Connection, job: Job) -> None:
+    """Give the job back, untried: whoever comes next may take it."""
+    tries = "CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END"
+    given_back = f"UPDATE jobs SET leased_until = NULL, attempts = {tries} WHERE {_LEASED}"
+    sql.execute(connection, given_back, job.id, job.leased_until)
+
+
+def next_due(connection: Connection, kinds: Collection[str]) -> datetime | None:
+    """When the next job becomes due or free, which may be past. None: there is none."""
+    of = f"FROM jobs WHERE kind IN ({_marks(kinds)}) AND leased_until"
+    query = f"SELECT (SELECT min(due_at) {of} IS NULL), (SELECT min(leased_until) {of} IS NOT NULL)"
+    moments = sql.execute(connection, query, *kinds, *kinds).fetchone()
+    return min((sql.moment(moment) for moment in moments if moment is not None), default=None)
+
+
+_LEASED = "id = ? AND leased_until = ?"
+
+
+def _marks(values: Sized) -> str:
+    return ", ".join("?" * len(values))
+
+
+# worker -----------------------------------------------------------------------------------------------------------------
 
 MAX_ATTEMPTS = 8
 LEASE = timedelta(seconds=60)
 POLL_SECONDS = 15.0
 """How long a job that another process asked for may lie before this one notices."""
+
+
+Handler = Callable[[Job], Awaitable[None]]
 
 
 class HopelessError(Exception):
@@ -89,11 +205,7 @@ class JobWorker:
         if self._loop is not None:
             await asyncio.wait([self._loop], timeout=grace)
             self._loop.cancel()
-        if self._working:
-            await asyncio.wait([*self._working], timeout=grace)
-        for task in self._working:
-            task.cancel()
-        await asyncio.gather(*self._working, return_exceptions=True)
+        await end([*self._working], grace)
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -114,8 +226,8 @@ class JobWorker:
         now, ours = self._clock(), [held.job.id for held in self._working.values()]
 
         def take(connection: Connection) -> tuple[list[Job], datetime | None]:
-            leased = jobs.lease(connection, free, now=now, until=now + self._lease, limit=free, but=ours)
-            return leased, jobs.next_due(connection, free)
+            leased = lease(connection, free, now=now, until=now + self._lease, but=ours)
+            return leased, next_due(connection, free)
 
         leased, due = await self._database.write(take)
         for job in leased:
@@ -154,12 +266,15 @@ class JobWorker:
             renewing.cancel()
         job = held.job
         if outcome is None:
-            held.is_gone = bool(await self._settle(lambda connection: jobs.complete(connection, job)))
+            held.is_gone = bool(await self._settle(complete, job))
         elif isinstance(outcome, asyncio.CancelledError):
-            await self._settle(lambda connection: jobs.release(connection, job))
+            await self._settle(release, job)
+        elif isinstance(outcome, KeptError):
+            logger.warning("Gave up on %s %s: %s", job.kind, job.key, outcome)
+            await self._settle(fail, job, str(outcome), NEVER)
         elif isinstance(outcome, HopelessError):
             logger.warning("Gave up on %s %s: %s", job.kind, job.key, outcome)
-            await self._settle(self._given_up(job, outcome))
+            await self._settle(complete, job)
         else:
             await self._failed(job, outcome)
 
@@ -172,11 +287,10 @@ class JobWorker:
         while True:
             await asyncio.sleep(self._lease.total_seconds() / 3)
             async with held.renewing:
-                job, until = held.job, self._clock() + self._lease
                 try:
-                    renewed = await self._database.write(lambda connection: jobs.extend(connection, job, until))  # noqa: B023
+                    renewed = await self._database.write(extend, held.job, self._clock() + self._lease)
                 except Exception:
-                    logger.warning("Cannot renew the lease of %s %s.", job.kind, job.key, exc_info=True)
+                    logger.warning("Cannot renew the lease of %s %s.", held.job.kind, held.job.key, exc_info=True)
                     continue
                 if renewed is None:
                     handling.cancel()
@@ -186,34 +300,28 @@ class JobWorker:
     async def _failed(self, job: Job, error: BaseException) -> None:
         if job.attempts >= self._most_attempts:
             logger.error("Gave up on %s %s after %d attempts.", job.kind, job.key, job.attempts, exc_info=error)
-            await self._settle(lambda connection: jobs.complete(connection, job))
+            await self._settle(complete, job)
             return
         retry_at = self._clock() + self._pause(job.attempts)
         logger.info("%s %s failed, again at %s: %s", job.kind, job.key, retry_at.isoformat(), error)
         text = f"{type(error).__name__}: {error}"[:1000]
-        await self._settle(lambda connection: jobs.fail(connection, job, text, retry_at=retry_at))
+        await self._settle(fail, job, text, retry_at)
 
-    def _given_up(self, job: Job, why: HopelessError) -> Callable[[Connection], object]:
-        if isinstance(why, KeptError):
-            return lambda connection: jobs.fail(connection, job, str(why), retry_at=jobs.NEVER)
-        return lambda connection: jobs.complete(connection, job)
-
-    async def _settle(self, write: Callable[[Connection], T]) -> T | None:
+    async def _settle(self, write: Callable[[Connection, *Args], object], *args: *Args) -> object:
         """Write how it ended. If that fails, the lease runs out and the job is done again."""
         try:
-            return await self._database.write(write)
+            return await self._database.write(write, *args)
         except Exception:
             logger.warning("Cannot note how a job ended; it will be done again.", exc_info=True)
 
 
+@dataclass(slots=True)
 class _Held:
-    """A job with its newest lease."""
+    """A job with its newest lease. ``is_gone``: done, and nothing is left of it."""
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.renewing = asyncio.Lock()
-        self.is_gone = False
-        """Done, and nothing is left of it."""
+    job: Job
+    renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_gone: bool = False
 
 
 def backoff(attempts: int) -> timedelta:

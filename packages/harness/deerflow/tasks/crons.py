@@ -1,0 +1,326 @@
+"""Crons: rows that say when to start which run, and what starts the runs of those whose time has come."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from croniter import CroniterError, croniter
+from pydantic import ValidationError
+from sqlalchemy import ColumnElement, Connection, and_, func, select
+
+from deerflow.errors import InvalidRequestError, NotFoundError, RequestError
+from deerflow.identity import Principal
+from deerflow.storage import sql
+from deerflow.storage.database import Database
+from deerflow.storage.json_filter import matches
+from deerflow.storage.tables import crons, runs, utc_now
+from deerflow.tasks.jobs import HopelessError, Job, enqueue
+
+logger = logging.getLogger(__name__)
+
+CRONS = "crons"
+"""The kind of task that looks which crons are due."""
+CRON = "cron"
+"""The kind of task that starts a run."""
+LOOK_AGAIN = timedelta(seconds=20)
+"""After crons could not be read."""
+BATCH = 100
+SORTABLE = (
+    "cron_id",
+    "assistant_id",
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "next_run_date",
+    "end_time",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """A row of ``crons``. See there for what the columns mean."""
+
+    cron_id: str
+    user_id: str
+    assistant_id: str
+    thread_id: str | None
+    schedule: str
+    timezone: str | None
+    end_time: datetime | None
+    enabled: bool
+    on_run_completed: str
+    payload: dict[str, Any]
+    metadata: dict[str, Any]
+    next_run_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CronQuery:
+    """None means: any."""
+
+    assistant_id: str | None = None
+    thread_id: str | None = None
+    enabled: bool | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+class CronRepository:
+    """The crons of a principal; those of others raise NotFoundError, like those that do not exist."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, cron: Cron) -> Cron:
+        """Raises NotFoundError if its thread does not exist or belongs to someone else."""
+
+        own = "SELECT 1 FROM threads WHERE thread_id = ? AND user_id = ?"
+
+        def job(connection: Connection) -> Cron:
+            thread_id = cron.thread_id
+            if thread_id is not None and not sql.execute(connection, own, thread_id, cron.user_id).fetchone():
+                raise NotFoundError(f"Thread {thread_id} not found.")
+            sql.insert(connection, crons, asdict(cron))
+            look_when_due(connection)
+            return cron
+
+        return await self._database.write(job)
+
+    async def get(self, principal: Principal, cron_id: str) -> Cron:
+        return await self._database.read(_get, principal, cron_id)
+
+    async def update(self, principal: Principal, cron_id: str, changes: Mapping[str, Any]) -> Cron:
+        def job(connection: Connection) -> Cron:
+            sql.update(connection, crons, changes, _MINE, cron_id, principal.user_id)
+            look_when_due(connection)
+            return _get(connection, principal, cron_id)
+
+        return await self._database.write(job)
+
+    async def delete(self, principal: Principal, cron_id: str) -> None:
+        statement = f"DELETE FROM crons WHERE {_MINE}"
+        if not await self._database.write(sql.change, statement, cron_id, principal.user_id):
+            raise NotFoundError(f"Cron {cron_id} not found.")
+
+    async def search(
+        self,
+        principal: Principal,
+        query: CronQuery,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        sort_by: str = "created_at",
+        descending: bool = True,
+    ) -> tuple[list[Cron], int]:
+        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises InvalidRequestError for odd metadata."""
+
+        def job(connection: Connection) -> tuple[list[Cron], int]:
+            wanted = _matching(connection, principal, query)
+            column = crons.c["next_run_at" if sort_by == "next_run_date" else sort_by]
+            order = (column.desc().nulls_last() if descending else column.asc().nulls_last(), crons.c.cron_id)
+            rows = connection.execute(select(crons).where(wanted).order_by(*order).limit(limit).offset(offset))
+            total = connection.execute(select(func.count()).select_from(crons).where(wanted)).scalar_one()
+            return [Cron(**row._mapping) for row in rows], total
+
+        return await self._database.browse(job)
+
+
+def look_when_due(connection: Connection) -> None:
+    """Enqueue the task that starts what is due for the moment when the next cron is, of all users'."""
+    (soonest,) = sql.execute(connection, "SELECT min(next_run_at) FROM crons WHERE enabled").fetchone()
+    if soonest is not None:
+        enqueue(connection, CRONS, "", {}, due_at=sql.moment(soonest))
+
+
+_MINE = "cron_id = ? AND user_id = ?"
+
+
+def _get(connection: Connection, principal: Principal, cron_id: str) -> Cron:
+    cron = sql.first(connection, Cron, crons, f"WHERE {_MINE}", cron_id, principal.user_id)
+    if cron is None:
+        raise NotFoundError(f"Cron {cron_id} not found.")
+    return cron
+
+
+def _matching(connection: Connection, principal: Principal, query: CronQuery) -> ColumnElement[bool]:
+    wanted = [crons.c.user_id == principal.user_id]
+    for name in ("assistant_id", "thread_id", "enabled"):
+        if (value := getattr(query, name)) is not None:
+            wanted.append(crons.c[name] == value)
+    if query.metadata:
+        wanted.append(matches(connection, crons.c.metadata, query.metadata))
+    return and_(*wanted)
+
+
+# starting runs ------------------------------------------------------------------------------------------------------------
+
+StartRun = Callable[[Principal, dict[str, Any], str | None], Awaitable[Any]]
+
+
+class Scheduler:
+    """Two background tasks. A due cron moves on to its next time and enqueues its run in one transaction, which one process
+    alone wins.
+
+    What fell due several times while no process ran is started once. The next time is after both the time that was
+    due and the present: a clock that is set back starts nothing twice.
+
+    Args:
+        start_run: starts a run: the owner, the body of the request, the thread or None for one of the run's own.
+        ring: called when there are tasks, of kind ``cron``, for :meth:`fire`.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        start_run: StartRun,
+        ring: Callable[[], None],
+        *,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._database = database
+        self._start_run = start_run
+        self._ring = ring
+        self._clock = clock
+
+    async def look(self, _: Job | None = None) -> None:
+        """Handler of the task ``crons``, of which there is one: it comes again when the next cron is due."""
+        try:
+            await self.tick()
+        except Exception:
+            logger.warning("Crons cannot be read from the database; trying again.", exc_info=True)
+            again = self._clock() + LOOK_AGAIN
+            await self._database.write(lambda connection: enqueue(connection, CRONS, "", {}, due_at=again))
+        else:
+            await self._database.write(look_when_due)
+
+    async def tick(self) -> None:
+        """Turn each cron whose time has come into a job."""
+        while due := await self._database.read(_due, self._clock()):
+            now = self._clock()
+            following = await asyncio.to_thread(lambda: [(cron, _following(cron, now)) for cron in due])  # noqa: B023
+            if await self._database.write(_move_on, following, now):
+                self._ring()
+            if len(due) < BATCH:
+                return
+
+    async def fire(self, job: Job) -> None:
+        """Handler of ``cron`` jobs: start the run."""
+        principal = Principal(job.payload["user_id"], source="internal")
+        thread_id, body = job.payload["thread_id"], job.payload["body"]
+        # A process that died after it had started the run left the job behind.
+        if job.attempts > 1 and await self._has_started(principal, body["metadata"]):
+            return
+        try:
+            await self._start_run(principal, body, thread_id)
+        except (RequestError, ValidationError) as error:
+            if isinstance(error, NotFoundError) and thread_id is not None:
+                await self._disable(principal, job.payload["cron_id"])
+            if isinstance(error, RequestError) and (error.status >= 500 or error.status == 429):
+                raise
+            raise HopelessError(f"Its run cannot be started: {error}") from error
+
+    async def _has_started(self, principal: Principal, metadata: dict[str, Any]) -> bool:
+        same = {name: metadata[name] for name in ("cron_id", "cron_run_date")}
+
+        def job(connection: Connection) -> bool:
+            mine = (runs.c.user_id == principal.user_id, matches(connection, runs.c.metadata, same))
+            return connection.execute(select(runs.c.run_id).where(*mine).limit(1)).first() is not None
+
+        return await self._database.read(job)
+
+    async def _disable(self, principal: Principal, cron_id: str) -> None:
+        changes = {"enabled": False, "next_run_at": None, "updated_at": self._clock()}
+        with suppress(NotFoundError):
+            await CronRepository(self._database).update(principal, cron_id, changes)
+            logger.warning("Cron %s is disabled: its thread is gone.", cron_id)
+
+
+def _due(connection: Connection, now: datetime) -> list[Cron]:
+    """Crons of all users whose time has come, longest due first."""
+    tail = "WHERE enabled AND next_run_at <= ? ORDER BY next_run_at LIMIT ?"
+    return sql.select(connection, Cron, crons, tail, now, BATCH)
+
+
+def _following(cron: Cron, now: datetime) -> datetime | None:
+    try:
+        following = next_due(cron.schedule, cron.timezone, max(now, cron.next_run_at or now))
+    except InvalidRequestError as error:
+        logger.warning("Cron %s does not go on: %s", cron.cron_id, error)
+        return None
+    return None if cron.end_time is not None and following > cron.end_time else following
+
+
+def _move_on(connection: Connection, following: Sequence[tuple[Cron, datetime | None]], now: datetime) -> bool:
+    """Move crons on to their next times. Whether there are runs to start, and they are ours to start them."""
+    return any([_starts(connection, cron, next_at, now) for cron, next_at in following])
+
+
+def _starts(connection: Connection, cron: Cron, next_at: datetime | None, now: datetime) -> bool:
+    """False if another process moved it on first, it was changed or deleted, or it has ended."""
+    same = "cron_id = ? AND enabled AND next_run_at = ? AND updated_at = ?"
+    as_it_was = cron.cron_id, cron.next_run_at, cron.updated_at
+    if not sql.update(connection, crons, {"next_run_at": next_at}, same, *as_it_was) or cron.next_run_at is None:
+        return False
+    if cron.end_time is not None and now > cron.end_time:
+        return False
+    date = cron.next_run_at.isoformat()
+    body = {
+        **cron.payload,
+        "assistant_id": cron.assistant_id,
+        "metadata": {**cron.metadata, "cron_id": cron.cron_id, "cron_run_date": date},
+    }
+    if cron.thread_id is None:
+        body["on_completion"] = cron.on_run_completed
+    payload = {"user_id": cron.user_id, "cron_id": cron.cron_id, "thread_id": cron.thread_id, "body": body}
+    enqueue(connection, CRON, f"{cron.cron_id}@{date}", payload)
+    return True
+
+
+# schedules ----------------------------------------------------------------------------------------------------------------
+
+
+def next_due(schedule: str, timezone: str | None, after: datetime) -> datetime:
+    """The first time after ``after`` that ``schedule`` names, in UTC.
+
+    Expressions of fixed hours are due once a day also on the days when clocks change: a time that is skipped is due
+    when clocks have moved on, one that comes twice the first time. Others (``*/15 * * * *``) follow the real time.
+
+    Args:
+        schedule: five fields, as in crontab(5).
+        timezone: IANA name; None: UTC.
+
+    Raises:
+        InvalidRequestError: the expression or the time zone is none, or the time never comes.
+    """
+    zone = _zone(timezone)
+    fields = schedule.split()
+    if len(fields) != 5:
+        raise InvalidRequestError(
+            f"schedule {schedule!r} has {len(fields)} fields. A schedule has five: "
+            "minute hour day-of-month month day-of-week."
+        )
+    if any(field[:1] in "RrHh" for field in fields):
+        raise InvalidRequestError(f"schedule {schedule!r} is not a cron expression: R and H are not supported.")
+    try:
+        times = croniter(schedule, after.astimezone(zone))
+        due: datetime = times.get_next(datetime)
+        while due.fold and "*" not in fields[1]:
+            due = times.get_next(datetime)
+    except (CroniterError, ValueError, KeyError, IndexError) as error:
+        raise InvalidRequestError(f"schedule {schedule!r} cannot be used: {error}.") from error
+    return due.astimezone(UTC)
+
+
+def _zone(name: str | None) -> ZoneInfo:
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidRequestError(f"timezone {name!r} is unknown. Use an IANA name such as Europe/Berlin.") from error

@@ -15,7 +15,7 @@ from deerflow.config.env import (
     mask_secrets,
     validate_enabled_tracing_providers,
 )
-from deerflow.config.paths import Paths, example_file, get_paths, join_host_path, project_root
+from deerflow.config.paths import Paths, example_file, get_paths, project_root
 from deerflow.config.schema import (
     CONFIG_VERSION,
     AppConfig,
@@ -64,7 +64,6 @@ __all__ = [
     "get_tracing_config",
     "is_secret_key",
     "is_tracing_enabled",
-    "join_host_path",
     "load_config",
     "load_environ",
     "mask_secrets",

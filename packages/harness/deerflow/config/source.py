@@ -224,7 +224,7 @@ class ConfigSource:
         warnings = tuple(_warnings(main)) if config else ()
         place = extensions or search.places[0]
         root = project_root(self._cwd)
-        return snapshot.with_origin(Origin(config, extensions, root, FrozenDict(environ), place, warnings))
+        return snapshot.with_origin(Origin(config, root, FrozenDict(environ), place, warnings))
 
 
 def load_config(

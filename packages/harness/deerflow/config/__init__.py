@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from deerflow.config.discovery import DEMO_MODEL, discover_models
+from deerflow.config.discovery import discover_models
 from deerflow.config.document import ConfigError, ConfigProblem
 from deerflow.config.env import (
-    MASK,
     MissingEnv,
     get_enabled_tracing_providers,
     get_explicitly_enabled_tracing_providers,
@@ -34,13 +33,11 @@ from deerflow.config.source import (
     get_memory_config,
     load_config,
     load_environ,
+    upgrade_config,
 )
-from deerflow.config.upgrade import upgrade_config
 
 __all__ = [
     "CONFIG_VERSION",
-    "DEMO_MODEL",
-    "MASK",
     "AppConfig",
     "ConfigError",
     "ConfigProblem",

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from deerflow.config.document import ConfigError, ConfigProblem
-from deerflow.config.env import MissingEnv
+from deerflow.config.env import MissingEnv, first_set
 from deerflow.config.schema import DEFAULT_TOOLS, ModelConfig, ToolConfig
 from deerflow.errors import InvalidRequestError
 
@@ -89,7 +89,7 @@ class Provider:
 
     def key(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
         """The variable that holds the key, and the key."""
-        return next(((name, environ[name].strip()) for name in self.keys if environ.get(name, "").strip()), None)
+        return first_set(environ, *self.keys)
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """That the environment names in place of the provider's own."""
@@ -102,7 +102,8 @@ class Provider:
     def variable(self, environ: Mapping[str, str], *suffixes: str) -> str | None:
         """What the environment says under a name of this provider's with one of these suffixes."""
         names = (key.removesuffix("API_KEY") + suffix for key in self.keys for suffix in suffixes)
-        return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
+        found = first_set(environ, *names)
+        return found[1] if found else None
 
 
 @cache

@@ -30,7 +30,7 @@ from deerflow.config.discovery import (
     search_provider,
     search_tool,
 )
-from deerflow.config.variables import Place, Store
+from deerflow.config.env import Place, Store
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.features.checks import Check, check_model, check_search
 from deerflow.identity import Principal

@@ -13,9 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from deerflow.config.env import cipher_of
 from deerflow.config.schema import McpServerConfig
 from deerflow.config.section import require
-from deerflow.config.variables import cipher_of
 from deerflow.errors import InvalidRequestError, UnavailableError
 from deerflow.identity import Principal
 from deerflow.security.outbound import Outbound

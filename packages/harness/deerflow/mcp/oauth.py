@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 
 from deerflow.config.document import write_text
+from deerflow.config.env import cipher_of
 from deerflow.config.schema import McpOAuthConfig
 from deerflow.config.section import require
-from deerflow.config.variables import cipher_of
 
 TOKEN_SECONDS = 15.0
 LIFETIME = 3600

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, SecretStr
 from typing_extensions import TypedDict
 
-from deerflow.config.variables import Store
+from deerflow.config.env import Store
 from deerflow.features.connections import Connection, Connections, Trial
 from deerflow_app.gateway.deps import CurrentAdmin, CurrentRuntime
 from deerflow_app.gateway.routes.models import TESTS_OF_ALL, ModelTest

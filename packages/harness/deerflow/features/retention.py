@@ -1,15 +1,17 @@
-"""Removing what is over its time: threads, events of runs, old states of threads, leftovers."""
+"""Removing what is over its time (threads, events of runs, old states of threads, leftovers), and all that belongs to a person."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -28,11 +30,19 @@ from sqlalchemy import (
 )
 
 from deerflow.config import Paths
+from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import (
     api_tokens,
+    assistants,
     budgets,
+    crons,
+    grants,
+    mcp_authorizations,
+    mcp_connections,
+    memory_facts,
+    memory_sections,
     run_events,
     runs,
     sessions,
@@ -42,6 +52,7 @@ from deerflow.storage.tables import (
     tool_executions,
     utc_now,
 )
+from deerflow.threads.service import ThreadService
 
 _VACUUM_PAGES = 4000
 """Pages freed before others may write."""
@@ -106,9 +117,8 @@ def remove(connection: Connection, rows: Rows, limit: int) -> Amount:
     return Amount(len(sizes), sum(size or 0 for size in sizes))
 
 
-class ThreadOf(NamedTuple):
-    thread_id: str
-    user_id: str
+ThreadOf = tuple[str, str]
+"""Its id, and its owner's."""
 
 
 def outlived(
@@ -139,7 +149,9 @@ def _threads(connection: Connection, where: Any, after: str, limit: int) -> list
     query = select(threads.c.thread_id, threads.c.user_id).where(
         where, threads.c.thread_id > after, threads.c.user_id != "", ~active
     )
-    return [ThreadOf(*row) for row in connection.execute(query.order_by(threads.c.thread_id).limit(limit))]
+    return [
+        (row.thread_id, row.user_id) for row in connection.execute(query.order_by(threads.c.thread_id).limit(limit))
+    ]
 
 
 _CHECKPOINTS = {
@@ -209,16 +221,8 @@ class RetentionPolicy:
     """API tokens after they expired."""
 
 
-class ThreadPruning(Protocol):
-    """What is needed of ``ThreadService``."""
-
-    async def prune(
-        self, principal: Principal, thread_ids: Sequence[str], strategy: Literal["delete", "keep_latest"]
-    ) -> int: ...
-
-
 class Retention:
-    def __init__(self, database: Database, threads: ThreadPruning, paths: Paths) -> None:
+    def __init__(self, database: Database, threads: ThreadService, paths: Paths) -> None:
         self._database = database
         self._threads = threads
         self._paths = paths
@@ -285,7 +289,7 @@ class Retention:
         while found := await self._database.browse(lambda connection, after=after: some(connection, after)):
             for thread in found:
                 yield thread
-            after = found[-1].thread_id
+            after = found[-1][0]
 
     async def _checkpoint_bytes(self, thread_id: str) -> int:
         return await self._database.browse(lambda connection: checkpoint_bytes(connection, thread_id))
@@ -312,3 +316,38 @@ def _size(directory: Path) -> int:
             except OSError:
                 continue
     return total
+
+
+# what belongs to a person --------------------------------------------------------------------------------------------
+
+
+async def thread_count(database: Database, user_id: str) -> int:
+    count = select(func.count()).where(threads.c.user_id == user_id)
+    return await database.browse(lambda connection: connection.execute(count).scalar_one())
+
+
+async def delete_belongings(database: Database, service: ThreadService, paths: Paths, user_id: str) -> None:
+    """Delete all threads, files, assistants, crons, store items, grants, memory and connections of a user. Can be repeated.
+
+    Raises:
+        ConflictError: new runs start on a thread again and again.
+        OSError: files cannot be deleted.
+    """
+    principal = Principal(user_id, source="internal")
+    await database.write(lambda connection: _delete_rows(connection, user_id))
+    while found := (await service.repository.search(principal, limit=_THREADS))[0]:
+        for thread in found:
+            with suppress(NotFoundError):
+                await service.delete(principal, thread.thread_id)
+    await asyncio.to_thread(_remove_directory, paths.user_dir(user_id))
+
+
+def _delete_rows(connection: Connection, user_id: str) -> None:
+    own = (crons, assistants, store_items, grants, memory_facts, memory_sections, mcp_connections, mcp_authorizations)
+    for table in own:
+        connection.execute(delete(table).where(table.c.user_id == user_id))
+
+
+def _remove_directory(directory: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(directory)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from deerflow.config.paths import Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
-from deerflow.files.directories import file_requests
+from deerflow.files.content import file_requests
 from deerflow.identity import Principal, check_id
 from deerflow.storage.threads import ThreadRepository
 from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_upload

@@ -153,7 +153,7 @@ class McpServers:
         found = self._of_person(config, user_id)
         if not found:
             return []
-        from deerflow.mcp.offers import described
+        from deerflow.mcp.server import described
 
         return [one for running in found for one in described(running.server.name, running.server.prompts)]
 
@@ -165,18 +165,18 @@ class McpServers:
         if called is None or not config.extensions.enabled_mcp_servers:
             return None
         await self.tools(config, provider, user_id, wait=True)
-        from deerflow.mcp import offers
+        from deerflow.mcp.server import arguments_of, described, text_of
 
         wanted = f"/{called[1]}:{called[2]}"
         for running in self._of_person(config, user_id):
-            for one in offers.described(running.server.name, running.server.prompts):
+            for one in described(running.server.name, running.server.prompts):
                 if one["command"] == wanted:
                     try:
-                        arguments = offers.arguments_of(one, called[3] or "")
+                        arguments = arguments_of(one, called[3] or "")
                         result = await self._spawner.call(running.server.prompt(one["name"], arguments))
                     except Exception as error:  # whatever a server does, the message is the person's
                         return {"name": inline(wanted[1:]), "error": inline(str(error))[:500]}
-                    return {"name": inline(wanted[1:]), "text": offers.text_of(result)}
+                    return {"name": inline(wanted[1:]), "text": text_of(result)}
         return None
 
     def _of_person(self, config: AppConfig, user_id: str) -> list[_Running]:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
-from deerflow.files.archive import ThreadArchive
+from deerflow.files.artifacts import ThreadArchive
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.http.answers import json_answer
 from deerflow_app.gateway.routes.threads import ThreadId

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from deerflow.errors import NotFoundError
-from deerflow.features.checks import check_model
+from deerflow.features.ask import check_model
 from deerflow.models import model_info
 from deerflow.models.pricing import pricing_of
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from deerflow.files.content import media_type
-from deerflow.files.previews import PreviewService
+from deerflow.files.pages import PreviewService
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime, CurrentSettings
 from deerflow_app.gateway.http.answers import RequestBody

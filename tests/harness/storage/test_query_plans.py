@@ -14,7 +14,7 @@ from langchain_core.messages import HumanMessage
 
 from deerflow.accounts.tokens import TokenRepository
 from deerflow.accounts.users import UserRepository
-from deerflow.features.assistant_rows import AssistantQuery, AssistantRepository
+from deerflow.features.agents import AssistantQuery, AssistantRepository
 from deerflow.features.store import DatabaseStore
 from deerflow.features.usage import UsageService
 from deerflow.identity import Principal

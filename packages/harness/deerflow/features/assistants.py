@@ -15,8 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import HIDDEN_KEYS, plain
-from deerflow.features.agents import CREATED_BY, AgentService, agent_id, agent_of
-from deerflow.features.assistant_rows import NAMESPACE, SORTABLE, Assistant, AssistantQuery, AssistantRepository
+from deerflow.features.agents import (
+    CREATED_BY,
+    NAMESPACE,
+    SORTABLE,
+    AgentService,
+    Assistant,
+    AssistantQuery,
+    AssistantRepository,
+    agent_id,
+    agent_of,
+)
 from deerflow.identity import Principal, check_id
 from deerflow.storage.database import Database
 from deerflow.storage.storable import storable

@@ -32,7 +32,6 @@ from deerflow.config.source import (
     get_extensions_config,
     get_memory_config,
     load_config,
-    load_environ,
     upgrade_config,
 )
 
@@ -62,7 +61,6 @@ __all__ = [
     "is_secret_key",
     "is_tracing_enabled",
     "load_config",
-    "load_environ",
     "mask_secrets",
     "missing_in",
     "project_root",

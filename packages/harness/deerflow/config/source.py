@@ -30,7 +30,7 @@ from deerflow.config.document import (
     read_text,
     write_text,
 )
-from deerflow.config.env import Variables, has_reference, mask_secrets, read_dotenv, resolve_tree
+from deerflow.config.env import Variables, has_reference, mask_secrets, resolve_tree
 from deerflow.config.paths import Paths, example_file, project_root
 from deerflow.config.schema import CONFIG_VERSION, AppConfig, ExtensionsConfig, MemoryConfig, Origin, version_number
 from deerflow.config.section import EMPTY, FrozenDict, OpenSection, Section, field_names
@@ -158,7 +158,8 @@ class ConfigSource:
             ConfigError: a file is not usable; every problem is named with file, line and key.
         """
         # Fingerprints are taken before reading: an edit in between is seen next time.
-        self._watch(self._watched[0])
+        places = self._watched[0]
+        self._watched = places, _fingerprint(places)
         files = self.variables.files
         fingerprint = _fingerprint(files)
         environ = self.variables.merged()
@@ -174,9 +175,6 @@ class ConfigSource:
     def _changed(self) -> bool:
         places, fingerprint = self._watched
         return _fingerprint(places) != fingerprint
-
-    def _watch(self, places: tuple[str, ...]) -> None:
-        self._watched = places, _fingerprint(places)
 
     def _reload(self) -> AppConfig:
         try:
@@ -249,23 +247,13 @@ def load_config(
     return ConfigSource(path, extensions_path=extensions_path, environ=environ, cwd=cwd, probe=probe).read()
 
 
-def load_environ(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> dict[str, str]:
-    """A copy of ``environ`` (default: the process's) with what ``.env`` adds. Variables that are set already stay.
-
-    Raises:
-        ConfigError: a ``.env`` file cannot be read.
-    """
-    files = _env_files((cwd or Path.cwd()).absolute())
-    return read_dotenv(os.environ if environ is None else environ, files)
-
-
-def get_app_config(source: ConfigSource | None = None) -> AppConfig:
-    """The configuration in force. Keep a :class:`ConfigSource` instead of calling this often: without one every file is read.
+def get_app_config() -> AppConfig:
+    """The configuration in force. Every file is read: keep a :class:`ConfigSource` instead of calling this often.
 
     Raises:
         FileNotFoundError, ConfigError: see :func:`load_config`.
     """
-    return source.current() if source else load_config()
+    return load_config()
 
 
 def get_extensions_config() -> ExtensionsConfig:

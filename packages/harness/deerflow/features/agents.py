@@ -35,6 +35,7 @@ from deerflow.subagents.registry import subagents_of
 NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
 """Of the ids of assistants that have a name: the lead agent and custom agents."""
 SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
+OWN = ("assistant_id", "graph_id", "version", "created_at", "updated_at")
 VERSIONED = ("name", "description", "config", "context", "metadata")
 
 
@@ -76,9 +77,7 @@ class AssistantRepository:
             taken = select(assistants.c.assistant_id).where(assistants.c.assistant_id == new.assistant_id)
             if connection.execute(taken).first() is not None:
                 raise ConflictError(f"Assistant {new.assistant_id} already exists.")
-            row = {
-                name: getattr(new, name) for name in ("assistant_id", "graph_id", "version", "created_at", "updated_at")
-            }
+            row = {name: getattr(new, name) for name in OWN}
             connection.execute(insert(assistants).values(user_id=principal.user_id, **row))
             _add_version(connection, new)
             return new
@@ -138,7 +137,7 @@ class AssistantRepository:
             )
             if metadata:
                 query = query.where(matches(connection, version.metadata, metadata))
-            return [_assistant(row) for row in connection.execute(query.limit(limit).offset(offset))]
+            return [_from(row) for row in connection.execute(query.limit(limit).offset(offset))]
 
         return await self._database.browse(job)
 
@@ -160,7 +159,7 @@ class AssistantRepository:
             order = (column.desc() if descending else column.asc(), assistants.c.assistant_id)
             rows = connection.execute(wanted.order_by(*order).limit(limit).offset(offset))
             total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
-            return [_assistant(row) for row in rows], total
+            return [_from(row) for row in rows], total
 
         return await self._database.browse(job)
 
@@ -183,8 +182,9 @@ def _latest() -> Select[Any]:
     """Assistants joined to their latest versions."""
     version = assistant_versions.c
     same = and_(version.assistant_id == assistants.c.assistant_id, version.version == assistants.c.version)
-    own = (assistants.c[name] for name in ("assistant_id", "graph_id", "version", "created_at", "updated_at"))
-    return select(*own, *(version[name] for name in VERSIONED)).join(assistant_versions, same)
+    return select(*(assistants.c[name] for name in OWN), *(version[name] for name in VERSIONED)).join(
+        assistant_versions, same
+    )
 
 
 def _get(connection: Connection, principal: Principal, assistant_id: str, *, lock: bool = False) -> Assistant:
@@ -195,7 +195,7 @@ def _get(connection: Connection, principal: Principal, assistant_id: str, *, loc
     row = connection.execute(_latest().where(mine)).one_or_none()
     if row is None:
         raise NotFoundError(f"Assistant {assistant_id} not found.")
-    return _assistant(row)
+    return _from(row)
 
 
 def _add_version(connection: Connection, new: Assistant) -> None:
@@ -219,7 +219,7 @@ def _matching(connection: Connection, principal: Principal, query: AssistantQuer
     return and_(*wanted)
 
 
-def _assistant(row: Row[Any]) -> Assistant:
+def _from(row: Row[Any]) -> Assistant:
     return Assistant(**row._asdict())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4, uuid5
 
@@ -48,19 +48,6 @@ def assistants_meant(principal: Principal, metadata: Mapping[str, Any]) -> dict[
     if isinstance(assistant_id := metadata.get("assistant_id"), str):
         meant["assistant_id"] = LEAD_AGENT_ID if assistant_id in GRAPHS else assistant_id
     return meant
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedAssistant:
-    """What a run is started with."""
-
-    assistant_id: str
-    graph_id: str
-    agent: AgentConfig | None
-    """A custom agent; None: the lead agent."""
-    config: dict[str, Any]
-    context: dict[str, Any]
-    metadata: dict[str, Any]
 
 
 class AssistantRequest(BaseModel):
@@ -113,8 +100,9 @@ class AssistantService:
         self._agents = agents
         self._started = utc_now()
 
-    async def resolve(self, principal: Principal, assistant_id: str) -> ResolvedAssistant:
-        """What ``assistant_id`` stands for: an id, ``lead_agent``, ``agent`` or the name of a custom agent.
+    async def resolve(self, principal: Principal, assistant_id: str) -> tuple[Assistant, AgentConfig | None]:
+        """What ``assistant_id`` stands for, an id, ``lead_agent``, ``agent`` or the name of a custom agent, and the custom
+        agent that it is.
 
         Raises:
             InvalidRequestError: nothing of the principal's.
@@ -125,14 +113,7 @@ class AssistantService:
             raise InvalidRequestError(
                 f"There is no assistant {assistant_id!r}. Use {LEAD_AGENT}, or an id of POST /api/assistants/search."
             ) from error
-        return ResolvedAssistant(
-            assistant_id=found.assistant_id,
-            graph_id=found.graph_id,
-            agent=await self._agent_of(principal, found),
-            config=found.config,
-            context=found.context,
-            metadata=found.metadata,
-        )
+        return found, await self._agent_of(principal, found)
 
     async def agent(self, principal: Principal, name: str) -> tuple[str, AgentConfig]:
         """A custom agent, and the assistant's id that it has. Raises InvalidRequestError: there is none of that name."""
@@ -230,8 +211,7 @@ class AssistantService:
         """
         if sort_by not in SORTABLE:
             raise InvalidRequestError(f"sort_by is {sort_by!r}: use {', '.join(SORTABLE)}.")
-        graph_id = GRAPHS.get(query.graph_id, query.graph_id) if query.graph_id is not None else None
-        query = AssistantQuery(graph_id, query.name, query.metadata)
+        query = replace(query, graph_id=GRAPHS.get(query.graph_id or "", query.graph_id))
         built_in = [one for one in await self._all_built_in(principal) if _fits(one, query)]
         first = built_in[offset : offset + limit]
         own, total = await self._assistants.search(

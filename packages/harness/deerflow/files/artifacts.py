@@ -12,14 +12,15 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from threading import Lock
+from types import MappingProxyType
 
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
 from deerflow.files.content import (
+    Closing,
     FileContent,
     Listing,
     MemoryFile,
@@ -100,7 +101,7 @@ class ArtifactService:
     async def archive(self, principal: Principal, thread_id: str) -> AsyncGenerator[bytes, None]:
         """All outputs as a ZIP, in pieces; links are left out. Raises NotFoundError before the first piece."""
         await self._threads.get(principal, thread_id)
-        return pieces_off_loop(self._zip(thread_id, principal.user_id))
+        return pieces_off_loop(zip_files(self._paths, thread_id, principal.user_id, OUTPUTS, (OUTPUTS,)))
 
     async def changes(self, principal: Principal, thread_id: str) -> builtins.list[RunChanges]:
         """What each run created, modified and deleted, the newest run first. Raises NotFoundError."""
@@ -123,12 +124,6 @@ class ArtifactService:
     def _list(self, thread_id: str, user_id: str) -> Listing:
         with thread_files(self._paths, thread_id, user_id) as files, file_requests(OUTPUTS):
             return regular_files(files, OUTPUTS)
-
-    def _zip(self, thread_id: str, user_id: str) -> Generator[bytes, None, None]:
-        with thread_files(self._paths, thread_id, user_id) as files:
-            with file_requests(OUTPUTS):
-                paths = [entry.path for entry in regular_files(files, OUTPUTS).files]
-            yield from zip_files(files, OUTPUTS, paths)
 
     def _open(self, thread_id: str, user_id: str, path: str) -> FileContent:
         with thread_files(self._paths, thread_id, user_id) as files, file_requests(path):
@@ -210,19 +205,32 @@ _PACKED = (".zip", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".we
 
 
 def zip_files(
-    files: SandboxFiles, root: str, paths: Iterable[str], documents: Mapping[str, bytes] | None = None
+    paths: Paths,
+    thread_id: str,
+    user_id: str,
+    root: str,
+    places: Sequence[str],
+    documents: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Generator[bytes, None, None]:
-    """A ZIP of regular files below ``root``, piece by piece. Blocks; what has vanished meanwhile is left out.
+    """A ZIP of a thread's regular files, piece by piece. Blocks; what has vanished meanwhile is left out.
 
-    ``documents`` come first, each under the name that is its key.
+    Args:
+        root: where the names in the ZIP begin.
+        places: the directories below it that are taken.
+        documents: come first, each under the name that is its key.
     """
     out = _Pipe()
     taken: set[str] = set()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        for name, content in (documents or {}).items():
+    with (
+        thread_files(paths, thread_id, user_id) as files,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive,
+    ):
+        with file_requests(root):
+            found = [entry.path for place in places for entry in regular_files(files, place).files]
+        for name, content in documents.items():
             archive.writestr(_member_name(name, taken), content)
             yield out.take()
-        for path in paths:
+        for path in found:
             try:
                 fd = files.open_fd(path, below=root)
             except SandboxFileError:
@@ -335,46 +343,17 @@ class ThreadArchive:
         name, markdown = await self._transcript.export(principal, thread_id, "md")
         _, json = await self._transcript.export(principal, thread_id, "json")
         documents = {"conversation.md": markdown, "conversation.json": json}
-        pieces = pieces_off_loop(self._zip(thread_id, principal.user_id, documents))
+        user_id, places = principal.user_id, (OUTPUTS, UPLOADS)
+        pieces = pieces_off_loop(zip_files(self._paths, thread_id, user_id, VIRTUAL_ROOT, places, documents))
         return name.removesuffix(".md") + ".zip", pieces
-
-    def _zip(self, thread_id: str, user_id: str, documents: Mapping[str, bytes]) -> Generator[bytes, None, None]:
-        with thread_files(self._paths, thread_id, user_id) as files:
-            with file_requests(VIRTUAL_ROOT):
-                found = [entry.path for root in (OUTPUTS, UPLOADS) for entry in regular_files(files, root).files]
-            yield from zip_files(files, VIRTUAL_ROOT, found, documents)
 
 
 async def pieces_off_loop(generator: Generator[bytes, None, None]) -> AsyncGenerator[bytes, None]:
     """What ``generator`` yields, but for empty pieces; each step runs on a thread. It is closed at the end, however that comes."""
-    steps = _Steps(generator)
+    steps = Closing(generator.close)
     try:
-        while (piece := await asyncio.to_thread(steps.next)) is not None:
+        while (piece := await asyncio.to_thread(steps.use, lambda: next(generator, None))) is not None:
             if piece:
                 yield piece
     finally:
         steps.close()
-
-
-class _Steps:
-    """Lets one thread step and another close: a step that nobody waits for any more closes when it is done."""
-
-    def __init__(self, generator: Generator[bytes, None, None]) -> None:
-        self._generator = generator
-        self._closed = False
-        self._lock = Lock()
-
-    def next(self) -> bytes | None:
-        with self._lock:
-            piece = None if self._closed else next(self._generator, None)
-        if self._closed:
-            self.close()
-        return piece
-
-    def close(self) -> None:
-        self._closed = True
-        if self._lock.acquire(blocking=False):
-            try:
-                self._generator.close()
-            finally:
-                self._lock.release()

@@ -9,12 +9,13 @@ import codecs
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.errors import ForbiddenError, NotFoundError, RequestError
@@ -35,6 +36,8 @@ from deerflow.sandbox.interface import (
 
 
 SNIFF_BYTES = 8192
+
+Result = TypeVar("Result")
 
 
 class FileContent(Protocol):
@@ -59,14 +62,45 @@ class FileContent(Protocol):
         ...
 
 
+class Closing:
+    """What one thread uses and another closes: a use that nobody waits for any more closes when it is done.
+
+    Args:
+        close: called once; never while it is used.
+    """
+
+    def __init__(self, close: Callable[[], object]) -> None:
+        self._close: Callable[[], object] | None = close
+        self._closed = False
+        self._lock = Lock()
+
+    def use(self, job: Callable[[], Result]) -> Result | None:
+        """What ``job`` gives; None: it is closed."""
+        with self._lock:
+            result = None if self._closed else job()
+        if self._closed:
+            self.close()
+        return result
+
+    def close(self) -> None:
+        """Never blocks; may be called again."""
+        self._closed = True
+        if self._lock.acquire(blocking=False):
+            try:
+                close, self._close = self._close, None
+                if close is not None:
+                    close()
+            finally:
+                self._lock.release()
+
+
 class OpenFile:
     """A regular file behind a descriptor, which it owns from now on."""
 
     def __init__(self, fd: int, name: str) -> None:
         """Blocks for one read. Raises OSError, with ``fd`` closed."""
         self._fd = fd
-        self._closed = False
-        self._lock = Lock()
+        self._closing = Closing(partial(os.close, fd))
         info = os.fstat(fd)
         self.name = name
         self.size = info.st_size
@@ -79,22 +113,10 @@ class OpenFile:
         self.close()
 
     def read(self, offset: int, size: int) -> bytes:
-        with self._lock:
-            data = b"" if self._closed else os.pread(self._fd, size, offset)
-        if self._closed:
-            self.close()
-        return data
+        return self._closing.use(lambda: os.pread(self._fd, size, offset)) or b""
 
     def close(self) -> None:
-        self._closed = True
-        # Held: a thread reads, on behalf of nobody any more. It closes when it has done so.
-        if self._lock.acquire(blocking=False):
-            try:
-                if self._fd >= 0:
-                    os.close(self._fd)
-                    self._fd = -1
-            finally:
-                self._lock.release()
+        self._closing.close()
 
 
 class MemoryFile:

@@ -148,7 +148,10 @@ class UploadService:
         async for chunk in file.chunks():
             size += len(chunk)
             if size > room:
-                raise TooLargeError(self._too_large(file.filename))
+                one, all_ = self.limits.file_bytes / _MEGABYTE, self.limits.total_bytes / _MEGABYTE
+                raise TooLargeError(
+                    f"{file.filename} is too large: a file may have {one:g} MB, all files of one upload together {all_:g} MB."
+                )
             block += chunk
             if len(block) >= _BLOCK:
                 await self._write(staging, file.filename, block)
@@ -160,10 +163,6 @@ class UploadService:
     async def _write(self, staging: Staging, name: str, block: bytearray) -> None:
         with file_requests(name):
             await asyncio.to_thread(staging.write, bytes(block))
-
-    def _too_large(self, name: str) -> str:
-        one, all_ = self.limits.file_bytes / _MEGABYTE, self.limits.total_bytes / _MEGABYTE
-        return f"{name} is too large: a file may have {one:g} MB, all files of one upload together {all_:g} MB."
 
 
 class LocalUploads:

@@ -87,7 +87,7 @@ class McpServer:
         self.error = ""
         self.since = datetime.now(UTC)
         self.tools: tuple[Tool, ...] = ()
-        self.prompts: tuple[Prompt, ...] = ()
+        self.prompts: list[McpPrompt] = []
         self.generation = 0
         """Another one when its tools have changed."""
         self.calls: list[OpenCall] = []
@@ -270,7 +270,8 @@ class McpServer:
     async def _look(self, client: Client) -> None:
         """At all that it offers."""
         found = await asyncio.gather(_tools(client), prompts_of(client), has_resources(client))
-        tools, self.prompts, self._has_resources = found
+        tools, prompts, self._has_resources = found
+        self.prompts = described(self.name, prompts)
         self._offer(tools)
 
     def _offer(self, tools: list[Tool]) -> None:
@@ -358,11 +359,11 @@ RESOURCE_TOOLS = (
 )
 
 
-async def prompts_of(client: Client) -> tuple[Prompt, ...]:
+async def prompts_of(client: Client) -> Sequence[Prompt]:
     if client.server_capabilities.prompts is None:
         return ()
     try:
-        return tuple((await client.list_prompts()).prompts[:MAX_PROMPTS])
+        return (await client.list_prompts()).prompts[:MAX_PROMPTS]
     except UNUSABLE:
         return ()
 
@@ -422,14 +423,10 @@ def _block(one: TextResourceContents | BlobResourceContents) -> ContentBlock:
 # prompts --------------------------------------------------------------------------------------------------------------
 
 
-def command_of(server: str, prompt: str) -> str:
-    return "/" + ":".join(re.sub(r"[\s/:]+", "_", name) for name in (server, prompt))
-
-
 def described(server: str, prompts: Iterable[Prompt]) -> list[McpPrompt]:
     return [
         {
-            "command": command_of(server, one.name),
+            "command": "/" + ":".join(re.sub(r"[\s/:]+", "_", name) for name in (server, one.name)),
             "server": server,
             "name": one.name,
             "description": harmless(one.description or one.title or "", 300),

@@ -127,7 +127,6 @@ def _errors_to(log: Log) -> Iterator[Any]:
 
 def _policy(name: str, server: McpServerConfig, environment: dict[str, str], place: Place) -> Policy:
     own = place.directory / _slug(name)
-    network, limits = server.network.model_dump(), place.sandbox.limits.model_dump() | {"cpu_seconds": 0}
     return Policy(
         mounts=(
             Mount(own / "work", WORKSPACE),
@@ -136,8 +135,8 @@ def _policy(name: str, server: McpServerConfig, environment: dict[str, str], pla
         home=own / "home",
         tmp=own / "tmp",
         environment={"NODE_USE_ENV_PROXY": "1", **environment},
-        network=Network(**{key: value for key, value in network.items() if key in Network.__slots__}),
-        limits=Limits(**{key: value for key, value in limits.items() if key in Limits.__slots__}),
+        network=Network(**server.network.model_dump()),
+        limits=Limits(**{**place.sandbox.limits.model_dump(), "cpu_seconds": 0}),
     )
 
 

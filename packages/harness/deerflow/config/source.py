@@ -370,7 +370,6 @@ _OWN_LINES = re.compile(r"^\s*(#.*)?\n", re.MULTILINE)
 class UpgradeReport:
     """What :func:`upgrade_config` did. ``added`` holds keys such as ``sandbox.use``."""
 
-    path: Path
     old_version: int
     new_version: int
     changed: bool
@@ -395,7 +394,7 @@ def upgrade_config(path: str | Path, *, example: Path | None = None) -> UpgradeR
     model, data = parse_yaml(read_text(example), example).data, parse_yaml(text, file).data
     old, new = version_number(data.get("config_version")), version_number(model.get("config_version"))
     if old >= new:
-        return UpgradeReport(file, old, old, changed=False)
+        return UpgradeReport(old, old, changed=False)
     if "config_version" not in data:
         text = re.sub(r"\A(---\s*\n)?", rf"\g<0>config_version: {old}\n", text, count=1)
     # On the text, so that examples in comments follow.
@@ -405,7 +404,7 @@ def upgrade_config(path: str | Path, *, example: Path | None = None) -> UpgradeR
     backup = _backup(file, original)
     _replace(file, upgraded)
     changes = ("class paths 'src.*' are now 'deerflow.*'",) if migrated != text else ()
-    return UpgradeReport(file, old, new, True, added, changes, backup)
+    return UpgradeReport(old, new, True, added, changes, backup)
 
 
 def _completed(text: str, example: str, version: int) -> tuple[str, tuple[str, ...]]:

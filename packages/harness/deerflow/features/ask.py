@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
 from uuid import uuid4
@@ -323,8 +323,7 @@ async def _ask(models: ModelCache, config: AppConfig, name: str) -> str:
 
 def _explain(error: Exception, model: ModelInfo, config: AppConfig) -> str:
     if isinstance(error, ConfigError):  # whose own words begin with the place of the file
-        texts = [": ".join(filter(None, (problem.key, problem.message))) for problem in error.problems]
-        return " ".join(f"{text} {problem.remedy}".strip() for text, problem in zip(texts, error.problems, strict=True))
+        return " ".join(str(replace(problem, file=None)) for problem in error.problems)
     if isinstance(error, ImportError):
         return str(error)
     if isinstance(error, TimeoutError) and not str(error):

@@ -162,12 +162,10 @@ class AssistantService:
                 raise ConflictError(f"Assistant {there.name!r} already exists.")
             return await self._assistants.create(principal, new)
         except ConflictError:
-            if request.if_exists == "raise":
-                raise
-            try:
-                return await self.get(principal, assistant_id)
-            except NotFoundError:
-                raise ConflictError(f"Assistant {assistant_id} already exists.") from None
+            if request.if_exists == "do_nothing":
+                with suppress(NotFoundError):
+                    return await self.get(principal, assistant_id)
+            raise
 
     async def update(self, principal: Principal, assistant_id: str, changes: AssistantChanges) -> Assistant:
         """Make a new version, which becomes the latest. Raises NotFoundError, ForbiddenError if it is built in."""

@@ -164,13 +164,12 @@ class ConnectionService:
         if provider is COMPATIBLE and not any(trial.models):
             raise InvalidRequestError("Choose a model.")
         environ = self._environ(provider, trial)
-        given = {name: environ[name] for name in provider.names if name in environ}
         chosen = {SEARCH_VARIABLE: provider.id} if is_search else {}
         outside = self._source.variables.place_of(*provider.names) == "environment"
         if is_search and outside and not trial.key:  # it has all that it needs, and is only chosen
             self._change(provider, chosen, store)
         else:
-            self._change(provider, dict.fromkeys(provider.names) | given | chosen, store)
+            self._change(provider, dict.fromkeys(provider.names) | environ | chosen, store)
 
     def _disconnect(self, provider: Provider) -> None:
         chosen = self._source.variables.merged().get(SEARCH_VARIABLE, "").strip().lower() == provider.id

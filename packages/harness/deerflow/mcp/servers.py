@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -203,16 +203,15 @@ class McpServers:
             from deerflow.mcp.server import McpCallError
 
             raise McpCallError(f"The MCP server {name} is not connected any more.")
-        return await self._spawner.call(self._begin(running, key, tool, arguments, call))
 
-    async def _begin(
-        self, running: _Running, key: str, tool: str, arguments: dict[str, Any], call: OpenCall
-    ) -> CallToolResult | ElicitRequestParams:
-        running.used = asyncio.get_running_loop().time()
-        self._open[key] = call
-        call.task = asyncio.create_task(running.server.call(tool, arguments, call))
-        call.task.add_done_callback(partial(self._ended, key, call))
-        return await call.step()
+        async def begin() -> CallToolResult | ElicitRequestParams:
+            running.used = asyncio.get_running_loop().time()
+            self._open[key] = call
+            call.task = asyncio.create_task(running.server.call(tool, arguments, call))
+            call.task.add_done_callback(partial(self._ended, key, call))
+            return await call.step()
+
+        return await self._spawner.call(begin())
 
     def held(self, key: str) -> OpenCall | None:
         """The call that is open since it asked something."""
@@ -288,8 +287,10 @@ class McpServers:
         place = Place(self.directory, self.key_file, provider, config.sandbox)
         now = asyncio.get_running_loop().time()
         for key in new:
-            entry, name = entries[key[0]], key[0]
-            server = McpServer(name, entry, partial(transport_of, name, entry, place, self._header(key, entry)))
+            name, whose = key
+            entry = entries[name]
+            own = partial(self.connections.header, whose, name, entry) if whose and self.connections else None
+            server = McpServer(name, entry, partial(transport_of, name, entry, place, own))
             task = asyncio.create_task(server.run(), name=f"mcp {name}")
             self._running[key] = _Running(server, task, wanted[key], now, now)
 
@@ -314,12 +315,6 @@ class McpServers:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         return {"state": state, "error": error, "tools": tools, "log": list(server.log)}
-
-    def _header(self, key: Key, entry: McpServerConfig) -> Callable[[str], Awaitable[str]] | None:
-        name, user_id = key
-        if not user_id or self.connections is None:
-            return None
-        return partial(self.connections.header, user_id, name, entry)
 
     async def _stop(self, keys: list[Key]) -> None:
         ended = [self._running.pop(key) for key in keys]

@@ -20,8 +20,8 @@ from deerflow.config.section import (
     OpenSection,
     Section,
     Settings,
+    Table,
     TextMapping,
-    frozen,
     missing_in,
     require,
     thawed,
@@ -34,9 +34,6 @@ NotNegative = Annotated[float, Field(ge=0)]
 SomeText = Annotated[str, Field(min_length=1)]
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
 """ISO 4217."""
-
-Entry = TypeVar("Entry")
-Table = Annotated[Mapping[str, Entry], AfterValidator(frozen)]
 
 # models --------------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig
-from deerflow.config.schema import McpServerConfig
+from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.errors import NotFoundError
 from deerflow.mcp import COMMAND, McpPrompt
 from deerflow.sandbox.interface import SandboxProvider
@@ -257,18 +257,14 @@ class McpServers:
     async def _apply(self, config: AppConfig, provider: SandboxProvider, user_id: str, mine: set[str]) -> None:
         entries = config.extensions.enabled_mcp_servers
         now = asyncio.get_running_loop().time()
-        keys = [(name, "") for name, entry in entries.items() if not entry.is_own]
-        keys += [(name, user_id) for name, entry in entries.items() if entry.is_own and name in mine]
+        own = {name for name, entry in entries.items() if entry.is_own}
+        keys = [_key(name, entry, user_id) for name, entry in entries.items() if name in mine or name not in own]
         keys += [
             (name, whose)
             for (name, whose), one in self._running.items()
-            if whose not in ("", user_id) and (now - one.used < IDLE_SECONDS or one.server.calls)
+            if name in own and whose not in ("", user_id) and (now - one.used < IDLE_SECONDS or one.server.calls)
         ]
-        wanted = {
-            key: (_opened_by(entry), None if entry.type != "stdio" or entry.isolation == "host" else config.sandbox)
-            for key in keys
-            if (entry := entries.get(key[0])) is not None and entry.is_own == bool(key[1])
-        }
+        wanted = {key: _opened_by(entries[key[0]], config.sandbox) for key in keys}
         await self._stop([key for key, one in self._running.items() if wanted.get(key) != one.made_for])
         for key, one in self._running.items():
             if (entry := entries[key[0]]) != one.server.config:
@@ -289,8 +285,8 @@ class McpServers:
         for key in new:
             name, whose = key
             entry = entries[name]
-            own = partial(self.connections.header, whose, name, entry) if whose and self.connections else None
-            server = McpServer(name, entry, partial(transport_of, name, entry, place, own))
+            header = partial(self.connections.header, whose, name, entry) if whose and self.connections else None
+            server = McpServer(name, entry, partial(transport_of, name, entry, place, header))
             task = asyncio.create_task(server.run(), name=f"mcp {name}")
             self._running[key] = _Running(server, task, wanted[key], now, now)
 
@@ -372,9 +368,11 @@ def _key(name: str, entry: McpServerConfig, user_id: str) -> Key:
     return name, user_id if entry.is_own else ""
 
 
-def _opened_by(entry: McpServerConfig) -> McpServerConfig:
+def _opened_by(entry: McpServerConfig, sandbox: SandboxConfig) -> object:
     """What a session depends on: others of its settings change while it goes on."""
-    return entry.model_copy(update={"tools": {}, "description": "", "timeout": 0})
+    is_sandboxed = entry.type == "stdio" and entry.isolation == "sandbox"
+    fixed = entry.model_copy(update={"tools": {}, "description": "", "timeout": 0})
+    return fixed, sandbox if is_sandboxed else None
 
 
 def _offers_same(one: _Running, other: _Running) -> bool:

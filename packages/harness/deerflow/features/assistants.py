@@ -245,8 +245,10 @@ class AssistantService:
         return await self._assistants.set_latest(principal, own.assistant_id, version)
 
     async def graph(self, principal: Principal, assistant_id: str, *, xray: int | bool = False) -> dict[str, Any]:
+        """``{nodes, edges}``; ``xray`` opens subgraphs, as deep as it says."""
         await self.get(principal, assistant_id)
-        return await asyncio.to_thread(drawing, await self._agent(), xray)
+        agent = await self._agent()
+        return await asyncio.to_thread(lambda: plain(agent.get_graph(xray=xray).to_json()))
 
     async def schemas(self, principal: Principal, assistant_id: str) -> dict[str, Any]:
         found = await self.get(principal, assistant_id)
@@ -255,9 +257,15 @@ class AssistantService:
     async def subgraphs(
         self, principal: Principal, assistant_id: str, *, namespace: str | None = None, recurse: bool = False
     ) -> dict[str, Any]:
+        """By namespace. The lead agent has none: its subagents are tools, not nodes."""
         await self.get(principal, assistant_id)
         agent = await self._agent()
-        return await asyncio.to_thread(lambda: subgraph_schemas(agent, namespace, recurse=recurse))
+
+        def schemas() -> dict[str, Any]:
+            found = agent.get_subgraphs(namespace=namespace, recurse=recurse)
+            return {name: agent_schemas(graph) for name, graph in found if isinstance(graph, CompiledStateGraph)}
+
+        return await asyncio.to_thread(schemas)
 
     async def _own(self, principal: Principal, assistant_id: str) -> Assistant:
         """Raises NotFoundError, ForbiddenError: it is built in."""
@@ -330,7 +338,7 @@ def _fits(assistant: Assistant, query: AssistantQuery) -> bool:
     return named and noted and query.graph_id in (None, assistant.graph_id)
 
 
-# schemas and drawing -------------------------------------------------------------------------------------------------
+# schemas -------------------------------------------------------------------------------------------------------------
 
 
 class RunSettings(BaseModel):
@@ -367,17 +375,6 @@ def agent_schemas(agent: Agent) -> dict[str, Any]:
         "config_schema": RunConfig.model_json_schema(),
         "context_schema": settings,
     }
-
-
-def drawing(agent: Agent, xray: int | bool) -> dict[str, Any]:
-    """``{nodes, edges}`` of the graph; ``xray`` opens subgraphs, as deep as it says."""
-    return plain(agent.get_graph(xray=xray).to_json())
-
-
-def subgraph_schemas(agent: Agent, namespace: str | None, *, recurse: bool) -> dict[str, Any]:
-    """By namespace. The lead agent has none: its subagents are tools, not nodes."""
-    found = agent.get_subgraphs(namespace=namespace, recurse=recurse)
-    return {name: agent_schemas(graph) for name, graph in found if isinstance(graph, CompiledStateGraph)}
 
 
 def _public(schema: dict[str, Any]) -> dict[str, Any]:

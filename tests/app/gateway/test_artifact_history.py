@@ -13,7 +13,7 @@ from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.support.files_app import FilesApp, files_app
 
 from deerflow.config import ConfigSource, Paths
-from deerflow.files.directories import thread_files
+from deerflow.files.content import thread_files
 from deerflow.files.versions import versions_of
 from deerflow.runtime import Runtime
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 from tests.support.files_app import FilesApp, files_app
 
-from deerflow.files.archive import MAX_MEMBER_BYTES
+from deerflow.files.artifacts import MAX_MEMBER_BYTES
 
 URL = "/api/threads/t1/artifacts"
 OUT = f"{URL}/mnt/user-data/outputs"

@@ -12,8 +12,7 @@ from fastapi import FastAPI, Request
 from sqlalchemy import insert
 
 from deerflow.config import AppConfig
-from deerflow.features.ask import Asker
-from deerflow.features.suggestions import SuggestionService
+from deerflow.features.ask import Asker, SuggestionService
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.storage.database import Database

@@ -15,9 +15,9 @@ from deerflow.config import (
     get_memory_config,
     get_paths,
     load_config,
-    load_environ,
     require,
 )
+from deerflow.config.env import read_dotenv
 
 NO_SERVERS = lambda *_: ()  # noqa: E731
 MODELS = "models:\n  - {name: m, use: 'a:B', model: x}\n"
@@ -94,9 +94,8 @@ def test_skills_start_at_the_project(tmp_path: Path) -> None:
 def test_dotenv_completes_a_copy_of_the_environment(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("A=from-file\nB=from-file\nC=${A}-${NOPE:-x}\nD='a$$b'\nE\n")
     environ = {"A": "set"}
-    assert load_environ(environ, tmp_path) == {"A": "set", "B": "from-file", "C": "set-x", "D": "a$$b"} | {
-        key: value for key, value in load_environ({}, tmp_path).items() if key not in "ABCDE"
-    }
+    found = read_dotenv(environ, [tmp_path / ".env"])
+    assert found == {"A": "set", "B": "from-file", "C": "set-x", "D": "a$$b"}
     assert environ == {"A": "set"}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.config import Paths, join_host_path, project_root
+from deerflow.config import Paths, project_root
 
 BAD_IDS = ["", ".", "..", "a/b", "a\\b", "../x", "a b", "é", "a\n", "\0", "x" * 129]
 
@@ -42,16 +42,15 @@ def test_the_layout_is_the_one_that_users_have(paths: Paths) -> None:
         base / "USER.md",
         base / "SOUL.md",
     )
-    assert (paths.data_dir, paths.tools_dir, paths.acp()) == (base / "data", base / "tools", base / "acp-workspace")
+    assert (paths.data_dir, paths.tools_dir) == (base / "data", base / "tools")
 
 
-def test_calls_without_a_user_have_a_tree_of_their_own(paths: Paths) -> None:
-    assert paths.thread_dir("t") == paths.base_dir / "threads/t"
-    paths.ensure_thread_dirs("t")
+def test_a_thread_is_deleted_alone(paths: Paths) -> None:
+    paths.ensure_thread_dirs("t", "other")
     paths.ensure_thread_dirs("t", "u")
-    (paths.outputs("t") / "a").write_text("a")
+    (paths.outputs("t", "other") / "a").write_text("a")
     paths.delete_thread_dir("t", "u")
-    assert (paths.outputs("t") / "a").exists()
+    assert (paths.outputs("t", "other") / "a").exists()
     assert not paths.thread_dir("t", "u").exists()
 
 
@@ -63,8 +62,8 @@ def test_an_id_that_is_no_plain_name_is_refused(paths: Paths, bad: str) -> None:
         lambda: paths.agent_dir(bad),
         lambda: paths.user_memory_file(bad),
         lambda: paths.agent_memory_file("a", bad),
-        lambda: paths.ensure_thread_dirs(bad),
-        lambda: paths.delete_thread_dir(bad),
+        lambda: paths.ensure_thread_dirs(bad, "u"),
+        lambda: paths.delete_thread_dir(bad, "u"),
     ):
         with pytest.raises(ValueError, match="Invalid"):
             use()
@@ -106,30 +105,3 @@ def test_deleting_follows_no_link_and_may_be_repeated(paths: Paths, tmp_path: Pa
         paths.delete_thread_dir("t", "u")
     assert (precious / "file").exists()
     assert not paths.thread_dir("t", "u").exists()
-
-
-# the host of our container -------------------------------------------------------------------------------------------------
-
-
-def test_host_paths_start_at_the_hosts_base_directory(tmp_path: Path) -> None:
-    paths = Paths(tmp_path, environ={"DEER_FLOW_HOST_BASE_DIR": "/host/data"})
-    assert paths.host_path(paths.workspace("t", "u")) == "/host/data/users/u/threads/t/user-data/workspace"
-    assert paths.host_path(paths.thread_dir("t")) == "/host/data/threads/t"
-    assert paths.host_path(paths.acp("t", "u")).endswith("/t/acp-workspace")
-    own = Paths(tmp_path, environ={})
-    assert own.host_path(own.outputs("t", "u")) == str(own.outputs("t", "u"))
-    assert own.host_path(own.uploads("t", "u")) == str(own.uploads("t", "u"))
-
-
-@pytest.mark.parametrize(
-    ("base", "joined"),
-    [
-        ("C:\\data", "C:\\data\\a\\b"),
-        ("c:/data", "c:\\data\\a\\b"),
-        ("\\\\server\\share", "\\\\server\\share\\a\\b"),
-        ("/data", "/data/a/b"),
-        ("rel", "rel/a/b"),
-    ],
-)
-def test_host_paths_keep_their_style(base: str, joined: str) -> None:
-    assert join_host_path(base, "a", "b") == joined

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deerflow.config import ConfigError, ConfigSource, load_config
-from deerflow.config.variables import Variables
+from deerflow.config.env import Variables
 
 
 def variables(folder: Path, **environ: str) -> Variables:

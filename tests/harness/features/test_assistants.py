@@ -11,8 +11,7 @@ from sqlalchemy import func, insert, select
 from deerflow.agents import create_deerflow_agent
 from deerflow.config import AppConfig, Paths
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
-from deerflow.features.agents import AgentService
-from deerflow.features.assistant_rows import AssistantQuery
+from deerflow.features.agents import AgentService, AssistantQuery
 from deerflow.features.assistants import LEAD_AGENT_ID, AssistantChanges, AssistantRequest, AssistantService
 from deerflow.identity import Principal
 from deerflow.models.demo import DemoChatModel
@@ -64,15 +63,15 @@ def request(**more: Any) -> AssistantRequest:
 
 async def test_the_lead_agent_has_many_names_and_one_id(service: AssistantService) -> None:
     for name in ("lead_agent", "agent", LEAD_AGENT_ID):
-        found = await service.resolve(BOB, name)
-        assert (found.assistant_id, found.graph_id, found.agent) == (LEAD_AGENT_ID, "lead_agent", None)
+        found, agent = await service.resolve(BOB, name)
+        assert (found.assistant_id, found.graph_id, agent) == (LEAD_AGENT_ID, "lead_agent", None)
 
 
 async def test_a_custom_agent_is_an_assistant_of_those_who_may_use_it(service: AssistantService) -> None:
-    found = await service.resolve(ALICE, "coder")
+    found, agent = await service.resolve(ALICE, "coder")
     assert (found.graph_id, found.context) == ("lead_agent", {"agent_name": "coder"})
-    assert found.agent is not None and found.agent.name == "coder"
-    assert await service.resolve(ALICE, found.assistant_id) == found
+    assert agent is not None and agent.name == "coder"
+    assert await service.resolve(ALICE, found.assistant_id) == (found, agent)
     for name in ("coder", found.assistant_id):
         with pytest.raises(InvalidRequestError):
             await service.resolve(BOB, name)
@@ -88,9 +87,9 @@ async def test_an_assistant_brings_its_settings_into_runs(service: AssistantServ
     made = await service.create(
         ALICE, request(config={"configurable": {"agent_name": "coder"}, "recursion_limit": 9}, context={"mode": "pro"})
     )
-    found = await service.resolve(ALICE, made.assistant_id)
+    found, agent = await service.resolve(ALICE, made.assistant_id)
     assert (found.config["recursion_limit"], found.context) == (9, {"mode": "pro"})
-    assert found.agent is not None and found.agent.name == "coder"
+    assert agent is not None and agent.name == "coder"
 
 
 async def test_a_user_never_sees_or_changes_assistants_of_another_one(service: AssistantService) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from deerflow.config import Paths
 from deerflow.files import versions as file_versions
-from deerflow.files.directories import thread_files
+from deerflow.files.content import thread_files
 from deerflow.files.versions import FileVersions, RunChanges
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.storage.tables import utc_now

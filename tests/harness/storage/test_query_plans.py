@@ -14,6 +14,9 @@ from langchain_core.messages import HumanMessage
 
 from deerflow.accounts import TokenRepository, UserRepository
 from deerflow.features.assistant_rows import AssistantQuery, AssistantRepository
+from deerflow.accounts.tokens import TokenRepository
+from deerflow.accounts.users import UserRepository
+from deerflow.features.agents import AssistantQuery, AssistantRepository
 from deerflow.features.store import DatabaseStore
 from deerflow.features.usage import UsageService
 from deerflow.identity import Principal

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from deerflow.config.discovery import DEMO_MODEL, discover_models
+from deerflow.config.discovery import discover_models
 from deerflow.config.document import ConfigError, ConfigProblem
 from deerflow.config.env import (
-    MASK,
     MissingEnv,
     get_enabled_tracing_providers,
     get_explicitly_enabled_tracing_providers,
@@ -15,7 +14,7 @@ from deerflow.config.env import (
     mask_secrets,
     validate_enabled_tracing_providers,
 )
-from deerflow.config.paths import Paths, example_file, get_paths, join_host_path, project_root
+from deerflow.config.paths import Paths, example_file, get_paths, project_root
 from deerflow.config.schema import (
     CONFIG_VERSION,
     AppConfig,
@@ -33,14 +32,11 @@ from deerflow.config.source import (
     get_extensions_config,
     get_memory_config,
     load_config,
-    load_environ,
+    upgrade_config,
 )
-from deerflow.config.upgrade import upgrade_config
 
 __all__ = [
     "CONFIG_VERSION",
-    "DEMO_MODEL",
-    "MASK",
     "AppConfig",
     "ConfigError",
     "ConfigProblem",
@@ -64,9 +60,7 @@ __all__ = [
     "get_tracing_config",
     "is_secret_key",
     "is_tracing_enabled",
-    "join_host_path",
     "load_config",
-    "load_environ",
     "mask_secrets",
     "missing_in",
     "project_root",

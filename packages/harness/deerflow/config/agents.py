@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -106,9 +105,9 @@ def agents_of_files(paths: Paths, user_id: str) -> dict[str, AgentConfig]:
     """Agents that directories define, by name: the person's, and the installation's for everyone. Damaged ones are left out."""
     found: dict[str, AgentConfig] = {}
     for parent in (paths.agents_dir, paths.user_agents_dir(user_id)):
-        for directory in _directories(parent):
+        for file in sorted(parent.glob(f"*/{AGENT_FILE}")):
             try:
-                agent = _read(directory)
+                agent = _read(file)
             except FileNotFoundError:
                 continue
             except ConfigError as error:
@@ -118,23 +117,15 @@ def agents_of_files(paths: Paths, user_id: str) -> dict[str, AgentConfig]:
     return dict(sorted(found.items()))
 
 
-def _directories(parent: Path) -> Iterator[Path]:
-    try:
-        yield from sorted(entry for entry in parent.iterdir() if entry.is_dir())
-    except FileNotFoundError:
-        return
-
-
-def _read(directory: Path) -> AgentConfig:
+def _read(file: Path) -> AgentConfig:
     """Raises FileNotFoundError: no agent is there; ConfigError: it cannot be read."""
-    file = directory / AGENT_FILE
     given = parse_yaml(read_text(file), file).data
     try:
-        soul = read_text(directory / SOUL_FILE)
+        soul = read_text(file.with_name(SOUL_FILE))
     except FileNotFoundError:
         soul = ""
     try:
-        return AgentConfig.model_validate({**given, "name": directory.name, "soul": soul})
+        return AgentConfig.model_validate({**given, "name": file.parent.name, "soul": soul})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))

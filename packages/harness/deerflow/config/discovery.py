@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from deerflow.config.document import ConfigError, ConfigProblem
-from deerflow.config.env import MissingEnv
+from deerflow.config.env import MissingEnv, first_set
 from deerflow.config.schema import DEFAULT_TOOLS, ModelConfig, ToolConfig
 from deerflow.errors import InvalidRequestError
 
@@ -89,7 +89,7 @@ class Provider:
 
     def key(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
         """The variable that holds the key, and the key."""
-        return next(((name, environ[name].strip()) for name in self.keys if environ.get(name, "").strip()), None)
+        return first_set(environ, *self.keys)
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """That the environment names in place of the provider's own."""
@@ -102,7 +102,8 @@ class Provider:
     def variable(self, environ: Mapping[str, str], *suffixes: str) -> str | None:
         """What the environment says under a name of this provider's with one of these suffixes."""
         names = (key.removesuffix("API_KEY") + suffix for key in self.keys for suffix in suffixes)
-        return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
+        found = first_set(environ, *names)
+        return found[1] if found else None
 
 
 @cache
@@ -246,30 +247,18 @@ def models_of(provider: Provider, environ: Mapping[str, str], probe: Probe) -> I
     base_url = provider.address(environ)
     model = provider.variable(environ, "MODEL")
     is_other = provider.title == "OpenAI" and base_url and urlsplit(base_url).hostname != "api.openai.com"
-    if provider is COMPATIBLE or is_other:
-        if base_url:
-            reason = f"{variable or provider.prefix + 'BASE_URL'} is set, server {_without_password(base_url)}"
-            yield from _of_compatible_server(provider, base_url, key, model, reason, probe)
-    elif key:
-        for preset in _presets(provider, model):
-            yield _model(
-                preset,
-                provider.use,
-                key,
-                base_url or provider.base_url,
-                f"{variable} is set",
-                provider.settings,
-            )
-
-
-def _of_compatible_server(
-    provider: Provider, base_url: str, key: str | None, model: str | None, reason: str, probe: Probe
-) -> Iterator[ModelConfig]:
-    """Servers that speak OpenAI's protocol are told apart by their address alone; what they hold they must say themselves."""
-    listed = _names(model) or for_chat(probe(base_url, key, REMOTE_TIMEOUT))[:MAX_LISTED]
-    for name in listed or [_Unlisted("unnamed", (f"{provider.prefix}MODEL",), _without_password(base_url))]:
-        # Some model names would make LangChain ask the Responses API, which few but OpenAI have.
-        yield _model(_plain(name), PATCHED_OPENAI, key or "none", base_url, reason, {"use_responses_api": False})
+    if not (provider is COMPATIBLE or is_other):
+        for preset in _presets(provider, model) if key else ():
+            address = base_url or provider.base_url
+            yield _model(preset, provider.use, str(key), address, f"{variable} is set", provider.settings)
+    elif base_url:
+        # Servers that speak OpenAI's protocol are told apart by their address alone; what they hold they must say themselves.
+        shown = _without_password(base_url)
+        reason = f"{variable or provider.prefix + 'BASE_URL'} is set, server {shown}"
+        listed = _names(model) or for_chat(probe(base_url, key, REMOTE_TIMEOUT))[:MAX_LISTED]
+        for name in listed or [_Unlisted("unnamed", (f"{provider.prefix}MODEL",), shown)]:
+            # Some model names would make LangChain ask the Responses API, which few but OpenAI have.
+            yield _model(_plain(name), PATCHED_OPENAI, key or "none", base_url, reason, {"use_responses_api": False})
 
 
 class _Unlisted(MissingEnv):

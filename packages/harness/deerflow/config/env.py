@@ -1,4 +1,7 @@
-"""What the environment gives to a configuration: ``.env`` files, references in values, secrets, and tracing services.
+"""What the environment gives to a configuration: its variables, references to them in values, secrets, and tracing services.
+
+Variables are those of the process, of ``.env`` files, and those that are kept encrypted. The first that sets one wins, in this order.
+The last two can be changed from within: what a person connects on the page.
 
 ``$NAME`` (the whole string), ``${NAME}`` and ``${NAME:-default}`` (anywhere in a string) are replaced; ``$$`` is one ``$``.
 Anything else, a lone ``$`` or ``Bearer $NAME`` among it, is text. What an environment variable holds is never expanded again.
@@ -6,15 +9,21 @@ Anything else, a lone ``$`` or ``Bearer $NAME`` among it, is text. What an envir
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from deerflow.config.document import ConfigError, ConfigProblem, KeyPath, key_path, read_text
+from deerflow.config.document import ConfigError, ConfigProblem, KeyPath, key_path, read_text, write_text
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 MASK = "********"
 
@@ -26,6 +35,111 @@ _SECRET = re.compile(
     r"(_|^api|^access|^auth)keys?$|secret|(^|_)token$|passw(or)?d|credential|authorization|(^|_)cookie$|(^|_)dsn$|connection_string$|(postgres|redis|database)_url$"
 )
 _URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
+
+Store = Literal["encrypted", "dotenv"]
+Place = Literal["environment", "dotenv", "encrypted"]
+
+
+# variables -----------------------------------------------------------------------------------------------------------
+
+
+class Variables:
+    """Every method blocks. Raises ConfigError where a file cannot be read.
+
+    Args:
+        environ: of the process.
+        env_files: where ``.env`` may be, the one that counts most first.
+        file: of the encrypted ones; made when it is needed first.
+        key_file: of the key that they are encrypted with, see :func:`cipher_of`.
+    """
+
+    def __init__(self, environ: Mapping[str, str], env_files: Sequence[Path], file: Path, key_file: Path) -> None:
+        self._environ = environ
+        self._env_files = env_files
+        self._file = file
+        self._key_file = key_file
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """A change of one of these may change a variable."""
+        return tuple(map(str, (*self._env_files, self._file)))
+
+    def merged(self) -> dict[str, str]:
+        """All of them. An empty one, as compose files like to give, hides none that is kept encrypted."""
+        merged = read_dotenv(self._environ, self._env_files)
+        return merged | {name: value for name, value in self._encrypted().items() if not merged.get(name, "").strip()}
+
+    def place_of(self, *names: str) -> Place | None:
+        """Where the first of these that is set stands: one that the process has cannot be changed from within."""
+        layers: tuple[tuple[Place, Mapping[str, str]], ...] = (
+            ("environment", self._environ),
+            ("dotenv", read_dotenv({}, self._env_files)),
+            ("encrypted", self._encrypted()),
+        )
+        return next((place for place, layer in layers if first_set(layer, *names)), None)
+
+    def change(self, changes: Mapping[str, str | None], store: Store) -> None:
+        """Set variables in one store, or forget them (None). What the other store had under their names is gone, too.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        kept = {name: value for name, value in self._encrypted().items() if name not in changes}
+        given = {name: value for name, value in changes.items() if value is not None}
+        target = next(filter(Path.is_file, self._env_files), self._env_files[0])
+        if store == "encrypted":
+            self._write(kept | given)
+        for file in self._env_files:
+            _edit(file, changes if store == "dotenv" and file == target else dict.fromkeys(changes))
+        if store == "dotenv":
+            self._write(kept)
+
+    def _encrypted(self) -> dict[str, str]:
+        if not self._file.exists():
+            return {}
+        from cryptography.fernet import InvalidToken
+
+        try:
+            return json.loads(cipher_of(self._key_file).decrypt(self._file.read_bytes()))
+        except (InvalidToken, OSError) as error:
+            reason = getattr(error, "strerror", None) or f"it was encrypted with another key than {self._key_file.name}"
+            remedy = f"Bring {self._key_file.name} back, or delete the file and connect again what it held."
+            raise ConfigError(ConfigProblem(f"cannot be read: {reason}.", self._file, remedy=remedy)) from None
+
+    def _write(self, variables: Mapping[str, str]) -> None:
+        if variables or self._file.exists():
+            token = cipher_of(self._key_file).encrypt(json.dumps(variables).encode()).decode()
+            write_text(self._file, token, 0o600)
+
+
+def cipher_of(key_file: Path) -> Fernet:
+    """With the key of the installation, which is made when it is needed first. Blocks."""
+    from cryptography.fernet import Fernet
+
+    if not key_file.exists():
+        key_file.parent.mkdir(0o711, parents=True, exist_ok=True)
+        temporary = key_file.with_name(f"{key_file.name}.{os.getpid()}")
+        write_text(temporary, Fernet.generate_key().decode(), 0o600)
+        with suppress(FileExistsError):
+            os.link(temporary, key_file)
+        temporary.unlink()
+    return Fernet(key_file.read_bytes())
+
+
+def _edit(file: Path, changes: Mapping[str, str | None]) -> None:
+    """Change a ``.env`` file, all at once: nobody may see a new address with an old key."""
+    from dotenv import dotenv_values, set_key, unset_key
+
+    there = dotenv_values(file, interpolate=False) if file.is_file() else {}
+    changes = {name: value for name, value in changes.items() if value is not None or name in there}
+    if not changes:
+        return
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".env-") as directory:
+        copy = Path(directory, ".env")
+        write_text(copy, read_text(file) if file.is_file() else "", 0o600)
+        for name, value in changes.items():
+            set_key(copy, name, value) if value is not None else unset_key(copy, name)
+        write_text(file.resolve(), read_text(copy), 0o600)
 
 
 def read_dotenv(environ: Mapping[str, str], files: Iterable[Path]) -> dict[str, str]:
@@ -41,6 +155,11 @@ def read_dotenv(environ: Mapping[str, str], files: Iterable[Path]) -> dict[str, 
                 known = _IN_DOTENV.sub(lambda match: merged.get(match[1]) or match[2] or "", value[:end])
                 merged.setdefault(name, known + value[end:])
     return merged
+
+
+def first_set(environ: Mapping[str, str], *names: str) -> tuple[str, str] | None:
+    """The first of these variables that is not blank, and what it holds."""
+    return next(((name, environ[name].strip()) for name in names if environ.get(name, "").strip()), None)
 
 
 # references ---------------------------------------------------------------------------------------------------------
@@ -190,23 +309,24 @@ def get_tracing_config(environ: Mapping[str, str] | None = None) -> TracingConfi
     """
     environ = os.environ if environ is None else environ
 
-    def first(*names: str) -> str:
-        return next((environ[name].strip() for name in names if environ.get(name, "").strip()), "")
+    def first(*names: str) -> str | None:
+        found = first_set(environ, *names)
+        return found[1] if found else None
 
     def on(*names: str) -> bool:
-        return first(*names).lower() in ("1", "true", "yes", "on")
+        return (first(*names) or "").lower() in ("1", "true", "yes", "on")
 
     return TracingConfig(
         LangSmithConfig(
             enabled=on("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING"),
-            api_key=first("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY") or None,
+            api_key=first("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"),
             project=first("LANGSMITH_PROJECT", "LANGCHAIN_PROJECT") or "deer-flow",
             endpoint=first("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT") or "https://api.smith.langchain.com",
         ),
         LangfuseConfig(
             enabled=on("LANGFUSE_TRACING"),
-            public_key=first("LANGFUSE_PUBLIC_KEY") or None,
-            secret_key=first("LANGFUSE_SECRET_KEY") or None,
+            public_key=first("LANGFUSE_PUBLIC_KEY"),
+            secret_key=first("LANGFUSE_SECRET_KEY"),
             host=first("LANGFUSE_BASE_URL", "LANGFUSE_HOST") or "https://cloud.langfuse.com",
         ),
     )

@@ -2,7 +2,7 @@
 
 ::
 
-    memory.json  USER.md  SOUL.md  acp-workspace/
+    memory.json  USER.md  SOUL.md
     data/                                            databases
     tools/                                           the tool image of sandboxes
     agents/{name}/{config.yaml,SOUL.md,memory.json}
@@ -10,21 +10,20 @@
     users/{user}/extensions_config.json              which skills the user has switched on or off
     users/{user}/skills/{custom/{name}/SKILL.md,history,suggestions}
     users/{user}/threads/{thread}/{user-data/{workspace,uploads,outputs},acp-workspace,home,tmp}
-    threads/{thread}/...                             the same, for calls without a user
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from contextlib import suppress
+from pathlib import Path
 
 from deerflow.identity import check_agent_name, check_id
 
 EXAMPLE_NAME = "config.example.yaml"
-HOME_VAR, HOST_BASE_VAR = "DEER_FLOW_HOME", "DEER_FLOW_HOST_BASE_DIR"
+HOME_VAR = "DEER_FLOW_HOME"
 VIRTUAL_ROOT = "/mnt/user-data"
 
 # A sandbox runs under another user than we do: it must get through to its thread's directories, without being able to list
@@ -55,48 +54,25 @@ class Paths:
         else:
             folder = Path(cwd or Path.cwd()).absolute()
             self.base_dir = folder / Path(named).expanduser() if named else project_root(folder) / ".deer-flow"
-        self.host_base_dir = environ.get(HOST_BASE_VAR) or str(self.base_dir)
-        """The base directory as a container engine outside of our container sees it."""
+        self.data_dir = self.base_dir / "data"
+        """Databases."""
+        self.secrets_key_file = self.data_dir / "secrets.key"
+        """The key that people's secrets are encrypted with."""
+        self.tools_dir = self.base_dir / "tools"
+        """The tool image of sandboxes."""
+        self.memory_file = self.base_dir / "memory.json"
+        """Memory of calls without a user."""
+        self.user_md_file = self.base_dir / "USER.md"
+        """What all agents should know about the user."""
+        self.soul_file = self.base_dir / "SOUL.md"
+        """The character of the default agent."""
+        self.agents_dir = self.base_dir / "agents"
+        """Custom agents."""
+        self.users_dir = self.base_dir / "users"
+        """What belongs to each user, a directory each."""
 
     def __repr__(self) -> str:
         return f"Paths({str(self.base_dir)!r})"
-
-    # one per installation -------------------------------------------------------------------------------------------
-
-    @property
-    def data_dir(self) -> Path:
-        """Databases."""
-        return self.base_dir / "data"
-
-    @property
-    def secrets_key_file(self) -> Path:
-        """The key that people's secrets are encrypted with."""
-        return self.data_dir / "secrets.key"
-
-    @property
-    def tools_dir(self) -> Path:
-        """The tool image of sandboxes."""
-        return self.base_dir / "tools"
-
-    @property
-    def memory_file(self) -> Path:
-        """Memory of calls without a user."""
-        return self.base_dir / "memory.json"
-
-    @property
-    def user_md_file(self) -> Path:
-        """What all agents should know about the user."""
-        return self.base_dir / "USER.md"
-
-    @property
-    def soul_file(self) -> Path:
-        """The character of the default agent."""
-        return self.base_dir / "SOUL.md"
-
-    @property
-    def agents_dir(self) -> Path:
-        """Custom agents."""
-        return self.base_dir / "agents"
 
     def ensure_base_dir(self) -> Path:
         """Make the base directory, passable for sandbox users."""
@@ -110,16 +86,8 @@ class Paths:
 
     def agent_memory_file(self, name: str, user_id: str | None = None) -> Path:
         """Memory of a custom agent, of one user or of calls without one."""
-        return (
-            self.user_agents_dir(user_id) / check_agent_name(name).lower()
-            if user_id is not None
-            else self.agent_dir(name)
-        ) / "memory.json"
-
-    @property
-    def users_dir(self) -> Path:
-        """What belongs to each user, a directory each."""
-        return self.base_dir / "users"
+        agents = self.agents_dir if user_id is None else self.user_agents_dir(user_id)
+        return agents / check_agent_name(name).lower() / "memory.json"
 
     def user_dir(self, user_id: str) -> Path:
         """Everything of one user. Raises ValueError for an id that may not be a directory."""
@@ -158,43 +126,39 @@ class Paths:
 
     # one per thread -------------------------------------------------------------------------------------------------
 
-    def threads_dir(self, user_id: str | None = None) -> Path:
-        """All threads of a user, or those of calls without one."""
-        return (self.base_dir if user_id is None else self.user_dir(user_id)) / "threads"
-
-    def thread_dir(self, thread_id: str, user_id: str | None = None) -> Path:
+    def thread_dir(self, thread_id: str, user_id: str) -> Path:
         """Everything of one thread. Raises ValueError for an id that may not be a directory."""
-        return self.threads_dir(user_id) / check_id(thread_id, "thread id")
+        return self.user_dir(user_id) / "threads" / check_id(thread_id, "thread id")
 
-    def user_data(self, thread_id: str, user_id: str | None = None) -> Path:
+    def user_data(self, thread_id: str, user_id: str) -> Path:
         """What the model sees as ``/mnt/user-data``."""
         return self.thread_dir(thread_id, user_id) / "user-data"
 
-    def workspace(self, thread_id: str, user_id: str | None = None) -> Path:
+    def workspace(self, thread_id: str, user_id: str) -> Path:
         """``/mnt/user-data/workspace``."""
         return self.user_data(thread_id, user_id) / "workspace"
 
-    def uploads(self, thread_id: str, user_id: str | None = None) -> Path:
+    def uploads(self, thread_id: str, user_id: str) -> Path:
         """``/mnt/user-data/uploads``."""
         return self.user_data(thread_id, user_id) / "uploads"
 
-    def outputs(self, thread_id: str, user_id: str | None = None) -> Path:
+    def outputs(self, thread_id: str, user_id: str) -> Path:
         """``/mnt/user-data/outputs``."""
         return self.user_data(thread_id, user_id) / "outputs"
 
-    def acp(self, thread_id: str | None = None, user_id: str | None = None) -> Path:
-        """``/mnt/acp-workspace``; without a thread the one for all."""
-        return (self.base_dir if thread_id is None else self.thread_dir(thread_id, user_id)) / "acp-workspace"
+    def acp(self, thread_id: str, user_id: str) -> Path:
+        """``/mnt/acp-workspace``."""
+        return self.thread_dir(thread_id, user_id) / "acp-workspace"
 
-    def home(self, thread_id: str, user_id: str | None = None) -> Path:
+    def home(self, thread_id: str, user_id: str) -> Path:
         """The home directory of the thread's sandbox."""
         return self.thread_dir(thread_id, user_id) / "home"
 
-    def tmp(self, thread_id: str, user_id: str | None = None) -> Path:
+    def tmp(self, thread_id: str, user_id: str) -> Path:
         """``/tmp`` of the thread's sandbox."""
         return self.thread_dir(thread_id, user_id) / "tmp"
 
-    def ensure_thread_dirs(self, thread_id: str, user_id: str | None = None) -> Path:
+    def ensure_thread_dirs(self, thread_id: str, user_id: str) -> Path:
         """Make all directories of a thread that are not there, and return the thread's own. Existing ones keep their modes."""
         thread = self.thread_dir(thread_id, user_id)
         for directory in (self.base_dir, *reversed(thread.relative_to(self.base_dir).parents[:-1])):
@@ -207,18 +171,10 @@ class Paths:
         _make(self.acp(thread_id, user_id), _READABLE)
         return thread
 
-    def delete_thread_dir(self, thread_id: str, user_id: str | None = None) -> None:
+    def delete_thread_dir(self, thread_id: str, user_id: str) -> None:
         """Delete everything of a thread, following no links. Nothing happens if there is nothing."""
-        try:
+        with suppress(FileNotFoundError):
             shutil.rmtree(self.thread_dir(thread_id, user_id))
-        except FileNotFoundError:
-            return
-
-    # the host of our container --------------------------------------------------------------------------------------
-
-    def host_path(self, path: Path) -> str:
-        """A path below the base directory as the host of our container sees it, for bind mounts (``DEER_FLOW_HOST_BASE_DIR``)."""
-        return join_host_path(self.host_base_dir, *path.relative_to(self.base_dir).parts)
 
 
 def get_paths(base_dir: str | Path | None = None) -> Paths:
@@ -248,13 +204,6 @@ def _checkout() -> Path | None:
         if (parent / EXAMPLE_NAME).is_file() and (parent / "packages" / "harness").is_dir():
             return parent
     return None
-
-
-def join_host_path(base: str, *parts: str) -> str:
-    """``base`` and ``parts`` joined in the style of ``base``: ``C:\\data`` stays a Windows path on any machine."""
-    if re.match(r"^([A-Za-z]:[\\/]|\\\\)", base):
-        return str(PureWindowsPath(base, *parts))
-    return str(Path(base, *parts))
 
 
 def _make(directory: Path, mode: int) -> Path:

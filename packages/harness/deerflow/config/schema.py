@@ -20,12 +20,20 @@ from deerflow.config.section import (
     OpenSection,
     Section,
     Settings,
+    Table,
     TextMapping,
-    frozen,
     missing_in,
     require,
     thawed,
 )
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+AboveZero = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+SomeText = Annotated[str, Field(min_length=1)]
+Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
+"""ISO 4217."""
 
 # models --------------------------------------------------------------------------------------------------------------
 
@@ -33,32 +41,31 @@ from deerflow.config.section import (
 class Prices(Section):
     """Money per million tokens."""
 
-    input: float = Field(default=0, ge=0)
-    output: float = Field(default=0, ge=0)
-    cache_read: float | None = Field(default=None, ge=0)
+    input: NotNegative = 0
+    output: NotNegative = 0
+    cache_read: NotNegative | None = None
     """None: cached input costs as much as other input."""
-    cache_write: float | None = Field(default=None, ge=0)
+    cache_write: NotNegative | None = None
     """None: input that is written to the cache costs as much as other input."""
 
 
 class LongPromptPrices(Prices):
     """Prices of calls that read more than ``above`` tokens."""
 
-    above: int = Field(ge=1)
+    above: Positive
 
 
 class PricingConfig(Prices):
     """What a model costs."""
 
     long_prompt: LongPromptPrices | None = None
-    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
-    """ISO 4217."""
+    currency: Currency = "USD"
 
 
 class ModelConfig(OpenSection):
     """One model. Keys that are not listed here are passed to the constructor of ``use``."""
 
-    name: str = Field(min_length=1)
+    name: SomeText
     """The id by which agents, users and the API ask for it."""
     display_name: str | None = None
     description: str | None = None
@@ -77,11 +84,11 @@ class ModelConfig(OpenSection):
     """Short for ``when_thinking_enabled.thinking``."""
     pricing: PricingConfig | None = None
     """None: the shipped price of this model, if there is one."""
-    context_window: int | None = Field(default=None, ge=1)
+    context_window: Positive | None = None
     """Tokens."""
-    max_concurrent_calls: int | None = Field(default=None, ge=1)
+    max_concurrent_calls: Positive | None = None
     """At the same time, in this process, with all models of the same address and key."""
-    calls_per_minute: int | None = Field(default=None, ge=1)
+    calls_per_minute: Positive | None = None
     fallbacks: tuple[str, ...] = ()
     """Names of models to try, in order, when this one fails."""
     discovered_from: str | None = None
@@ -118,7 +125,7 @@ class ToolConfig(OpenSection):
     group: str
     use: str
     """Path ``package.module:attribute`` of a LangChain tool."""
-    annotations: Annotated[Mapping[str, bool], AfterValidator(frozen)] = EMPTY
+    annotations: Table[bool] = EMPTY
     """What guardrails know of it: ``readOnlyHint``, ``openWorldHint``, as in the Model Context Protocol."""
     discovered_from: str | None = None
     """Who is asked, where no file says it and the environment does."""
@@ -157,16 +164,12 @@ class UploadsConfig(OpenSection):
     """What happens to uploaded files."""
 
     auto_convert_documents: bool = False
-    pdf_converter: str = "auto"
-    """``auto``, ``pymupdf4llm`` or ``markitdown``."""
+    pdf_converter: Literal["auto", "pymupdf4llm", "markitdown"] = "auto"
 
-    @field_validator("pdf_converter", mode="after")
+    @field_validator("pdf_converter", mode="before")
     @classmethod
-    def _known_converter(cls, value: str) -> str:
-        name = value.strip().lower()
-        if name not in ("auto", "pymupdf4llm", "markitdown"):
-            raise ValueError("should be 'auto', 'pymupdf4llm' or 'markitdown'")
-        return name
+    def _in_any_case(cls, value: Any) -> Any:
+        return value.strip().lower() if isinstance(value, str) else value
 
 
 DEFAULT_TOOLS = tuple(
@@ -214,13 +217,13 @@ class NetworkConfig(Section):
 class LimitsConfig(Section):
     """Resource limits of one sandbox. 0 means no limit."""
 
-    processes: int = Field(default=512, ge=0)
-    memory_mb: int = Field(default=4096, ge=0)
-    file_size_mb: int = Field(default=2048, ge=0)
-    disk_mb: int = Field(default=10240, ge=0)
-    min_free_disk_mb: int = Field(default=512, ge=0)
-    open_files: int = Field(default=1024, ge=0)
-    cpu_seconds: int = Field(default=3600, ge=0)
+    processes: Count = 512
+    memory_mb: Count = 4096
+    file_size_mb: Count = 2048
+    disk_mb: Count = 10240
+    min_free_disk_mb: Count = 512
+    open_files: Count = 1024
+    cpu_seconds: Count = 3600
 
 
 class ToolImageConfig(Section):
@@ -250,26 +253,26 @@ class SandboxConfig(OpenSection):
     """``auto`` only: fall back to no isolation at all rather than to no shell."""
     network: NetworkConfig = NetworkConfig()
     limits: LimitsConfig = LimitsConfig()
-    command_timeout: float = Field(default=600, gt=0)
+    command_timeout: AboveZero = 600
     """Seconds that one command may take."""
-    sleep_after: float = Field(default=120, ge=0)
+    sleep_after: NotNegative = 120
     """Seconds after which an idle sandbox without background processes is put to sleep; 0 for never."""
-    idle_timeout: float = Field(default=900, ge=0)
+    idle_timeout: NotNegative = 900
     """Seconds after which an idle sandbox is ended with its background processes; 0 keeps it."""
-    max_sessions: int = Field(default=40, ge=1)
+    max_sessions: Positive = 40
     etc_extra: tuple[str, ...] = ()
     """Files of the host's /etc that sandboxes see besides the usual ones."""
     tool_image: ToolImageConfig = ToolImageConfig()
     mounts: tuple[MountConfig, ...] = ()
     environment: TextMapping = EMPTY
-    bash_output_max_chars: int = Field(default=20000, ge=0)
+    bash_output_max_chars: Count = 20000
     """0 turns the cut off; likewise below."""
-    read_file_output_max_chars: int = Field(default=50000, ge=0)
-    ls_output_max_chars: int = Field(default=20000, ge=0)
+    read_file_output_max_chars: Count = 50000
+    ls_output_max_chars: Count = 20000
     image: str = AIO_IMAGE
     """Container providers only, likewise below."""
     port: int = Field(default=8080, ge=1, le=65535)
-    replicas: int = Field(default=3, ge=1)
+    replicas: Positive = 3
     container_prefix: str = "deer-flow-sandbox"
     provisioner_url: str = ""
 
@@ -289,9 +292,9 @@ Assistant: {assistant_msg}"""
 class SubagentOverride(Section):
     """Settings of one subagent, built-in or custom; null leaves them as they are."""
 
-    timeout_seconds: int | None = Field(default=None, ge=1)
-    max_turns: int | None = Field(default=None, ge=1)
-    model: str | None = Field(default=None, min_length=1)
+    timeout_seconds: Positive | None = None
+    max_turns: Positive | None = None
+    model: SomeText | None = None
     skills: tuple[str, ...] | None = None
 
 
@@ -305,20 +308,20 @@ class CustomSubagentConfig(Section):
     disallowed_tools: tuple[str, ...] = NOT_FOR_SUBAGENTS
     skills: tuple[str, ...] | None = None
     """None: all; empty: none."""
-    model: str = Field(default="inherit", min_length=1)
-    max_turns: int = Field(default=50, ge=1)
-    timeout_seconds: int = Field(default=900, ge=1)
+    model: SomeText = "inherit"
+    max_turns: Positive = 50
+    timeout_seconds: Positive = 900
 
 
 class SubagentsConfig(Section):
     """``timeout_seconds`` and ``max_turns`` are for built-in subagents; custom ones have their own."""
 
-    timeout_seconds: int = Field(default=900, ge=1)
-    max_turns: int | None = Field(default=None, ge=1)
-    max_delegations: int = Field(default=24, ge=1)
+    timeout_seconds: Positive = 900
+    max_turns: Positive | None = None
+    max_delegations: Positive = 24
     """Subagents per turn."""
-    agents: Annotated[Mapping[str, SubagentOverride], AfterValidator(frozen)] = EMPTY
-    custom_agents: Annotated[Mapping[str, CustomSubagentConfig], AfterValidator(frozen)] = EMPTY
+    agents: Table[SubagentOverride] = EMPTY
+    custom_agents: Table[CustomSubagentConfig] = EMPTY
 
     @field_validator("agents", mode="before")
     @classmethod
@@ -388,12 +391,12 @@ class SummarizationConfig(Section):
     trigger: tuple[ContextSize, ...] | None = None
     """Any of them triggers. In the file one mapping or a list."""
     keep: ContextSize = ContextSize(type="messages", value=20)
-    trim_tokens_to_summarize: int | None = Field(default=4000, ge=1)
+    trim_tokens_to_summarize: Positive | None = 4000
     """None: no trimming of what the summarising model reads."""
     summary_prompt: str | None = None
-    preserve_recent_skill_count: int = Field(default=5, ge=0)
-    preserve_recent_skill_tokens: int = Field(default=25000, ge=0)
-    preserve_recent_skill_tokens_per_skill: int = Field(default=5000, ge=0)
+    preserve_recent_skill_count: Count = 5
+    preserve_recent_skill_tokens: Count = 25000
+    preserve_recent_skill_tokens_per_skill: Count = 5000
     skill_file_read_tool_names: tuple[str, ...] = ("read_file", "read", "view", "cat")
 
     @field_validator("trigger", mode="before")
@@ -456,7 +459,7 @@ class DatabaseConfig(Section):
     sqlite_dir: str = DEFAULT_SQLITE_DIR
     postgres_url: str = ""
     echo_sql: bool = False
-    pool_size: int = Field(default=5, ge=1)
+    pool_size: Positive = 5
 
     def sqlite_directory(self, data_dir: Path, project_root: Path) -> Path:
         """The directory of the SQLite files: ``data_dir`` (see :class:`Paths`) unless the file names another one.
@@ -486,7 +489,7 @@ class RunEventsConfig(Section):
     """The log of what happens in runs."""
 
     backend: Literal["memory", "db", "jsonl"] = "memory"
-    max_trace_content: int = Field(default=10240, ge=0)
+    max_trace_content: Count = 10240
     """Bytes."""
     track_token_usage: bool = True
 
@@ -496,7 +499,7 @@ class StreamBridgeConfig(Section):
 
     type: Literal["memory", "redis"] = "memory"
     redis_url: str | None = None
-    queue_maxsize: int = Field(default=256, ge=1)
+    queue_maxsize: Positive = 256
 
 
 # runs ----------------------------------------------------------------------------------------------------------------
@@ -505,11 +508,11 @@ class StreamBridgeConfig(Section):
 class RunsConfig(Section):
     """Execution of runs by the gateway and its workers."""
 
-    max_concurrent: int = Field(default=500, ge=1)
+    max_concurrent: Positive = 500
     """Runs that one process executes at a time; others wait."""
-    timeout_seconds: float = Field(default=6 * 3600.0, gt=0)
+    timeout_seconds: AboveZero = 6 * 3600.0
     """A run that takes longer is ended with the status timeout."""
-    drain_seconds: float = Field(default=20.0, ge=0)
+    drain_seconds: NotNegative = 20.0
     """How long a process that is told to stop lets its runs go on. What is not finished then goes on in another one."""
     webhook_allow_nets: tuple[str, ...] = ()
     """Networks (CIDR) that webhooks may call though they are not public."""
@@ -518,11 +521,11 @@ class RunsConfig(Section):
 class RetentionConfig(Section):
     """Days after which things are removed once a day; null: never."""
 
-    threads_days: float | None = Field(default=None, gt=0)
+    threads_days: AboveZero | None = None
     """Threads that nobody used, with their files."""
-    events_days: float | None = Field(default=30, gt=0)
+    events_days: AboveZero | None = 30
     """What was streamed while runs were on their way. What was said stays with the thread."""
-    checkpoints_days: float | None = Field(default=30, gt=0)
+    checkpoints_days: AboveZero | None = 30
     """The way back to earlier turns of threads that nobody used. The thread as it is now stays."""
 
 
@@ -542,7 +545,7 @@ class NamedGrantConfig(Section):
     tool: str
     agent: str | None = None
     """A custom agent; null: the lead agent."""
-    pattern: Annotated[Mapping[str, str], AfterValidator(frozen)] | None = None
+    pattern: Table[str] | None = None
     """Globs by argument; null: every call."""
 
 
@@ -551,7 +554,7 @@ class UnattendedConfig(Section):
 
     mode: Literal["deny", "park"] = "deny"
     """Refused, or the run waits for its owner."""
-    grants: Annotated[Mapping[str, NamedGrantConfig], AfterValidator(frozen)] = EMPTY
+    grants: Table[NamedGrantConfig] = EMPTY
 
 
 class GuardrailsConfig(Section):
@@ -571,8 +574,8 @@ class GuardrailsConfig(Section):
 class SpendingLimit(Section):
     """What may be spent. None: there is no limit."""
 
-    tokens: int | None = Field(default=None, ge=1)
-    money: float | None = Field(default=None, gt=0)
+    tokens: Positive | None = None
+    money: AboveZero | None = None
     at_limit: Literal["ask", "stop"] = "ask"
     """``ask`` the person whether to go on; ``stop`` with a last answer. Runs without a person always stop."""
 
@@ -580,7 +583,7 @@ class SpendingLimit(Section):
 class SpendingConfig(Section):
     """How much runs may spend."""
 
-    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
+    currency: Currency = "USD"
     """Of all ``money``; prices in others do not count."""
     per_run: SpendingLimit = SpendingLimit()
     per_thread: SpendingLimit = SpendingLimit()
@@ -609,8 +612,8 @@ class SpendingConfig(Section):
 class CircuitBreakerConfig(Section):
     """When calls to a failing model provider are stopped, and for how long."""
 
-    failure_threshold: int = Field(default=5, ge=1)
-    recovery_timeout_sec: int = Field(default=60, ge=0)
+    failure_threshold: Positive = 5
+    recovery_timeout_sec: Count = 60
 
 
 class TokenUsageConfig(Section):
@@ -641,7 +644,7 @@ class McpOAuthConfig(OpenSection):
     token_type_field: str = "token_type"
     expires_in_field: str = "expires_in"
     default_token_type: str = "Bearer"
-    refresh_skew_seconds: int = Field(default=60, ge=0)
+    refresh_skew_seconds: Count = 60
     extra_token_params: TextMapping = EMPTY
 
     @property
@@ -676,7 +679,7 @@ class McpServerConfig(OpenSection):
     headers: TextMapping = EMPTY
     oauth: McpOAuthConfig | None = None
     description: str = ""
-    timeout: float = Field(default=120, gt=0)
+    timeout: AboveZero = 120
     """Seconds that a call may take."""
     isolation: Literal["sandbox", "host"] = "sandbox"
     """Where a stdio server runs: in a sandbox of its own, or with all rights of DeerFlow's user."""
@@ -684,7 +687,7 @@ class McpServerConfig(OpenSection):
     """What the sandbox of a stdio server reaches."""
     mounts: tuple[MountConfig, ...] = ()
     """Directories of the host that the sandbox of a stdio server sees."""
-    tools: Annotated[Mapping[str, McpToolConfig], AfterValidator(frozen)] = EMPTY
+    tools: Table[McpToolConfig] = EMPTY
     """By the names that the server gives them."""
 
     @property
@@ -713,10 +716,10 @@ class SkillStateConfig(Section):
 class ExtensionsConfig(OpenSection):
     """The whole file. Without a file nothing is configured and every skill is on."""
 
-    mcp_servers: Annotated[Mapping[str, McpServerConfig], AfterValidator(frozen)] = Field(
+    mcp_servers: Table[McpServerConfig] = Field(
         default=EMPTY, validation_alias=AliasChoices("mcpServers", "mcp_servers")
     )
-    skills: Annotated[Mapping[str, SkillStateConfig], AfterValidator(frozen)] = EMPTY
+    skills: Table[SkillStateConfig] = EMPTY
     mcp_interceptors: tuple[EnvText, ...] = Field(
         default=(), validation_alias=AliasChoices("mcpInterceptors", "mcp_interceptors")
     )
@@ -746,7 +749,6 @@ class Origin:
     """The files, the environment and the directory that a snapshot was built from."""
 
     config_file: Path | None = None
-    extensions_file: Path | None = None
     project_root: Path = field(default_factory=Path.cwd)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The process's environment with ``.env`` added."""
@@ -780,7 +782,7 @@ class AppConfig(OpenSection):
     uploads: UploadsConfig = UploadsConfig()
     sandbox: SandboxConfig = SandboxConfig()
     subagents: SubagentsConfig = SubagentsConfig()
-    acp_agents: Annotated[Mapping[str, AcpAgentConfig], AfterValidator(frozen)] = EMPTY
+    acp_agents: Table[AcpAgentConfig] = EMPTY
     skills: SkillsConfig = SkillsConfig()
     title: TitleConfig = TitleConfig()
     summarization: SummarizationConfig = SummarizationConfig()

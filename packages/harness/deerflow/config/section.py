@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -96,8 +96,10 @@ def _scalar_text(value: Any) -> Any:
 EnvText = Annotated[str, BeforeValidator(_scalar_text), WrapValidator(_unless_missing)]
 """A string that may refer to a missing variable. YAML's ``true`` and ``8080`` become text."""
 
-TextMapping = Annotated[Mapping[str, EnvText], AfterValidator(frozen)]
-Settings = Annotated[Mapping[str, Any], AfterValidator(frozen)]
+Entry = TypeVar("Entry")
+Table = Annotated[Mapping[str, Entry], AfterValidator(frozen)]
+TextMapping = Table[EnvText]
+Settings = Table[Any]
 """A free mapping: read-only all the way down, possibly with :class:`MissingEnv` in it; use it through :func:`require`."""
 
 

@@ -1,15 +1,18 @@
-"""Where the configuration is found, how it is read, and the snapshot of it that is in force."""
+"""Where the configuration is found, how it is read, the snapshot of it that is in force, and bringing an older file up to date."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
+import errno
 import logging
 import os
+import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,12 +28,12 @@ from deerflow.config.document import (
     parse_json,
     parse_yaml,
     read_text,
+    write_text,
 )
-from deerflow.config.env import has_reference, mask_secrets, read_dotenv, resolve_tree
-from deerflow.config.paths import Paths, project_root
+from deerflow.config.env import Variables, has_reference, mask_secrets, resolve_tree
+from deerflow.config.paths import Paths, example_file, project_root
 from deerflow.config.schema import CONFIG_VERSION, AppConfig, ExtensionsConfig, MemoryConfig, Origin, version_number
 from deerflow.config.section import EMPTY, FrozenDict, OpenSection, Section, field_names
-from deerflow.config.variables import Variables
 
 CONFIG_VAR, EXTENSIONS_VAR = "DEER_FLOW_CONFIG_PATH", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"
 EXTENSIONS_NAMES = ("extensions_config.json", "mcp_config.json")
@@ -155,7 +158,8 @@ class ConfigSource:
             ConfigError: a file is not usable; every problem is named with file, line and key.
         """
         # Fingerprints are taken before reading: an edit in between is seen next time.
-        self._watch(self._watched[0])
+        places = self._watched[0]
+        self._watched = places, _fingerprint(places)
         files = self.variables.files
         fingerprint = _fingerprint(files)
         environ = self.variables.merged()
@@ -171,9 +175,6 @@ class ConfigSource:
     def _changed(self) -> bool:
         places, fingerprint = self._watched
         return _fingerprint(places) != fingerprint
-
-    def _watch(self, places: tuple[str, ...]) -> None:
-        self._watched = places, _fingerprint(places)
 
     def _reload(self) -> AppConfig:
         try:
@@ -224,7 +225,7 @@ class ConfigSource:
         warnings = tuple(_warnings(main)) if config else ()
         place = extensions or search.places[0]
         root = project_root(self._cwd)
-        return snapshot.with_origin(Origin(config, extensions, root, FrozenDict(environ), place, warnings))
+        return snapshot.with_origin(Origin(config, root, FrozenDict(environ), place, warnings))
 
 
 def load_config(
@@ -246,23 +247,13 @@ def load_config(
     return ConfigSource(path, extensions_path=extensions_path, environ=environ, cwd=cwd, probe=probe).read()
 
 
-def load_environ(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> dict[str, str]:
-    """A copy of ``environ`` (default: the process's) with what ``.env`` adds. Variables that are set already stay.
-
-    Raises:
-        ConfigError: a ``.env`` file cannot be read.
-    """
-    files = _env_files((cwd or Path.cwd()).absolute())
-    return read_dotenv(os.environ if environ is None else environ, files)
-
-
-def get_app_config(source: ConfigSource | None = None) -> AppConfig:
-    """The configuration in force. Keep a :class:`ConfigSource` instead of calling this often: without one every file is read.
+def get_app_config() -> AppConfig:
+    """The configuration in force. Every file is read: keep a :class:`ConfigSource` instead of calling this often.
 
     Raises:
         FileNotFoundError, ConfigError: see :func:`load_config`.
     """
-    return source.current() if source else load_config()
+    return load_config()
 
 
 def get_extensions_config() -> ExtensionsConfig:
@@ -365,3 +356,105 @@ def _unknown(section: type[BaseModel], data: Mapping[str, Any], at: KeyPath = ()
         nested = known[key].annotation
         if isinstance(nested, type) and issubclass(nested, BaseModel) and isinstance(value, Mapping):
             yield from _unknown(nested, value, (*at, key))
+
+
+# upgrades ------------------------------------------------------------------------------------------------------------
+
+
+_OLD_PATHS = re.compile(r"\bsrc\.(community|sandbox|models|tools)\b(?=[.:])")
+_INDENTED_MAPPING = re.compile(r"^\w[^#\n]*:[ ]*(?:#.*)?\n([ ]+)\w", re.MULTILINE)
+_OWN_LINES = re.compile(r"^\s*(#.*)?\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeReport:
+    """What :func:`upgrade_config` did. ``added`` holds keys such as ``sandbox.use``."""
+
+    old_version: int
+    new_version: int
+    changed: bool
+    added: tuple[str, ...] = ()
+    migrated: tuple[str, ...] = ()
+    backup: Path | None = None
+
+
+def upgrade_config(path: str | Path, *, example: Path | None = None) -> UpgradeReport:
+    """Migrate the file to the version of ``config.example.yaml`` and add the mapping keys that it lacks.
+
+    Values, lists, comments, order and quotes stay. The old file is kept as ``config.yaml.bak``, or ``.bak1`` and so on if
+    there is one already. A file that is up to date is not touched.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ConfigError: it is not usable YAML, or would not be afterwards.
+    """
+    # Through a link, or the link would be replaced and the file it names left as it is.
+    file, example = Path(path).resolve(), example or example_file()
+    original = text = read_text(file)
+    model, data = parse_yaml(read_text(example), example).data, parse_yaml(text, file).data
+    old, new = version_number(data.get("config_version")), version_number(model.get("config_version"))
+    if old >= new:
+        return UpgradeReport(old, old, changed=False)
+    if "config_version" not in data:
+        text = re.sub(r"\A(---\s*\n)?", rf"\g<0>config_version: {old}\n", text, count=1)
+    # On the text, so that examples in comments follow.
+    migrated = _OLD_PATHS.sub(r"deerflow.\1", text) if old < 1 else text
+    upgraded, added = _completed(migrated, read_text(example), new)
+    parse_yaml(upgraded, file)
+    backup = _backup(file, original)
+    _replace(file, upgraded)
+    changes = ("class paths 'src.*' are now 'deerflow.*'",) if migrated != text else ()
+    return UpgradeReport(old, new, True, added, changes, backup)
+
+
+def _completed(text: str, example: str, version: int) -> tuple[str, tuple[str, ...]]:
+    """The text with what it lacks of ``example`` and this version, in the layout of its author; and the keys it lacked."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.util import load_yaml_guess_indent
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 1 << 20
+    _, indent, offset = load_yaml_guess_indent(text)
+    mapping = _INDENTED_MAPPING.search(text)
+    yaml.indent(mapping=len(mapping[1]) if mapping else indent, sequence=indent, offset=offset)
+    document = yaml.load(text)
+    # Comments on lines of their own belong to what comes after them, but ruamel keeps them with what stands before.
+    added = tuple(map(key_path, _add_missing(document, yaml.load(_OWN_LINES.sub("", example)), ())))
+    document["config_version"] = version
+    stream = StringIO()
+    yaml.dump(document, stream)
+    return stream.getvalue(), added
+
+
+def _add_missing(data: MutableMapping[str, Any], model: MutableMapping[str, Any], at: KeyPath) -> Iterator[KeyPath]:
+    for key, value in model.items():
+        if key not in data:
+            data[key] = value
+            yield (*at, key)
+        elif isinstance(value, MutableMapping) and isinstance(data[key], MutableMapping):
+            yield from _add_missing(data[key], value, (*at, key))
+
+
+def _backup(file: Path, text: str) -> Path:
+    number = 0
+    while True:
+        backup = file.with_name(f"{file.name}.bak{number or ''}")
+        try:
+            with backup.open("x", encoding="utf-8", newline="") as stream:
+                backup.chmod(file.stat().st_mode & 0o7777)
+                stream.write(text)
+            return backup
+        except FileExistsError:
+            number += 1
+
+
+def _replace(file: Path, text: str) -> None:
+    """Put ``text`` in place of the file at once, with the file's mode."""
+    try:
+        write_text(file, text, file.stat().st_mode & 0o7777)
+    except OSError as error:
+        # A file that is mounted into a container by itself cannot be replaced, only written to.
+        if error.errno != errno.EBUSY:
+            raise
+        file.write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4, uuid5
 
@@ -15,8 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import HIDDEN_KEYS, plain
-from deerflow.features.agents import CREATED_BY, AgentService, agent_id, agent_of
-from deerflow.features.assistant_rows import NAMESPACE, SORTABLE, Assistant, AssistantQuery, AssistantRepository
+from deerflow.features.agents import (
+    CREATED_BY,
+    NAMESPACE,
+    SORTABLE,
+    AgentService,
+    Assistant,
+    AssistantQuery,
+    AssistantRepository,
+    agent_id,
+    agent_of,
+)
 from deerflow.identity import Principal, check_id
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable
@@ -39,19 +48,6 @@ def assistants_meant(principal: Principal, metadata: Mapping[str, Any]) -> dict[
     if isinstance(assistant_id := metadata.get("assistant_id"), str):
         meant["assistant_id"] = LEAD_AGENT_ID if assistant_id in GRAPHS else assistant_id
     return meant
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedAssistant:
-    """What a run is started with."""
-
-    assistant_id: str
-    graph_id: str
-    agent: AgentConfig | None
-    """A custom agent; None: the lead agent."""
-    config: dict[str, Any]
-    context: dict[str, Any]
-    metadata: dict[str, Any]
 
 
 class AssistantRequest(BaseModel):
@@ -104,8 +100,9 @@ class AssistantService:
         self._agents = agents
         self._started = utc_now()
 
-    async def resolve(self, principal: Principal, assistant_id: str) -> ResolvedAssistant:
-        """What ``assistant_id`` stands for: an id, ``lead_agent``, ``agent`` or the name of a custom agent.
+    async def resolve(self, principal: Principal, assistant_id: str) -> tuple[Assistant, AgentConfig | None]:
+        """What ``assistant_id`` stands for, an id, ``lead_agent``, ``agent`` or the name of a custom agent, and the custom
+        agent that it is.
 
         Raises:
             InvalidRequestError: nothing of the principal's.
@@ -116,14 +113,7 @@ class AssistantService:
             raise InvalidRequestError(
                 f"There is no assistant {assistant_id!r}. Use {LEAD_AGENT}, or an id of POST /api/assistants/search."
             ) from error
-        return ResolvedAssistant(
-            assistant_id=found.assistant_id,
-            graph_id=found.graph_id,
-            agent=await self._agent_of(principal, found),
-            config=found.config,
-            context=found.context,
-            metadata=found.metadata,
-        )
+        return found, await self._agent_of(principal, found)
 
     async def agent(self, principal: Principal, name: str) -> tuple[str, AgentConfig]:
         """A custom agent, and the assistant's id that it has. Raises InvalidRequestError: there is none of that name."""
@@ -172,12 +162,10 @@ class AssistantService:
                 raise ConflictError(f"Assistant {there.name!r} already exists.")
             return await self._assistants.create(principal, new)
         except ConflictError:
-            if request.if_exists == "raise":
-                raise
-            try:
-                return await self.get(principal, assistant_id)
-            except NotFoundError:
-                raise ConflictError(f"Assistant {assistant_id} already exists.") from None
+            if request.if_exists == "do_nothing":
+                with suppress(NotFoundError):
+                    return await self.get(principal, assistant_id)
+            raise
 
     async def update(self, principal: Principal, assistant_id: str, changes: AssistantChanges) -> Assistant:
         """Make a new version, which becomes the latest. Raises NotFoundError, ForbiddenError if it is built in."""
@@ -221,8 +209,7 @@ class AssistantService:
         """
         if sort_by not in SORTABLE:
             raise InvalidRequestError(f"sort_by is {sort_by!r}: use {', '.join(SORTABLE)}.")
-        graph_id = GRAPHS.get(query.graph_id, query.graph_id) if query.graph_id is not None else None
-        query = AssistantQuery(graph_id, query.name, query.metadata)
+        query = replace(query, graph_id=GRAPHS.get(query.graph_id or "", query.graph_id))
         built_in = [one for one in await self._all_built_in(principal) if _fits(one, query)]
         first = built_in[offset : offset + limit]
         own, total = await self._assistants.search(
@@ -258,8 +245,10 @@ class AssistantService:
         return await self._assistants.set_latest(principal, own.assistant_id, version)
 
     async def graph(self, principal: Principal, assistant_id: str, *, xray: int | bool = False) -> dict[str, Any]:
+        """``{nodes, edges}``; ``xray`` opens subgraphs, as deep as it says."""
         await self.get(principal, assistant_id)
-        return await asyncio.to_thread(drawing, await self._agent(), xray)
+        agent = await self._agent()
+        return await asyncio.to_thread(lambda: plain(agent.get_graph(xray=xray).to_json()))
 
     async def schemas(self, principal: Principal, assistant_id: str) -> dict[str, Any]:
         found = await self.get(principal, assistant_id)
@@ -268,9 +257,15 @@ class AssistantService:
     async def subgraphs(
         self, principal: Principal, assistant_id: str, *, namespace: str | None = None, recurse: bool = False
     ) -> dict[str, Any]:
+        """By namespace. The lead agent has none: its subagents are tools, not nodes."""
         await self.get(principal, assistant_id)
         agent = await self._agent()
-        return await asyncio.to_thread(lambda: subgraph_schemas(agent, namespace, recurse=recurse))
+
+        def schemas() -> dict[str, Any]:
+            found = agent.get_subgraphs(namespace=namespace, recurse=recurse)
+            return {name: agent_schemas(graph) for name, graph in found if isinstance(graph, CompiledStateGraph)}
+
+        return await asyncio.to_thread(schemas)
 
     async def _own(self, principal: Principal, assistant_id: str) -> Assistant:
         """Raises NotFoundError, ForbiddenError: it is built in."""
@@ -343,7 +338,7 @@ def _fits(assistant: Assistant, query: AssistantQuery) -> bool:
     return named and noted and query.graph_id in (None, assistant.graph_id)
 
 
-# schemas and drawing -------------------------------------------------------------------------------------------------
+# schemas -------------------------------------------------------------------------------------------------------------
 
 
 class RunSettings(BaseModel):
@@ -380,17 +375,6 @@ def agent_schemas(agent: Agent) -> dict[str, Any]:
         "config_schema": RunConfig.model_json_schema(),
         "context_schema": settings,
     }
-
-
-def drawing(agent: Agent, xray: int | bool) -> dict[str, Any]:
-    """``{nodes, edges}`` of the graph; ``xray`` opens subgraphs, as deep as it says."""
-    return plain(agent.get_graph(xray=xray).to_json())
-
-
-def subgraph_schemas(agent: Agent, namespace: str | None, *, recurse: bool) -> dict[str, Any]:
-    """By namespace. The lead agent has none: its subagents are tools, not nodes."""
-    found = agent.get_subgraphs(namespace=namespace, recurse=recurse)
-    return {name: agent_schemas(graph) for name, graph in found if isinstance(graph, CompiledStateGraph)}
 
 
 def _public(schema: dict[str, Any]) -> dict[str, Any]:

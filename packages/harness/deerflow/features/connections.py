@@ -30,9 +30,9 @@ from deerflow.config.discovery import (
     search_provider,
     search_tool,
 )
-from deerflow.config.variables import Place, Store
+from deerflow.config.env import Place, Store
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
-from deerflow.features.checks import Check, check_model, check_search
+from deerflow.features.ask import Check, check_model, check_search
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 
@@ -164,13 +164,12 @@ class ConnectionService:
         if provider is COMPATIBLE and not any(trial.models):
             raise InvalidRequestError("Choose a model.")
         environ = self._environ(provider, trial)
-        given = {name: environ[name] for name in provider.names if name in environ}
         chosen = {SEARCH_VARIABLE: provider.id} if is_search else {}
         outside = self._source.variables.place_of(*provider.names) == "environment"
         if is_search and outside and not trial.key:  # it has all that it needs, and is only chosen
             self._change(provider, chosen, store)
         else:
-            self._change(provider, dict.fromkeys(provider.names) | given | chosen, store)
+            self._change(provider, dict.fromkeys(provider.names) | environ | chosen, store)
 
     def _disconnect(self, provider: Provider) -> None:
         chosen = self._source.variables.merged().get(SEARCH_VARIABLE, "").strip().lower() == provider.id

@@ -210,10 +210,9 @@ class MemoryService:
                 return None  # so that no thread is read for nothing
             recalled = Recalled.by(await earlier()) if earlier is not None else None
             found = await store.read(owner, lambda shelf: recall(shelf, text, recalled, memory.max_injection_tokens))
-            if found is not None and await self.is_paused(thread_id):
+            if found is None or await self.is_paused(thread_id):
                 return None
-            if found is not None:
-                await store.recalled(owner, found["ids"])
+            await store.recalled(owner, found["ids"])
             return found
         except Exception:
             logger.exception("The memory of %s cannot be read; the run goes on without it.", owner.user_id)

@@ -1,15 +1,17 @@
-"""Removing what is over its time: threads, events of runs, old states of threads, leftovers."""
+"""Removing what is over its time (threads, events of runs, old states of threads, leftovers), and all that belongs to a person."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -21,18 +23,25 @@ from sqlalchemy import (
     exists,
     func,
     inspect,
-    or_,
     select,
     text,
     tuple_,
 )
 
 from deerflow.config import Paths
+from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import (
     api_tokens,
+    assistants,
     budgets,
+    crons,
+    grants,
+    mcp_authorizations,
+    mcp_connections,
+    memory_facts,
+    memory_sections,
     run_events,
     runs,
     sessions,
@@ -42,6 +51,7 @@ from deerflow.storage.tables import (
     tool_executions,
     utc_now,
 )
+from deerflow.threads.service import ThreadService
 
 _VACUUM_PAGES = 4000
 """Pages freed before others may write."""
@@ -93,55 +103,6 @@ def expendable(*, now: datetime, events_before: datetime | None, leftovers_befor
     return found
 
 
-def measure(connection: Connection, rows: Rows) -> Amount:
-    count, size = connection.execute(select(func.count(), func.sum(rows.size)).where(rows.where)).one()
-    return Amount(count, int(size or 0))
-
-
-def remove(connection: Connection, rows: Rows, limit: int) -> Amount:
-    """Remove some; fewer than ``limit`` if there are no more."""
-    key = list(rows.table.primary_key)
-    some = select(*key).where(rows.where).limit(limit)
-    sizes = connection.execute(delete(rows.table).where(tuple_(*key).in_(some)).returning(rows.size)).scalars().all()
-    return Amount(len(sizes), sum(size or 0 for size in sizes))
-
-
-class ThreadOf(NamedTuple):
-    thread_id: str
-    user_id: str
-
-
-def outlived(
-    connection: Connection, *, now: datetime, idle_since: datetime | None, after: str, limit: int
-) -> list[ThreadOf]:
-    """Threads whose own time is over, or that nobody used since ``idle_since``, in the order of their ids.
-
-    Args:
-        after: the id behind which to begin.
-    """
-    over = threads.c.expires_at < now
-    where = over if idle_since is None else or_(over, threads.c.updated_at < idle_since)
-    return _threads(connection, where, after, limit)
-
-
-def compactable(connection: Connection, *, idle_since: datetime, after: str, limit: int) -> list[ThreadOf]:
-    """Idle threads with more than one checkpoint, in the order of their ids."""
-    if not inspect(connection).has_table("checkpoints"):
-        return []
-    several = text("(SELECT count(*) FROM checkpoints c WHERE c.thread_id = threads.thread_id) > 1")
-    where = (threads.c.updated_at < idle_since) & (threads.c.status == "idle")
-    return _threads(connection, where & several.self_group(), after, limit)
-
-
-def _threads(connection: Connection, where: Any, after: str, limit: int) -> list[ThreadOf]:
-    active = exists().where(runs.c.thread_id == threads.c.thread_id, runs.c.status.in_(("pending", "running")))
-    # A thread without an owner is being deleted already.
-    query = select(threads.c.thread_id, threads.c.user_id).where(
-        where, threads.c.thread_id > after, threads.c.user_id != "", ~active
-    )
-    return [ThreadOf(*row) for row in connection.execute(query.order_by(threads.c.thread_id).limit(limit))]
-
-
 _CHECKPOINTS = {
     "sqlite": {
         "checkpoints": "length(checkpoint) + length(metadata) + coalesce(length(writes), 0)",
@@ -155,31 +116,21 @@ _CHECKPOINTS = {
 }
 
 
-def checkpoint_bytes(connection: Connection, thread_id: str) -> int:
-    total = 0
-    for table, size in _CHECKPOINTS[connection.dialect.name].items():
-        if inspect(connection).has_table(table):
-            query = text(f"SELECT sum({size}) FROM {table} WHERE thread_id = :thread")
-            total += int(connection.execute(query, {"thread": thread_id}).scalar() or 0)
-    return total
-
-
-async def give_back_space(database: Database) -> int:
-    """Shrink the file of a SQLite database by what was deleted; PostgreSQL does that by itself. How many bytes."""
+async def give_back_space(database: Database) -> None:
+    """Shrink the file of a SQLite database by what was deleted; PostgreSQL does that by itself."""
     if database.is_postgres:
-        return 0
-    freed = 0
-    while step := await asyncio.wrap_future(database.sqlite.submit(_vacuum, alone=True)):
-        freed += step
+        return
+    while await asyncio.wrap_future(database.sqlite.submit(_vacuum, alone=True)):
+        pass
     await asyncio.wrap_future(database.sqlite.submit(_truncate_log, alone=True))
-    return freed
 
 
-def _vacuum(connection: sqlite3.Connection) -> int:
+def _vacuum(connection: sqlite3.Connection) -> bool:
+    """Whether pages were freed."""
     before = _pages(connection)
     # executescript steps the pragma to its end; execute would free a single page.
     connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES});")
-    return (before - _pages(connection)) * connection.execute("PRAGMA page_size").fetchone()[0]
+    return _pages(connection) < before
 
 
 def _pages(connection: sqlite3.Connection) -> int:
@@ -209,16 +160,8 @@ class RetentionPolicy:
     """API tokens after they expired."""
 
 
-class ThreadPruning(Protocol):
-    """What is needed of ``ThreadService``."""
-
-    async def prune(
-        self, principal: Principal, thread_ids: Sequence[str], strategy: Literal["delete", "keep_latest"]
-    ) -> int: ...
-
-
 class Retention:
-    def __init__(self, database: Database, threads: ThreadPruning, paths: Paths) -> None:
+    def __init__(self, database: Database, threads: ThreadService, paths: Paths) -> None:
         self._database = database
         self._threads = threads
         self._paths = paths
@@ -250,13 +193,11 @@ class Retention:
 
     async def _delete_threads(self, policy: RetentionPolicy, dry_run: bool) -> Amount:
         now = utc_now()
-        idle_since = None if policy.threads is None else now - policy.threads
-
-        def some(connection: Connection, after: str) -> list[ThreadOf]:
-            return outlived(connection, now=now, idle_since=idle_since, after=after, limit=_THREADS)
-
+        over = threads.c.expires_at < now
+        if policy.threads is not None:
+            over |= threads.c.updated_at < now - policy.threads
         total = Amount()
-        async for thread_id, user_id in self._each(some):
+        async for thread_id, user_id in self._each(over):
             directory = self._paths.thread_dir(thread_id, user_id)
             size = await asyncio.to_thread(_size, directory) + await self._checkpoint_bytes(thread_id)
             if dry_run or await self._threads.prune(Principal(user_id, source="internal"), [thread_id], "delete"):
@@ -266,13 +207,12 @@ class Retention:
     async def _compact_threads(self, policy: RetentionPolicy, dry_run: bool) -> Amount:
         if policy.checkpoints is None:
             return Amount()
-        idle_since = utc_now() - policy.checkpoints
-
-        def some(connection: Connection, after: str) -> list[ThreadOf]:
-            return compactable(connection, idle_since=idle_since, after=after, limit=_THREADS)
-
+        if not await self._database.browse(lambda connection: inspect(connection).has_table("checkpoints")):
+            return Amount()
+        idle = (threads.c.updated_at < utc_now() - policy.checkpoints) & (threads.c.status == "idle")
+        several = text("(SELECT count(*) FROM checkpoints c WHERE c.thread_id = threads.thread_id) > 1")
         total = Amount()
-        async for thread_id, user_id in self._each(some):
+        async for thread_id, user_id in self._each(idle & several.self_group()):
             size = await self._checkpoint_bytes(thread_id)
             if dry_run:
                 total += Amount(1, size)
@@ -280,25 +220,42 @@ class Retention:
                 total += Amount(1, max(0, size - await self._checkpoint_bytes(thread_id)))
         return total
 
-    async def _each(self, some: Callable[[Connection, str], list[ThreadOf]]) -> AsyncIterator[ThreadOf]:
-        after = ""
-        while found := await self._database.browse(lambda connection, after=after: some(connection, after)):
-            for thread in found:
-                yield thread
-            after = found[-1].thread_id
+    async def _each(self, where: ColumnElement[bool]) -> AsyncIterator[tuple[str, str]]:
+        """Such threads without an active run, each with its owner, in the order of their ids."""
+        active = exists().where(runs.c.thread_id == threads.c.thread_id, runs.c.status.in_(("pending", "running")))
+        query = select(threads.c.thread_id, threads.c.user_id).order_by(threads.c.thread_id).limit(_THREADS)
+        # A thread without an owner is being deleted already.
+        page = query = query.where(where, threads.c.user_id != "", ~active)
+        while found := await self._database.browse(lambda connection, page=page: connection.execute(page).all()):
+            for thread_id, user_id in found:
+                yield thread_id, user_id
+            page = query.where(threads.c.thread_id > found[-1].thread_id)
 
     async def _checkpoint_bytes(self, thread_id: str) -> int:
-        return await self._database.browse(lambda connection: checkpoint_bytes(connection, thread_id))
+        def job(connection: Connection) -> int:
+            total = 0
+            for table, size in _CHECKPOINTS[connection.dialect.name].items():
+                if inspect(connection).has_table(table):
+                    query = text(f"SELECT sum({size}) FROM {table} WHERE thread_id = :thread")
+                    total += int(connection.execute(query, {"thread": thread_id}).scalar() or 0)
+            return total
+
+        return await self._database.browse(job)
 
     async def _measure(self, rows: Rows) -> Amount:
-        return await self._database.browse(lambda connection: measure(connection, rows))
+        query = select(func.count(), func.sum(rows.size)).where(rows.where)
+        count, size = await self._database.browse(lambda connection: connection.execute(query).one())
+        return Amount(count, int(size or 0))
 
     async def _remove(self, rows: Rows) -> Amount:
+        key = list(rows.table.primary_key)
+        some = select(*key).where(rows.where).limit(_ROWS)
+        statement = delete(rows.table).where(tuple_(*key).in_(some)).returning(rows.size)
         total = Amount()
         while True:
-            step = await self._database.write(lambda connection: remove(connection, rows, _ROWS))
-            total += step
-            if step.count < _ROWS:
+            sizes = await self._database.write(lambda connection: connection.execute(statement).scalars().all())
+            total += Amount(len(sizes), sum(size or 0 for size in sizes))
+            if len(sizes) < _ROWS:
                 return total
 
 
@@ -312,3 +269,38 @@ def _size(directory: Path) -> int:
             except OSError:
                 continue
     return total
+
+
+# what belongs to a person --------------------------------------------------------------------------------------------
+
+
+async def thread_count(database: Database, user_id: str) -> int:
+    count = select(func.count()).where(threads.c.user_id == user_id)
+    return await database.browse(lambda connection: connection.execute(count).scalar_one())
+
+
+async def delete_belongings(database: Database, service: ThreadService, paths: Paths, user_id: str) -> None:
+    """Delete all threads, files, assistants, crons, store items, grants, memory and connections of a user. Can be repeated.
+
+    Raises:
+        ConflictError: new runs start on a thread again and again.
+        OSError: files cannot be deleted.
+    """
+    principal = Principal(user_id, source="internal")
+    await database.write(lambda connection: _delete_rows(connection, user_id))
+    while found := (await service.repository.search(principal, limit=_THREADS))[0]:
+        for thread in found:
+            with suppress(NotFoundError):
+                await service.delete(principal, thread.thread_id)
+    await asyncio.to_thread(_remove_directory, paths.user_dir(user_id))
+
+
+def _delete_rows(connection: Connection, user_id: str) -> None:
+    own = (crons, assistants, store_items, grants, memory_facts, memory_sections, mcp_connections, mcp_authorizations)
+    for table in own:
+        connection.execute(delete(table).where(table.c.user_id == user_id))
+
+
+def _remove_directory(directory: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(directory)

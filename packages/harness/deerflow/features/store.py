@@ -118,7 +118,7 @@ class _Batch:
             if minutes is not None:
                 connection.execute(
                     update(store_items)
-                    .where(self._mine(), store_items.c.namespace == namespace, store_items.c.key == key)
+                    .where(self._mine(), _at(namespace, key))
                     .values(expires_at=self.now + timedelta(minutes=minutes))
                 )
 
@@ -134,8 +134,8 @@ class _Batch:
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     def _get(self, connection: Connection, op: GetOp) -> Item | None:
-        here = (store_items.c.namespace == SEPARATOR.join(op.namespace), store_items.c.key == op.key)
-        row = connection.execute(select(store_items).where(self._visible(), *here)).one_or_none()
+        here = _at(SEPARATOR.join(op.namespace), op.key)
+        row = connection.execute(select(store_items).where(self._visible(), here)).one_or_none()
         if row is None:
             return None
         self._was_read(row, op.refresh_ttl)
@@ -166,9 +166,8 @@ class _Batch:
 
     def _put(self, connection: Connection, op: PutOp) -> None:
         namespace = SEPARATOR.join(op.namespace)
-        here = (store_items.c.namespace == namespace, store_items.c.key == op.key)
         if op.value is None:
-            connection.execute(delete(store_items).where(self._mine(), *here))
+            connection.execute(delete(store_items).where(self._mine(), _at(namespace, op.key)))
             return
         insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
         new = {
@@ -192,6 +191,10 @@ class _Batch:
     def _visible(self) -> ColumnElement[bool]:
         expires = store_items.c.expires_at
         return and_(self._mine(), or_(expires.is_(None), expires > self.now))
+
+
+def _at(namespace: str, key: str) -> ColumnElement[bool]:
+    return and_(store_items.c.namespace == namespace, store_items.c.key == key)
 
 
 def _fields(row: Row[Any]) -> dict[str, Any]:

@@ -92,8 +92,9 @@ class UsageService:
             raise InvalidRequestError(f"since and until name up to {MOST_DAYS} days, the earlier one first.")
         column: Dimension = "user_id" if by == "person" else by
         scope = first.isoformat(), last.isoformat(), None if everyone else whose
-        found = await self._database.browse(lambda connection: usage_by(connection, column, *scope, MOST_ROWS))
-        sums = await self._database.browse(lambda connection: usage_by(connection, None, *scope, MOST_ROWS))
+        found, sums = await self._database.browse(
+            lambda connection: [usage_by(connection, each, *scope, MOST_ROWS) for each in (column, None)]
+        )
         rows: dict[str, Figures] = {}
         for row in found:
             _add(rows.setdefault(row[column], _nothing(row[column])), row)

@@ -1,4 +1,4 @@
-"""What a thread's person sees, takes and corrects of the files that the agent made, now and as they were."""
+"""What a thread's person sees, takes and corrects of the files that the agent made, now and as they were, one by one or in a ZIP."""
 
 from __future__ import annotations
 
@@ -8,24 +8,43 @@ import fcntl
 import logging
 import mimetypes
 import os
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from types import MappingProxyType
 
-from deerflow.config.paths import Paths
+from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
-from deerflow.files.archive import pieces_off_loop, read_member, zip_files
-from deerflow.files.content import FileContent, OpenFile
-from deerflow.files.directories import Listing, file_requests, regular_files, thread_files, virtual_path
+from deerflow.files.content import (
+    Closing,
+    FileContent,
+    Listing,
+    MemoryFile,
+    OpenFile,
+    file_requests,
+    regular_files,
+    thread_files,
+    virtual_path,
+)
 from deerflow.files.versions import RunChanges, Version, versions_of
 from deerflow.identity import Principal
 from deerflow.sandbox.files import SandboxFiles, shown_path
 from deerflow.sandbox.interface import OUTPUTS
+from deerflow.sandbox.files import SandboxFiles
+from deerflow.sandbox.files.errors import shown_path
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, SandboxFileError
+from deerflow.security.archives import READABLE, TAIL_BYTES, check_directory
 from deerflow.storage.threads import ThreadRepository
+from deerflow.threads.transcript import TranscriptView
 
 logger = logging.getLogger(__name__)
 
 MAX_EDIT_BYTES = 5 << 20
+MAX_MEMBER_BYTES = 16 << 20
 
 _SKILL = ".skill/"
 
@@ -84,7 +103,7 @@ class ArtifactService:
     async def archive(self, principal: Principal, thread_id: str) -> AsyncGenerator[bytes, None]:
         """All outputs as a ZIP, in pieces; links are left out. Raises NotFoundError before the first piece."""
         await self._threads.get(principal, thread_id)
-        return pieces_off_loop(self._zip(thread_id, principal.user_id))
+        return pieces_off_loop(zip_files(self._paths, thread_id, principal.user_id, OUTPUTS, (OUTPUTS,)))
 
     async def changes(self, principal: Principal, thread_id: str) -> builtins.list[RunChanges]:
         """What each run created, modified and deleted, the newest run first. Raises NotFoundError."""
@@ -107,12 +126,6 @@ class ArtifactService:
     def _list(self, thread_id: str, user_id: str) -> Listing:
         with thread_files(self._paths, thread_id, user_id) as files, file_requests(OUTPUTS):
             return regular_files(files, OUTPUTS)
-
-    def _zip(self, thread_id: str, user_id: str) -> Generator[bytes, None, None]:
-        with thread_files(self._paths, thread_id, user_id) as files:
-            with file_requests(OUTPUTS):
-                paths = [entry.path for entry in regular_files(files, OUTPUTS).files]
-            yield from zip_files(files, OUTPUTS, paths)
 
     def _open(self, thread_id: str, user_id: str, path: str) -> FileContent:
         with thread_files(self._paths, thread_id, user_id) as files, file_requests(path):
@@ -184,3 +197,165 @@ async def list_artifacts(context: RunContext, presented: Sequence[str]) -> list[
     """Virtual paths of what was presented, then of everything else in the outputs directory."""
     entries, _ = await (await context.sandbox()).list(OUTPUTS, depth=8)
     return list(dict.fromkeys([*presented, *(entry.path for entry in entries if entry.kind == "file")]))
+
+
+# archives: neither is ever held as a whole ---------------------------------------------------------------------------
+
+
+_CHUNK = 1 << 18
+_PACKED = (".zip", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".webm", ".mp3", ".xlsx", ".docx", ".pptx")
+
+
+def zip_files(
+    paths: Paths,
+    thread_id: str,
+    user_id: str,
+    root: str,
+    places: Sequence[str],
+    documents: Mapping[str, bytes] = MappingProxyType({}),
+) -> Generator[bytes, None, None]:
+    """A ZIP of a thread's regular files, piece by piece. Blocks; what has vanished meanwhile is left out.
+
+    Args:
+        root: where the names in the ZIP begin.
+        places: the directories below it that are taken.
+        documents: come first, each under the name that is its key.
+    """
+    out = _Pipe()
+    taken: set[str] = set()
+    with (
+        thread_files(paths, thread_id, user_id) as files,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive,
+    ):
+        with file_requests(root):
+            found = [entry.path for place in places for entry in regular_files(files, place).files]
+        for name, content in documents.items():
+            archive.writestr(_member_name(name, taken), content)
+            yield out.take()
+        for path in found:
+            try:
+                fd = files.open_fd(path, below=root)
+            except SandboxFileError:
+                continue
+            try:
+                with closing(_add(archive, fd, _member_name(path[len(root) + 1 :], taken))) as steps:
+                    for _ in steps:
+                        yield out.take()
+            finally:
+                os.close(fd)
+    yield out.take()
+
+
+def _add(archive: zipfile.ZipFile, fd: int, name: str) -> Generator[None, None, None]:
+    status = os.fstat(fd)
+    # ZIP knows no time before 1980 or after 2107.
+    moment = time.gmtime(min(max(status.st_mtime, 315_532_800), 4_354_819_198))
+    info = zipfile.ZipInfo(name, moment[:6])
+    info.compress_type = zipfile.ZIP_STORED if name.lower().endswith(_PACKED) else zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    # Decides on the 64-bit format. No more than that is read, even if the file grows.
+    info.file_size = left = status.st_size
+    with archive.open(info, "w") as member:
+        while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
+            left -= len(chunk)
+            member.write(chunk)
+            yield
+    yield
+
+
+def _member_name(path: str, taken: set[str]) -> str:
+    """``path`` in a form that every unpacker takes, and none of them for a way out of its directory."""
+    clean = os.fsencode(path).decode("utf-8", "replace").replace("\\", "_").replace("\n", "_").replace(":", "_")
+    name, number = clean, 1
+    while name in taken:
+        number += 1
+        name = f"{clean} ({number})"
+    taken.add(name)
+    return name
+
+
+class _Pipe:
+    """What ``zipfile`` writes, until it is taken. Without ``seek`` it writes sizes behind the data."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Everything is there already."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def take(self) -> bytes:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return data
+
+
+def read_member(fd: int, member: str) -> MemoryFile:
+    """One file out of the ZIP behind ``fd``, which is closed; or the first whose path ends with ``/member``. Blocks.
+
+    Raises:
+        NotFoundError: there is no such member.
+        TooLargeError: it, or the table of contents, is larger than we unpack.
+        RequestError: no ZIP, damaged, encrypted or of a rare kind.
+    """
+    with os.fdopen(fd, "rb") as file:
+        modified = os.fstat(fd).st_mtime
+        check_directory(os.pread(fd, TAIL_BYTES, max(0, os.fstat(fd).st_size - TAIL_BYTES)))
+        try:
+            with zipfile.ZipFile(file) as archive:
+                info = _find(archive, member)
+                if info.flag_bits & 1 or info.compress_type not in READABLE:
+                    raise RequestError(f"{member} is encrypted or packed in a way that cannot be read here.")
+                with archive.open(info) as stream:
+                    data = stream.read(MAX_MEMBER_BYTES + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError):
+            raise RequestError("The archive is damaged.") from None
+    if len(data) > MAX_MEMBER_BYTES:
+        raise TooLargeError(f"{member} is larger than {MAX_MEMBER_BYTES >> 20} MB. Download the archive instead.")
+    return MemoryFile(data, info.filename.rsplit("/", 1)[-1], modified)
+
+
+def _find(archive: zipfile.ZipFile, member: str) -> zipfile.ZipInfo:
+    found = archive.NameToInfo.get(member)
+    if found is None:
+        found = next((info for info in archive.infolist() if info.filename.endswith("/" + member)), None)
+    if found is None or found.is_dir():
+        raise NotFoundError(f"Artifact not found: {member}")
+    return found
+
+
+class ThreadArchive:
+    """A conversation together with its files, to keep or to pass on."""
+
+    def __init__(self, paths: Paths, transcript: TranscriptView) -> None:
+        self._paths = paths
+        self._transcript = transcript
+
+    async def pieces(self, principal: Principal, thread_id: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+        """A ZIP's name, and its content as it is made: ``conversation.md`` and ``.json``, ``outputs/``, ``uploads/``.
+
+        Links are left out. Raises NotFoundError.
+        """
+        name, markdown = await self._transcript.export(principal, thread_id, "md")
+        _, json = await self._transcript.export(principal, thread_id, "json")
+        documents = {"conversation.md": markdown, "conversation.json": json}
+        user_id, places = principal.user_id, (OUTPUTS, UPLOADS)
+        pieces = pieces_off_loop(zip_files(self._paths, thread_id, user_id, VIRTUAL_ROOT, places, documents))
+        return name.removesuffix(".md") + ".zip", pieces
+
+
+async def pieces_off_loop(generator: Generator[bytes, None, None]) -> AsyncGenerator[bytes, None]:
+    """What ``generator`` yields, but for empty pieces; each step runs on a thread. It is closed at the end, however that comes."""
+    steps = Closing(generator.close)
+    try:
+        while (piece := await asyncio.to_thread(steps.use, lambda: next(generator, None))) is not None:
+            if piece:
+                yield piece
+    finally:
+        steps.close()

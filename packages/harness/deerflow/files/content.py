@@ -1,15 +1,43 @@
-"""Open files on their way out, and what kind of file a name and its first bytes stand for."""
+"""The files of a thread seen from outside of a run: the name space of its sandbox, without the sandbox.
+
+Open files on their way out, and what kind of file a name and its first bytes stand for.
+"""
 
 from __future__ import annotations
 
 import codecs
+import errno
 import hashlib
 import os
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from deerflow.config.paths import VIRTUAL_ROOT, Paths
+from deerflow.errors import ForbiddenError, NotFoundError, RequestError
+from deerflow.sandbox.files import SandboxFiles, SandboxNotADirectoryError
+from deerflow.sandbox.files.errors import SandboxNoSpaceError, shown_path
+from deerflow.sandbox.interface import (
+    OUTPUTS,
+    UPLOADS,
+    WORKSPACE,
+    Entry,
+    Mount,
+    SandboxFileError,
+    SandboxFileNotFoundError,
+    SandboxPermissionError,
+)
+
+# open files ----------------------------------------------------------------------------------------------------------
+
 
 SNIFF_BYTES = 8192
+
+Result = TypeVar("Result")
 
 
 class FileContent(Protocol):
@@ -34,14 +62,45 @@ class FileContent(Protocol):
         ...
 
 
+class Closing:
+    """What one thread uses and another closes: a use that nobody waits for any more closes when it is done.
+
+    Args:
+        close: called once; never while it is used.
+    """
+
+    def __init__(self, close: Callable[[], object]) -> None:
+        self._close: Callable[[], object] | None = close
+        self._closed = False
+        self._lock = Lock()
+
+    def use(self, job: Callable[[], Result]) -> Result | None:
+        """What ``job`` gives; None: it is closed."""
+        with self._lock:
+            result = None if self._closed else job()
+        if self._closed:
+            self.close()
+        return result
+
+    def close(self) -> None:
+        """Never blocks; may be called again."""
+        self._closed = True
+        if self._lock.acquire(blocking=False):
+            try:
+                close, self._close = self._close, None
+                if close is not None:
+                    close()
+            finally:
+                self._lock.release()
+
+
 class OpenFile:
     """A regular file behind a descriptor, which it owns from now on."""
 
     def __init__(self, fd: int, name: str) -> None:
         """Blocks for one read. Raises OSError, with ``fd`` closed."""
         self._fd = fd
-        self._closed = False
-        self._lock = Lock()
+        self._closing = Closing(partial(os.close, fd))
         info = os.fstat(fd)
         self.name = name
         self.size = info.st_size
@@ -54,22 +113,10 @@ class OpenFile:
         self.close()
 
     def read(self, offset: int, size: int) -> bytes:
-        with self._lock:
-            data = b"" if self._closed else os.pread(self._fd, size, offset)
-        if self._closed:
-            self.close()
-        return data
+        return self._closing.use(lambda: os.pread(self._fd, size, offset)) or b""
 
     def close(self) -> None:
-        self._closed = True
-        # Held: a thread reads, on behalf of nobody any more. It closes when it has done so.
-        if self._lock.acquire(blocking=False):
-            try:
-                if self._fd >= 0:
-                    os.close(self._fd)
-                    self._fd = -1
-            finally:
-                self._lock.release()
+        self._closing.close()
 
 
 class MemoryFile:
@@ -165,3 +212,87 @@ def charset(head: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return "utf-8"
+
+
+# a thread's files ----------------------------------------------------------------------------------------------------
+
+
+MAX_LISTED = 5000
+_DEPTH = 32
+
+
+class DiskFullError(RequestError):
+    status = 507
+    code = "disk_full"
+
+
+@contextmanager
+def thread_files(paths: Paths, thread_id: str, user_id: str) -> Iterator[SandboxFiles]:
+    """The thread's directories under their virtual paths, with the rights of their sandbox's user. Blocks."""
+    mounts = [
+        Mount(paths.workspace(thread_id, user_id), WORKSPACE),
+        Mount(paths.uploads(thread_id, user_id), UPLOADS),
+        Mount(paths.outputs(thread_id, user_id), OUTPUTS),
+    ]
+    files = SandboxFiles(mounts, owner=_owner(mounts[-1].host))
+    try:
+        yield files
+    finally:
+        files.close()
+
+
+def _owner(directory: Path) -> int | None:
+    """As root: the user that the thread's sandbox runs as. Root's own rights would open more than the sandbox may."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return directory.stat().st_uid
+    except FileNotFoundError:
+        return None
+
+
+def virtual_path(path: str) -> str:
+    """``path`` of a request with its leading slash. Raises RequestError (400) if it is not below ``/mnt/user-data``."""
+    virtual = "/" + path.lstrip("/")
+    if virtual != VIRTUAL_ROOT and not virtual.startswith(VIRTUAL_ROOT + "/"):
+        raise RequestError(f"Path must start with {VIRTUAL_ROOT}", code="invalid_path")
+    return virtual
+
+
+@contextmanager
+def file_requests(path: str) -> Iterator[None]:
+    """Turn what a file operation raises into the answer to a request for ``path``; no host path is told.
+
+    Raises:
+        NotFoundError, ForbiddenError, DiskFullError, RequestError (400): in place of SandboxFileError and OSError.
+    """
+    try:
+        yield
+    except (SandboxFileNotFoundError, SandboxNotADirectoryError):
+        raise NotFoundError(f"Artifact not found: {shown_path(path)}") from None
+    except SandboxPermissionError:
+        raise ForbiddenError(f"Access denied: {shown_path(path)} is outside of the thread's files.") from None
+    except SandboxNoSpaceError as error:
+        raise DiskFullError(str(error)) from None
+    except SandboxFileError as error:
+        raise RequestError(str(error), code="invalid_path") from None
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError("The server's disk is full. Delete files or ask who runs it for room.") from None
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Regular files of a directory, by path. ``truncated``: there are more."""
+
+    files: list[Entry]
+    truncated: bool
+
+
+def regular_files(files: SandboxFiles, root: str) -> Listing:
+    """What lies below the directory ``root``, if there is one. Blocks."""
+    if files.stat(root) is None:
+        return Listing([], False)
+    entries, cut = files.list(root, _DEPTH, MAX_LISTED)
+    return Listing([entry for entry in entries if entry.kind == "file"], cut)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from deerflow.config import Paths
-from deerflow.files.directories import thread_files
+from deerflow.files.content import thread_files
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import OUTPUTS, WORKSPACE, Entry, SandboxFileError
 from deerflow.storage.tables import utc_now

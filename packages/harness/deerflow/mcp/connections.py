@@ -6,16 +6,16 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from deerflow.config.env import cipher_of
 from deerflow.config.schema import McpServerConfig
 from deerflow.config.section import require
-from deerflow.config.variables import cipher_of
 from deerflow.errors import InvalidRequestError, UnavailableError
 from deerflow.identity import Principal
 from deerflow.security.outbound import Outbound
@@ -72,7 +72,7 @@ class McpConnections:
         from deerflow.mcp import authorization as steps
 
         state = secrets.token_urlsafe(32)
-        known = next(iter(await self._held(principal.user_id, name)), (None, None))[1]
+        _, known = await self._held(principal.user_id, name)
         door = steps.door_of(entry, self._outbound)
         try:
             where, kept = await steps.begin(entry, redirect_uri, state, door, (known or {}).get("client"))
@@ -127,7 +127,7 @@ class McpConnections:
         """
         async with asyncio.timeout(WAIT_SECONDS):
             while True:
-                held, known = next(iter(await self._held(user_id, name)), (None, None))
+                held, known = await self._held(user_id, name)
                 if held is None or known is None or not _fits(known, entry):
                     raise NotConnectedError
                 header = f"{known['token_type']} {known['access_token']}"
@@ -158,9 +158,9 @@ class McpConnections:
         finally:
             await self._rows.release(held, data, until)
 
-    async def _held(self, user_id: str, name: str) -> Iterable[tuple[McpConnection, dict[str, Any] | None]]:
-        rows = await self._rows.of(user_id, name)
-        return await asyncio.to_thread(lambda: [(row, self._open(row.data)) for row in rows])
+    async def _held(self, user_id: str, name: str) -> tuple[McpConnection | None, dict[str, Any] | None]:
+        row = next(iter(await self._rows.of(user_id, name)), None)
+        return row, await asyncio.to_thread(self._open, row.data) if row is not None else None
 
     async def _closed(self, known: Mapping[str, Any]) -> str:
         return await asyncio.to_thread(lambda: cipher_of(self._key_file).encrypt(json.dumps(known).encode()).decode())

@@ -1,11 +1,16 @@
-"""One server: a task of its own opens its session, lists its tools, watches it, reopens it and closes it."""
+"""One server: a task of its own opens its session, lists what it offers, watches it, reopens it and closes it.
+
+Besides tools it may offer resources, which agents read with two tools, and prompts, which people call by ``/server:prompt``.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import shlex
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
@@ -14,22 +19,31 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp_types import (
     CONNECTION_CLOSED,
+    BlobResourceContents,
     CallToolResult,
+    ContentBlock,
     ElicitRequestParams,
     ElicitResult,
+    EmbeddedResource,
     GetPromptResult,
+    ImageContent,
     Implementation,
     Prompt,
     PromptListChangedNotification,
     ResourceListChangedNotification,
+    TextContent,
+    TextResourceContents,
     Tool,
+    ToolAnnotations,
     ToolListChangedNotification,
 )
 
 from deerflow.config.schema import McpServerConfig
-from deerflow.mcp.offers import RESOURCE_TOOLS, call_resource_tool, has_resources, prompts_of
+from deerflow.mcp import McpPrompt
 from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall
 from deerflow.mcp.transport import Streams
+from deerflow.security.door import harmless
+from deerflow.security.text import inline
 
 State = Literal["starting", "ready", "failed"]
 Result = TypeVar("Result")
@@ -73,7 +87,7 @@ class McpServer:
         self.error = ""
         self.since = datetime.now(UTC)
         self.tools: tuple[Tool, ...] = ()
-        self.prompts: tuple[Prompt, ...] = ()
+        self.prompts: list[McpPrompt] = []
         self.generation = 0
         """Another one when its tools have changed."""
         self.calls: list[OpenCall] = []
@@ -256,7 +270,8 @@ class McpServer:
     async def _look(self, client: Client) -> None:
         """At all that it offers."""
         found = await asyncio.gather(_tools(client), prompts_of(client), has_resources(client))
-        tools, self.prompts, self._has_resources = found
+        tools, prompts, self._has_resources = found
+        self.prompts = described(self.name, prompts)
         self._offer(tools)
 
     def _offer(self, tools: list[Tool]) -> None:
@@ -314,3 +329,148 @@ def _text(error: BaseException) -> str:
     return " ".join((error.message if isinstance(error, MCPError) else str(error) or type(error).__name__).split())[
         :500
     ]
+
+
+# resources -----------------------------------------------------------------------------------------------------------
+
+
+LIST, READ = "list_resources", "read_resource"
+MAX_RESOURCES, MAX_PROMPTS = 200, 100
+MAX_PROMPT = 20_000
+"""Characters of a prompt's text."""
+
+UNUSABLE = (MCPError, ValueError)
+"""What a server answers that promises a list and has none. It keeps its tools."""
+
+_READS = ToolAnnotations(read_only_hint=True)
+RESOURCE_TOOLS = (
+    Tool(
+        name=LIST,
+        description="List the resources of this server: addresses of texts and files, and templates of such addresses.",
+        input_schema={"type": "object", "properties": {}},
+        annotations=_READS,
+    ),
+    Tool(
+        name=READ,
+        description="Read a resource of this server by its address.",
+        input_schema={"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
+        annotations=_READS,
+    ),
+)
+
+
+async def prompts_of(client: Client) -> Sequence[Prompt]:
+    if client.server_capabilities.prompts is None:
+        return ()
+    try:
+        return (await client.list_prompts()).prompts[:MAX_PROMPTS]
+    except UNUSABLE:
+        return ()
+
+
+async def has_resources(client: Client) -> bool:
+    """Many servers say that they have some, and have none."""
+    if client.server_capabilities.resources is None:
+        return False
+    try:
+        return bool((await client.list_resources()).resources or await _templates(client))
+    except UNUSABLE:
+        return False
+
+
+async def call_resource_tool(client: Client, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+    """What one of RESOURCE_TOOLS does."""
+    if tool == LIST:
+        return CallToolResult(content=[TextContent(text="\n".join(await _listed(client)) or "There are none.")])
+    read = await client.read_resource(str(arguments["uri"]))
+    return CallToolResult(content=[_block(one) for one in read.contents])
+
+
+async def _listed(client: Client) -> list[str]:
+    lines: list[str] = []
+    cursor: str | None = None
+    while len(lines) < MAX_RESOURCES:
+        page = await client.list_resources(cursor=cursor)
+        lines += [_line(one.uri, one.name, one.description, one.mime_type) for one in page.resources]
+        if not (cursor := page.next_cursor):
+            break
+    if cursor or len(lines) > MAX_RESOURCES:
+        lines = [*lines[:MAX_RESOURCES], "… and more."]
+    return lines + [
+        _line(one.uri_template, one.name, one.description, one.mime_type) for one in await _templates(client)
+    ]
+
+
+async def _templates(client: Client) -> Sequence[Any]:
+    try:
+        return (await client.list_resource_templates()).resource_templates[:MAX_RESOURCES]
+    except UNUSABLE:
+        return ()
+
+
+def _line(uri: str, *about: str | None) -> str:
+    return f"- {inline(uri)}  {' · '.join(inline(text)[:200] for text in about if text)}".rstrip()
+
+
+def _block(one: TextResourceContents | BlobResourceContents) -> ContentBlock:
+    if isinstance(one, TextResourceContents):
+        return TextContent(text=one.text)
+    if (one.mime_type or "").startswith("image/"):
+        return ImageContent(data=one.blob, mime_type=one.mime_type or "")
+    return EmbeddedResource(resource=one)
+
+
+# prompts --------------------------------------------------------------------------------------------------------------
+
+
+def described(server: str, prompts: Iterable[Prompt]) -> list[McpPrompt]:
+    return [
+        {
+            "command": "/" + ":".join(re.sub(r"[\s/:]+", "_", name) for name in (server, one.name)),
+            "server": server,
+            "name": one.name,
+            "description": harmless(one.description or one.title or "", 300),
+            "arguments": [
+                {
+                    "name": inline(each.name),
+                    "description": inline(each.description or "")[:300],
+                    "required": bool(each.required),
+                }
+                for each in one.arguments or ()
+            ],
+        }
+        for one in prompts
+    ]
+
+
+def arguments_of(prompt: McpPrompt, text: str) -> dict[str, str]:
+    """``name=value`` for those named so, the others in their order; the last one takes what is left.
+
+    Raises:
+        ValueError: one that is required is missing; says how the prompt is called.
+    """
+    names = [each["name"] for each in prompt["arguments"]]
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    given = {name: value for name, sign, value in (word.partition("=") for word in words) if sign and name in names}
+    free = [word for word in words if word.partition("=")[0] not in given]
+    open_names = [name for name in names if name not in given]
+    for index, name in enumerate(open_names):
+        rest = free[index:] if name == open_names[-1] else free[index : index + 1]
+        if rest:
+            given[name] = " ".join(rest)
+    if missing := [each["name"] for each in prompt["arguments"] if each["required"] and each["name"] not in given]:
+        usage = " ".join(each["name"] if each["required"] else f"[{each['name']}]" for each in prompt["arguments"])
+        raise ValueError(f"{', '.join(missing)} is missing. It is called like this: {prompt['command']} {usage}")
+    return given
+
+
+def text_of(result: GetPromptResult) -> str:
+    """What the prompt says, as text that can be kept."""
+    parts = [
+        block.text if isinstance(block := message.content, TextContent) else f"[{block.type} is left out]"
+        for message in result.messages
+    ]
+    return harmless("\n\n".join(parts), MAX_PROMPT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig
-from deerflow.config.schema import McpServerConfig
+from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.errors import NotFoundError
 from deerflow.mcp import COMMAND, McpPrompt
 from deerflow.sandbox.interface import SandboxProvider
@@ -36,10 +36,6 @@ FIRST_SECONDS = 5.0
 """A run waits so long for the first one."""
 IDLE_SECONDS = 3600.0
 """A person's session that was not used for so long ends; the next run opens another."""
-
-
-MODULES = ("deerflow.mcp.tools", "deerflow.mcp.transport", "jsonschema")
-"""Cost seconds the first time."""
 
 
 class McpTool(TypedDict):
@@ -143,19 +139,15 @@ class McpServers:
         await self.tools(config, provider, user_id, wait=True)
         mine = await self.connected(config, user_id)
         return [
-            _state(name, entry, self._running.get((name, user_id if entry.is_own else "")), name in mine)
+            _state(name, entry, self._running.get(_key(name, entry, user_id)), name in mine)
             for name, entry in config.extensions.mcp_servers.items()
         ]
 
     async def prompts(self, config: AppConfig, provider: SandboxProvider, user_id: str) -> list[McpPrompt]:
         """Of the servers that are up for this person."""
         await self.tools(config, provider, user_id, wait=True)
-        found = self._of_person(config, user_id)
-        if not found:
-            return []
-        from deerflow.mcp.offers import described
-
-        return [one for running in found for one in described(running.server.name, running.server.prompts)]
+        found = [one.server for one in self._of_person(config, user_id)]
+        return [prompt for server in found if server.state == "ready" for prompt in server.prompts]
 
     async def prompt(
         self, config: AppConfig, provider: SandboxProvider, user_id: str, text: str
@@ -164,27 +156,24 @@ class McpServers:
         called = COMMAND.fullmatch(text.strip())
         if called is None or not config.extensions.enabled_mcp_servers:
             return None
-        await self.tools(config, provider, user_id, wait=True)
-        from deerflow.mcp import offers
-
         wanted = f"/{called[1]}:{called[2]}"
-        for running in self._of_person(config, user_id):
-            for one in offers.described(running.server.name, running.server.prompts):
-                if one["command"] == wanted:
-                    try:
-                        arguments = offers.arguments_of(one, called[3] or "")
-                        result = await self._spawner.call(running.server.prompt(one["name"], arguments))
-                    except Exception as error:  # whatever a server does, the message is the person's
-                        return {"name": inline(wanted[1:]), "error": inline(str(error))[:500]}
-                    return {"name": inline(wanted[1:]), "text": offers.text_of(result)}
-        return None
+        known = await self.prompts(config, provider, user_id)
+        if (prompt := next((one for one in known if one["command"] == wanted), None)) is None:
+            return None
+        from deerflow.mcp.server import arguments_of, text_of
+
+        name = inline(wanted[1:])
+        try:
+            server = self._of(prompt["server"], user_id).server
+            arguments = arguments_of(prompt, called[3] or "")
+            return {"name": name, "text": text_of(await self._spawner.call(server.prompt(prompt["name"], arguments)))}
+        except Exception as error:  # whatever a server does, the message is the person's
+            return {"name": name, "error": inline(str(error))[:500]}
 
     def _of_person(self, config: AppConfig, user_id: str) -> list[_Running]:
-        servers = config.extensions.enabled_mcp_servers.items()
-        keys = [(name, user_id if one.is_own else "") for name, one in servers]
-        return [
-            self._running[key] for key in keys if key in self._running and self._running[key].server.state == "ready"
-        ]
+        """The sessions with servers that are on, in the order of the file."""
+        keys = [_key(name, one, user_id) for name, one in config.extensions.enabled_mcp_servers.items()]
+        return [self._running[key] for key in keys if key in self._running]
 
     async def restart(self, name: str, user_id: str = "") -> None:
         """Open a new session, and wait until it is open or has failed. Raises NotFoundError: no server of that name is on."""
@@ -210,20 +199,19 @@ class McpServers:
             McpCallError: there is no result.
         """
 
-        if (running := self._running.get((name, user_id)) or self._running.get((name, ""))) is None:
+        if (running := self._found(name, user_id)) is None:
             from deerflow.mcp.server import McpCallError
 
             raise McpCallError(f"The MCP server {name} is not connected any more.")
-        return await self._spawner.call(self._begin(running, key, tool, arguments, call))
 
-    async def _begin(
-        self, running: _Running, key: str, tool: str, arguments: dict[str, Any], call: OpenCall
-    ) -> CallToolResult | ElicitRequestParams:
-        running.used = asyncio.get_running_loop().time()
-        self._open[key] = call
-        call.task = asyncio.create_task(running.server.call(tool, arguments, call))
-        call.task.add_done_callback(partial(self._ended, key, call))
-        return await call.step()
+        async def begin() -> CallToolResult | ElicitRequestParams:
+            running.used = asyncio.get_running_loop().time()
+            self._open[key] = call
+            call.task = asyncio.create_task(running.server.call(tool, arguments, call))
+            call.task.add_done_callback(partial(self._ended, key, call))
+            return await call.step()
+
+        return await self._spawner.call(begin())
 
     def held(self, key: str) -> OpenCall | None:
         """The call that is open since it asked something."""
@@ -259,30 +247,24 @@ class McpServers:
     ) -> tuple[BaseTool, ...]:
         async with self._applying:
             await self._apply(config, provider, user_id, mine)
-        keys = [(name, user_id if one.is_own else "") for name, one in config.extensions.enabled_mcp_servers.items()]
         now = asyncio.get_running_loop().time()
-        for key in keys:
-            if key in self._running:
-                self._running[key].used = now
+        for running in self._of_person(config, user_id):
+            running.used = now
         if wait:
-            await self._settle(keys)
-        return tuple(tool for key in keys if key in self._running for tool in self._tools_of(self._running[key]))
+            await self._settle(config, user_id)
+        return tuple(tool for running in self._of_person(config, user_id) for tool in self._tools_of(running))
 
     async def _apply(self, config: AppConfig, provider: SandboxProvider, user_id: str, mine: set[str]) -> None:
         entries = config.extensions.enabled_mcp_servers
         now = asyncio.get_running_loop().time()
-        keys = [(name, "") for name, entry in entries.items() if not entry.is_own]
-        keys += [(name, user_id) for name, entry in entries.items() if entry.is_own and name in mine]
+        own = {name for name, entry in entries.items() if entry.is_own}
+        keys = [_key(name, entry, user_id) for name, entry in entries.items() if name in mine or name not in own]
         keys += [
             (name, whose)
             for (name, whose), one in self._running.items()
-            if whose not in ("", user_id) and (now - one.used < IDLE_SECONDS or one.server.calls)
+            if name in own and whose not in ("", user_id) and (now - one.used < IDLE_SECONDS or one.server.calls)
         ]
-        wanted = {
-            key: (_opened_by(entry), None if entry.type != "stdio" or entry.isolation == "host" else config.sandbox)
-            for key in keys
-            if (entry := entries.get(key[0])) is not None and entry.is_own == bool(key[1])
-        }
+        wanted = {key: _opened_by(entries[key[0]], config.sandbox) for key in keys}
         await self._stop([key for key, one in self._running.items() if wanted.get(key) != one.made_for])
         for key, one in self._running.items():
             if (entry := entries[key[0]]) != one.server.config:
@@ -291,8 +273,7 @@ class McpServers:
         new = [key for key in wanted if key not in self._running]
         if not new:
             return
-        for module in MODULES:
-            await asyncio.to_thread(import_module, module)
+        await _load()
         from deerflow.mcp.server import McpServer
         from deerflow.mcp.tools import interceptors_of
         from deerflow.mcp.transport import Place, transport_of
@@ -302,14 +283,15 @@ class McpServers:
         place = Place(self.directory, self.key_file, provider, config.sandbox)
         now = asyncio.get_running_loop().time()
         for key in new:
-            entry, name = entries[key[0]], key[0]
-            server = McpServer(name, entry, partial(transport_of, name, entry, place, self._header(key, entry)))
+            name, whose = key
+            entry = entries[name]
+            header = partial(self.connections.header, whose, name, entry) if whose and self.connections else None
+            server = McpServer(name, entry, partial(transport_of, name, entry, place, header))
             task = asyncio.create_task(server.run(), name=f"mcp {name}")
             self._running[key] = _Running(server, task, wanted[key], now, now)
 
     async def _trial(self, name: str, entry: McpServerConfig, config: AppConfig, provider: SandboxProvider) -> McpTrial:
-        for module in MODULES:
-            await asyncio.to_thread(import_module, module)
+        await _load()
         from anyio import TemporaryDirectory
 
         from deerflow.mcp.server import McpServer
@@ -330,12 +312,6 @@ class McpServers:
                 await asyncio.gather(task, return_exceptions=True)
         return {"state": state, "error": error, "tools": tools, "log": list(server.log)}
 
-    def _header(self, key: Key, entry: McpServerConfig) -> Callable[[str], Awaitable[str]] | None:
-        name, user_id = key
-        if not user_id or self.connections is None:
-            return None
-        return partial(self.connections.header, user_id, name, entry)
-
     async def _stop(self, keys: list[Key]) -> None:
         ended = [self._running.pop(key) for key in keys]
         tasks = [one.task for one in ended]
@@ -345,14 +321,10 @@ class McpServers:
         if calls := [call.task for one in ended for call in one.server.calls if call.task]:
             await asyncio.wait(calls, timeout=1)  # which end by themselves when their session has
 
-    async def _settle(self, keys: list[Key]) -> None:
+    async def _settle(self, config: AppConfig, user_id: str) -> None:
         clock = asyncio.get_running_loop().time
-        until = max((self._running[key].began for key in keys if key in self._running), default=0.0) + FIRST_SECONDS
-        while waiting := [
-            self._running[key].server
-            for key in keys
-            if key in self._running and not self._running[key].server.tried.is_set()
-        ]:
+        until = max((one.began for one in self._of_person(config, user_id)), default=0.0) + FIRST_SECONDS
+        while waiting := [one.server for one in self._of_person(config, user_id) if not one.server.tried.is_set()]:
             tries = {asyncio.ensure_future(server.tried.wait()): server for server in waiting}
             done, left = await asyncio.wait(tries, timeout=max(0, until - clock()), return_when=asyncio.FIRST_COMPLETED)
             for task in left:
@@ -377,15 +349,30 @@ class McpServers:
             running.tools = version, made
         return running.tools[1]
 
+    def _found(self, name: str, user_id: str) -> _Running | None:
+        return self._running.get((name, user_id)) or self._running.get((name, ""))
+
     def _of(self, name: str, user_id: str) -> _Running:
-        if (running := self._running.get((name, user_id)) or self._running.get((name, ""))) is None:
+        if (running := self._found(name, user_id)) is None:
             raise NotFoundError(f"There is no MCP server {name!r} that is on.")
         return running
 
 
-def _opened_by(entry: McpServerConfig) -> McpServerConfig:
+async def _load() -> None:
+    """What costs seconds the first time."""
+    for module in ("deerflow.mcp.tools", "deerflow.mcp.transport", "jsonschema"):
+        await asyncio.to_thread(import_module, module)
+
+
+def _key(name: str, entry: McpServerConfig, user_id: str) -> Key:
+    return name, user_id if entry.is_own else ""
+
+
+def _opened_by(entry: McpServerConfig, sandbox: SandboxConfig) -> object:
     """What a session depends on: others of its settings change while it goes on."""
-    return entry.model_copy(update={"tools": {}, "description": "", "timeout": 0})
+    is_sandboxed = entry.type == "stdio" and entry.isolation == "sandbox"
+    fixed = entry.model_copy(update={"tools": {}, "description": "", "timeout": 0})
+    return fixed, sandbox if is_sandboxed else None
 
 
 def _offers_same(one: _Running, other: _Running) -> bool:

@@ -114,7 +114,9 @@ def tool_of(
     name = _name(server, tool.name)
 
     async def call(tool_runtime: Runtime, **arguments: Any) -> Any:
-        handler = _around(interceptors, partial(_made, calls, name, tool_runtime))
+        handler: Handler = partial(_made, calls, name, tool_runtime)
+        for interceptor in reversed(interceptors):
+            handler = _bound(interceptor, handler)
         try:
             result = await handler(McpToolCall(tool.name, arguments, server, runtime=tool_runtime))
         except McpCallError as error:
@@ -143,12 +145,6 @@ def _name(server: str, tool: str) -> str:
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", f"{server}_{tool}")
     digest = hashlib.sha256(f"{server}_{tool}".encode()).hexdigest()[:6]
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 7]}_{digest}"
-
-
-def _around(interceptors: Sequence[Interceptor], handler: Handler) -> Handler:
-    for interceptor in reversed(interceptors):
-        handler = _bound(interceptor, handler)
-    return handler
 
 
 def _bound(interceptor: Interceptor, inner: Handler) -> Handler:

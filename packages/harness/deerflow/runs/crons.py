@@ -99,7 +99,7 @@ class CronService:
         """
         if unfit := [name for name in NOT_FOR_CRONS if name in request.model_fields_set]:
             raise InvalidRequestError(f"{unfit[0]} is not for crons; see schedule and on_run_completed.")
-        assistant = await self._assistants.resolve(principal, request.assistant_id)
+        assistant, _ = await self._assistants.resolve(principal, request.assistant_id)
         payload = storable(request.model_dump(mode="json", exclude_unset=True, exclude=_OF_CRON))
         self._check_run(payload)
         now = self._clock()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import END
 
+from deerflow.features.ask import enqueue_title
 from deerflow.features.memory import follow_run
-from deerflow.features.titles import enqueue_title
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
 from deerflow.storage import search as message_search

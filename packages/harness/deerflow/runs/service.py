@@ -313,7 +313,7 @@ class RunService:
 
     async def _resolved(self, principal: Principal, request: RunRequest) -> tuple[RunRequest, AgentConfig | None]:
         """The request with what its assistant is configured with, what the request says itself counts more; and its custom agent."""
-        assistant = await self._assistants.resolve(principal, request.assistant_id)
+        assistant, own = await self._assistants.resolve(principal, request.assistant_id)
         config = {**(assistant.config or {}), **(request.config or {})}
         configurable = {
             **((assistant.config or {}).get("configurable") or {}),
@@ -328,8 +328,8 @@ class RunService:
             }
         )
         given = merged.configurable()
-        if not (name := given.get("agent_name")) or (assistant.agent is not None and assistant.agent.name == name):
-            return merged, assistant.agent
+        if not (name := given.get("agent_name")) or (own is not None and own.name == name):
+            return merged, own
         try:
             assistant_id, agent = await self._assistants.agent(principal, str(name))
         except InvalidRequestError:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from deerflow.config.document import write_text
-from deerflow.config.variables import cipher_of
+from deerflow.config.env import cipher_of
 from deerflow.errors import RequestError, UnavailableError
 from deerflow.skills.own import OwnSkills
 

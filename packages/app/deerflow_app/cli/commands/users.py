@@ -15,7 +15,6 @@ from deerflow_app.cli.options import AsJson, Settings, command, print_json
 if TYPE_CHECKING:
     from deerflow.accounts import Role, User, UserRepository
     from deerflow.config import Paths
-    from deerflow.features.user_data import Belongings
     from deerflow.runtime import Runtime
     from deerflow.storage.database import Database
 
@@ -129,11 +128,11 @@ def delete_user(
     from deerflow.config import Paths
 
     paths = Paths()
-    user, owned = with_database(settings, lambda database: account_and_belongings(database, paths, email))
+    user, threads = with_database(settings, lambda database: account_and_thread_count(database, email))
     if with_data is None:
-        with_data = not yes and owned.threads > 0 and typer.confirm(f"Delete its {owned.threads} threads, too?")
+        with_data = not yes and threads > 0 and typer.confirm(f"Delete its {threads} threads, too?")
     if not yes:
-        what = f" with {owned.threads} threads and all its files" if with_data else ""
+        what = f" with {threads} threads and all its files" if with_data else ""
         typer.confirm(f"Delete the account {user.email}{what}?", abort=True)
     if with_data:
         delete_all(settings, paths, user)
@@ -141,9 +140,9 @@ def delete_user(
         return
     with_database(settings, lambda database: users_of(database).delete(user.id))
     typer.echo(f"Deleted the account {user.email}.")
-    if owned.threads:
+    if threads:
         typer.echo(
-            f"Its {owned.threads} threads stay in the database and their files in {owned.directory}, where nobody can "
+            f"Its {threads} threads stay in the database and their files in {paths.user_dir(user.id)}, where nobody can "
             "open them over HTTP."
         )
 
@@ -222,9 +221,9 @@ def _open(settings: Settings) -> Database:
     return Database(config.database.location(paths.data_dir, config.origin.project_root), users_dir=paths.users_dir)
 
 
-async def account_and_belongings(database: Database, paths: Paths, email: str) -> tuple[User, Belongings]:
+async def account_and_thread_count(database: Database, email: str) -> tuple[User, int]:
     """Raises Failure for an unknown address and for the only administrator."""
-    from deerflow.features.user_data import belongings
+    from deerflow.features.retention import thread_count
 
     user = await find_user(database, email)
     others = [one for one in await users_of(database).list(limit=1_000_000) if one.id != user.id]
@@ -233,7 +232,7 @@ async def account_and_belongings(database: Database, paths: Paths, email: str) -
             f"{user.email} is the only administrator.",
             remedy="Make someone else one first: `deerflow user role EMAIL admin`.",
         )
-    return user, await belongings(database, paths, user.id)
+    return user, await thread_count(database, user.id)
 
 
 def delete_all(settings: Settings, paths: Paths, user: User) -> None:
@@ -252,7 +251,7 @@ def delete_all(settings: Settings, paths: Paths, user: User) -> None:
 
 
 async def _delete_all(runtime: Runtime, paths: Paths, user: User) -> None:
-    from deerflow.features.user_data import delete_belongings
+    from deerflow.features.retention import delete_belongings
 
     try:
         await runtime.start()

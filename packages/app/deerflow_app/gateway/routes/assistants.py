@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from deerflow.features.assistant_rows import Assistant as AssistantRow
-from deerflow.features.assistant_rows import AssistantQuery
+from deerflow.features.agents import Assistant as AssistantRow
+from deerflow.features.agents import AssistantQuery
 from deerflow.features.assistants import AssistantChanges, AssistantRequest
 from deerflow_app.gateway.routes import (
     HEADERS,

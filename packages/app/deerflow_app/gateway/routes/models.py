@@ -16,6 +16,8 @@ from deerflow.features.checks import Check, check_model
 from deerflow.features.connections import Connection, Connections, Trial
 from deerflow.features.usage import By, Limit, UsageReport
 from deerflow.models import ModelInfo, model_info
+from deerflow.features.ask import check_model
+from deerflow.models import model_info
 from deerflow.models.pricing import pricing_of
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentPrincipal, CurrentRuntime
 

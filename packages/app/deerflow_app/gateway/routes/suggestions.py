@@ -9,6 +9,9 @@ from pydantic import BaseModel, Field
 
 from deerflow.features.suggestions import Said
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody
+from deerflow.features.ask import Said
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.http.answers import RequestBody
 
 router = APIRouter(tags=["suggestions"])
 

@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -206,42 +206,40 @@ class Runtime:
         self.crons = CronService(self.database, self.assistants, self.jobs.ring, webhooks=webhooks)
         self.retention = Retention(self.database, self.threads, paths)
         self._run_store = run_store
-        self._max_concurrent = config.runs.max_concurrent
-        self._drain_seconds = config.runs.drain_seconds
-        self._housekeeping: asyncio.Task[None] | None = None
-        self._sweeping: asyncio.Task[None] | None = None
-        self._first_look: asyncio.Task[None] | None = None
+        self._limits = config.runs
         self._warming_up: asyncio.Task[object] | None = None
-        self._connecting: asyncio.Task[object] | None = None
+        self._background: list[asyncio.Task[object]] = []
 
     async def start(self) -> None:
         """Bring the database up to date, go on with what was left unfinished, and begin to execute."""
         await self.database.migrate()
-        self._housekeeping = asyncio.create_task(self._keep_house(), name="housekeeping")
+        self._begin(self._keep_house(), "housekeeping")
         if not self.executes:
             return
         # Costs seconds of imports, which the first run need not wait for.
         self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
-        self._connecting = asyncio.create_task(self.workshop.connected(), name="MCP servers")
-        await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._max_concurrent)
+        self._begin(self.workshop.connected(), "MCP servers")
+        await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._limits.max_concurrent)
         for run in await self._run_store.unfinished():
             if run.attempt or not self.database.is_postgres:  # there, the others have their jobs
                 await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
         if not self.database.is_postgres:  # there, the queue sweeps
-            self._sweeping = asyncio.create_task(self._sweep(), name="forgotten runs")
-        self._first_look = asyncio.create_task(self._look_at_crons(), name="crons")
+            self._begin(self._sweep(), "forgotten runs")
+        self._begin(self._look_at_crons(), "crons")
         self.jobs.start()
+
+    def _begin(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        self._background.append(asyncio.create_task(work, name=name))
 
     async def aclose(self) -> None:
         """Let runs end for a while, leave the others for whoever comes next, and close everything."""
         if self._warming_up is not None:
             await self._warming_up
-        for task in (self._housekeeping, self._sweeping, self._first_look, self._connecting):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
-        await self._queue.aclose(grace=self._drain_seconds)
+        for task in self._background:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await self._queue.aclose(grace=self._limits.drain_seconds)
         await self.jobs.aclose(grace=self._job_grace)
         await self.hub.aclose()
         await self.event_log.aclose()

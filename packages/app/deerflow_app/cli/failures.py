@@ -39,7 +39,7 @@ class Failure(Exception):
         exit_code: 1 the agent, the model or the machine failed; 2 the call or the configuration is wrong.
     """
 
-    def __init__(self, message: str, *, remedy: str = "", exit_code: int = FAILED) -> None:
+    def __init__(self, message: str, remedy: str = "", exit_code: int = FAILED) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
@@ -48,7 +48,7 @@ class Failure(Exception):
 
 def usage_failure(message: str, remedy: str = "") -> Failure:
     """A mistake in the call or the configuration (exit code 2)."""
-    return Failure(message, remedy=remedy, exit_code=USAGE)
+    return Failure(message, remedy, USAGE)
 
 
 OF_THE_CALL = (400, 401, 403, 404, 413, 422)

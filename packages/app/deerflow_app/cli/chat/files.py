@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
@@ -17,7 +17,7 @@ from deerflow_app.cli.failures import usage_failure
 
 if TYPE_CHECKING:
     from deerflow.config import Paths
-    from deerflow_app.cli.client import Client
+    from deerflow_app.cli.backend import Client
 
 DEFAULT_OUT = Path("deerflow-out")
 
@@ -99,7 +99,7 @@ def human_size(size: float) -> str:
     return f"{size / 1024:.1f} GB"
 
 
-def check_files(paths: list[Path]) -> None:
+def check_files(paths: Iterable[Path]) -> None:
     """Raises Failure for the first path that cannot be given to an agent."""
     for path in paths:
         if path.is_dir():

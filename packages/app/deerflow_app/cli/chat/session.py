@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -22,10 +21,7 @@ from deerflow_app.cli.terminal import until_interrupted
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow_app.cli.client import Backend
-    from deerflow_app.cli.opening import Preparation
-
-logger = logging.getLogger(__name__)
+    from deerflow_app.cli.backend import Backend, Preparation
 
 
 class Chat:
@@ -51,24 +47,20 @@ class Chat:
         self.console = console
         self.transcript = Transcript(console)
         self.model_name = model
-        self.thread_id = ""
-        self.title = ""
         self.attached: list[Path] = []
         self.failed = False
-        self.waiting = False
-        """Calls of the thread wait for a decision of the person."""
         self._approvals = Approvals(console, "ask" if answer is None else "deny")
         self._preparation = preparation
         self._answer = answer
-        self._artifacts: list[str] = []
         self.begin()
 
-    def begin(self, thread_id: str | None = None, *, title: str = "", artifacts: Iterable[str] = ()) -> None:
+    def begin(self, thread_id: str | None = None) -> None:
         """Turn to a new thread, or to the one named."""
         self.thread_id = thread_id or str(uuid.uuid4())
-        self.title = title
+        self.title = ""
         self.waiting = False
-        self._artifacts = list(artifacts)
+        """Calls of the thread wait for a decision of the person."""
+        self._artifacts: list[str] = []
         self.attached.clear()
 
     async def send(self, text: str) -> None:
@@ -87,7 +79,8 @@ class Chat:
         values = state["values"]
         if not values["messages"]:
             raise usage_failure(f"There is no thread {thread_id}.", "/threads lists the latest ones.")
-        self.begin(thread_id, title=values.get("title") or "", artifacts=values.get("artifacts") or ())
+        self.begin(thread_id)
+        self._remember(values)
         self.transcript.block(Text(f"  Thread {thread_id}", style="faint"))
         self.transcript.history(values["messages"])
         if state["interrupts"]:
@@ -126,7 +119,7 @@ class Chat:
             self.transcript.notice(preparation.problem)
 
     async def _turn(
-        self, events: AsyncIterator[StreamEvent], shown: Sequence[Mapping[str, Any]] = (), *, ask: bool = True
+        self, events: AsyncGenerator[StreamEvent, None], shown: Sequence[Mapping[str, Any]] = (), *, ask: bool = True
     ) -> None:
         """Show a turn; of one that has begun already, ``shown`` are the messages that stand on the screen.
 
@@ -136,7 +129,7 @@ class Chat:
         await self._prepared()
         async with self._view() as view:
             turn = Turn(view, known_artifacts=self._artifacts, known_messages=shown)
-            turn.outcome.stopped = await until_interrupted(_played(turn, events)) is None
+            turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
         outcome = turn.outcome
         if outcome.error:
             self.failed = True
@@ -147,7 +140,8 @@ class Chat:
         self.transcript.ending(outcome, await self._places(outcome.artifacts))
         if outcome.stopped:
             self.transcript.notice("The thread is kept up to its last finished step: say how to go on, or /resume.")
-        state = await self._remember()
+        state = await self.client.athread_state(self.thread_id)
+        self._remember(state["values"])
         self.waiting = bool(state["interrupts"])
         if self.waiting and ask and not outcome.stopped:
             await self._decide(state)
@@ -179,14 +173,6 @@ class Chat:
         async with LiveView(self.console) as view:
             yield view
 
-    async def _remember(self) -> Mapping[str, Any]:
-        state = await self.client.athread_state(self.thread_id)
-        self.title = state["values"].get("title") or ""
-        self._artifacts = list(state["values"].get("artifacts") or ())
-        return state
-
-
-async def _played(turn: Turn, events: AsyncIterator[StreamEvent]) -> Turn:
-    async with contextlib.aclosing(events):  # type: ignore[type-var]
-        await turn.play(events)
-    return turn
+    def _remember(self, values: Mapping[str, Any]) -> None:
+        self.title = values["title"] or ""
+        self._artifacts = values["artifacts"]

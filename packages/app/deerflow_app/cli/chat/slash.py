@@ -7,12 +7,11 @@ import json
 import logging
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +26,7 @@ from deerflow_app.cli.failures import explain, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
 from deerflow_app.remote.connection import RefusedError
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 SHOWN_THREADS = 15
@@ -54,13 +54,13 @@ async def enter(chat: Chat, line: str) -> bool:
         return True
     name, _, argument = text.partition(" ")
     try:
+        if name == "/exit":
+            return False
         if not is_command(text) or name == "/compact":
             await chat.send(text)
-        elif name == "/exit":
-            return False
         elif name in COMMANDS:
             await COMMANDS[name].run(chat, argument.strip())
-        elif (skill := await chat.backend.client.aget_skill(name[1:])) and skill["enabled"]:
+        elif (skill := await chat.client.aget_skill(name[1:])) and skill["enabled"]:
             await chat.send(text)
         else:
             raise usage_failure(
@@ -78,23 +78,38 @@ async def _new(chat: Chat, _argument: str) -> None:
     chat.transcript.block(Text("  New thread.", style="faint"))
 
 
+def _table() -> Table:
+    return Table(box=None, show_header=False, padding=(0, 1))
+
+
+def _show(chat: Chat, table: Table, hint: str, *, empty: str) -> None:
+    if table.row_count:
+        chat.transcript.block(table)
+        chat.console.print(Text(f"  {hint}", style="faint"))
+    else:
+        chat.transcript.block(Text(f"  {empty}", style="faint"))
+
+
+def _numbered(found: Sequence[T], argument: str, what: str, verb: str = "") -> T:
+    """What stands at the number in ``argument``, which may begin with ``verb``. Raises Failure."""
+    number = argument.removeprefix(verb).strip()
+    if not number.isdecimal() or not 1 <= int(number) <= len(found):
+        raise usage_failure(f"There is no {what} {argument!r}.", f"/{what}s lists them.")
+    return found[int(number) - 1]
+
+
 async def _threads(chat: Chat, _argument: str) -> None:
-    threads = await _listed(chat)
-    if not threads:
-        chat.transcript.block(Text("  No threads yet.", style="faint"))
-        return
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    for number, thread in enumerate(threads, 1):
+    table = _table()
+    for number, thread in enumerate(await _listed(chat), 1):
         here = "▸" if thread["thread_id"] == chat.thread_id else " "
-        title = one_line(thread.get("title") or "", 60) or "(no title)"
+        title = one_line(thread["title"] or "", 60) or "(no title)"
         table.add_row(
             Text(f"{here} {number:>2}", style="accent"),
             title,
             Text(_age(thread), style="faint"),
             Text(thread["thread_id"][:8], style="faint"),
         )
-    chat.transcript.block(table)
-    chat.console.print(Text("  /resume NUMBER opens one.", style="faint"))
+    _show(chat, table, "/resume NUMBER opens one.", empty="No threads yet.")
 
 
 async def _resume(chat: Chat, argument: str) -> None:
@@ -145,10 +160,10 @@ async def _attach(chat: Chat, argument: str) -> None:
 
 async def _context(chat: Chat, _argument: str) -> None:
     try:
-        table = await chat.backend.client.acontext(chat.thread_id, model_name=chat.model_name)
+        table = await chat.client.acontext(chat.thread_id, model_name=chat.model_name)
     except (NotFoundError, RefusedError):
         raise usage_failure("This thread is still empty.", "Send a message first.") from None
-    shown = Table(box=None, show_header=False, padding=(0, 1))
+    shown = _table()
     whole = table["limit"] or table["used"] or 1
     for name, key in _PARTS:
         if table[key] or key != "summary":
@@ -175,49 +190,41 @@ async def _help(chat: Chat, _argument: str) -> None:
     chat.transcript.block(table)
 
 
-async def _exit(_chat: Chat, _argument: str) -> None:
+async def _elsewhere(_chat: Chat, _argument: str) -> None:
     """:func:`enter` decides what leaves, and what is a message."""
 
 
 async def _tasks(chat: Chat, argument: str) -> None:
     tasks = await chat.client.atasks(chat.thread_id)
     if argument:
-        if not argument.isdecimal() or not 1 <= int(argument) <= len(tasks):
-            raise usage_failure(f"There is no task {argument!r}.", "/tasks lists them.")
-        task = tasks[int(argument) - 1]
         from deerflow.events.streams.client_events import shown_message
 
+        task = _numbered(tasks, argument, "task")
         messages = await chat.client.atask_messages(chat.thread_id, task["task_id"])
         chat.transcript.history([shown_message(message) for message in messages])
         return
-    table = Table(box=None, show_header=False, padding=(0, 1))
+    table = _table()
     for number, task in enumerate(tasks, 1):
         spent = f"{task['seconds']:g} s · {task['tokens']:,} tokens" if task["tokens"] else ""
         what = one_line(clean(task["description"]), 60)
         table.add_row(f" {number}", task["status"].replace("_", " "), what, Text(spent, style="faint"))
-    chat.transcript.block(table if tasks else Text("  No subagent has worked in this thread.", style="faint"))
-    if tasks:
-        chat.console.print(Text("  /tasks NUMBER shows what one did.", style="faint"))
+    _show(chat, table, "/tasks NUMBER shows what one did.", empty="No subagent has worked in this thread.")
 
 
 async def _grants(chat: Chat, argument: str) -> None:
-    found = await chat.backend.client.agrants()
+    found = await chat.client.agrants()
     if argument:
-        number = argument.removeprefix("revoke").strip()
-        if not number.isdecimal() or not 1 <= int(number) <= len(found):
-            raise usage_failure(f"There is no grant {argument!r}.", "/grants lists them.")
-        await chat.backend.client.arevoke_grant(found[int(number) - 1]["id"])
+        grant = _numbered(found, argument, "grant", "revoke")
+        await chat.client.arevoke_grant(grant["id"])
         chat.transcript.block(Text("  Revoked. Such calls ask again.", style="faint"))
         return
-    table = Table(box=None, show_header=False, padding=(0, 1))
+    table = _table()
     for number, grant in enumerate(found, 1):
         where = "always" if grant["thread_id"] is None else f"in thread {grant['thread_id'][:8]}"
         what = json.dumps(grant["pattern"], ensure_ascii=False) if grant["pattern"] else "every call"
         by = f" of {grant['agent']}" if grant["agent"] else ""
         table.add_row(f" {number}", clean(grant["tool"] + by), clean(what), Text(where, style="faint"))
-    chat.transcript.block(table if found else Text("  You have granted nothing.", style="faint"))
-    if found:
-        chat.console.print(Text("  /grants revoke NUMBER takes one back.", style="faint"))
+    _show(chat, table, "/grants revoke NUMBER takes one back.", empty="You have granted nothing.")
 
 
 _PARTS = (
@@ -227,23 +234,22 @@ _PARTS = (
     ("Tool results", "tool_results"),
     ("Summary", "summary"),
 )
-COMMANDS = MappingProxyType(
-    {
-        "/new": Command("/new", "start a new thread", _new),
-        "/threads": Command("/threads", "list the latest threads", _threads),
-        "/resume": Command(
-            "/resume [number or id]", "open a thread (the latest other one), and finish its last turn", _resume
-        ),
-        "/model": Command("/model [name]", "show the models, or choose the one that answers", _model),
-        "/context": Command("/context", "show what fills the model's window", _context),
-        "/compact": Command("/compact [what to keep]", "summarize the conversation for the model", _exit),
-        "/grants": Command("/grants [revoke number]", "list what you approved for longer, or take it back", _grants),
-        "/tasks": Command("/tasks [number]", "list this thread's subagents, or show what one did", _tasks),
-        "/files": Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
-        "/help": Command("/help", "this list", _help),
-        "/exit": Command("/exit", "leave", _exit),
-    }
-)
+COMMANDS = {
+    command.usage.split()[0]: command
+    for command in (
+        Command("/new", "start a new thread", _new),
+        Command("/threads", "list the latest threads", _threads),
+        Command("/resume [number or id]", "open a thread (the latest other one), and finish its last turn", _resume),
+        Command("/model [name]", "show the models, or choose the one that answers", _model),
+        Command("/context", "show what fills the model's window", _context),
+        Command("/compact [what to keep]", "summarize the conversation for the model", _elsewhere),
+        Command("/grants [revoke number]", "list what you approved for longer, or take it back", _grants),
+        Command("/tasks [number]", "list this thread's subagents, or show what one did", _tasks),
+        Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
+        Command("/help", "this list", _help),
+        Command("/exit", "leave", _elsewhere),
+    )
+}
 _KEYS = (
     ("Alt-Enter", "a new line in your message"),
     ("Ctrl-C", "stop the turn; the thread keeps what was finished"),
@@ -271,12 +277,8 @@ def _picked(threads: list[dict[str, Any]], argument: str, current: str) -> str:
     return found[0] if found else check_id(argument, "thread id")
 
 
-def _age(thread: dict[str, Any]) -> str:
-    try:
-        then = datetime.fromisoformat(str(thread.get("updated_at") or thread.get("created_at")))
-    except ValueError:
-        return ""
-    seconds = (datetime.now(UTC) - then.replace(tzinfo=then.tzinfo or UTC)).total_seconds()
+def _age(thread: Mapping[str, Any]) -> str:
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(thread["updated_at"])).total_seconds()
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds // size:.0f} {unit} ago"

@@ -22,7 +22,7 @@ from deerflow_app.cli.chat.turn import ToolRun
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow_app.cli.client import Client
+    from deerflow_app.cli.backend import Client
 
 KINDS: Mapping[str, schema.ToolKind] = {
     "bash": "execute",
@@ -82,7 +82,7 @@ class EditorAgent:
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> acp.LoadSessionResponse:
         """Tell the editor what was said and done. Raises RequestError: there is no such session."""
-        messages = (await self._client.athread_state(session_id))["values"].get("messages") or []
+        messages = (await self._client.athread_state(session_id))["values"]["messages"]
         if not messages:
             raise acp.RequestError.invalid_params({"session_id": session_id, "message": "There is no such session."})
         self._folders[session_id] = Path(cwd)
@@ -131,7 +131,7 @@ class EditorAgent:
                 await self._tell(session_id, acp.update_agent_message(link))
 
     async def _artifacts(self, session_id: str) -> list[str]:
-        return (await self._client.athread_state(session_id))["values"].get("artifacts") or []
+        return (await self._client.athread_state(session_id))["values"]["artifacts"]
 
     async def _follow(self, session_id: str, turn: Any) -> None:
         async with aclosing(turn) as events:

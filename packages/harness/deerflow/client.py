@@ -229,7 +229,7 @@ class DeerFlowClient:
             run = await self._start(thread_id, request)
         elif left_over := await self._runs.active(check_id(thread_id, "thread id")):
             run = left_over[0]
-        elif await self._is_unfinished(thread_id):
+        elif is_unfinished(await (await self._workshop.agent()).aget_state(config_of(thread_id))):
             run = await self._start(thread_id, request)
         else:
             yield TurnEvents(lambda: None).end()
@@ -321,13 +321,6 @@ class DeerFlowClient:
     async def _stop(self, runtime: Runtime, run: Run) -> None:
         with suppress(NotFoundError):  # it has just ended
             await runtime.runs.cancel(LOCAL_PRINCIPAL, run.run_id)
-
-    async def _is_unfinished(self, thread_id: str) -> bool:
-        """Whether a turn of the thread did not come to its end."""
-        if await self._runs.active(thread_id):
-            return True
-        agent = await self._workshop.agent()
-        return is_unfinished(await agent.aget_state(config_of(thread_id)))
 
     # threads --------------------------------------------------------------------------------------------------------
 

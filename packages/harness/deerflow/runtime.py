@@ -76,7 +76,7 @@ HOUSEKEEPING = timedelta(hours=24)
 LEAD_AGENT_MODULE = "deerflow.agents.lead_agent.agent"
 
 
-class Runtime:
+class Runtime(RunObserver):
     """Nothing is opened or started before :meth:`start`, whose event loop it then belongs to.
 
     Args:
@@ -151,7 +151,6 @@ class Runtime:
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
         self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
         run_store = RunStore(self.database)
-        observer = _Observer(self)
         self.executor = Executor(
             Parts(
                 database=self.database,
@@ -166,7 +165,7 @@ class Runtime:
             self._lock,
             worker=f"{socket.gethostname()}:{secrets.token_hex(3)}:{os.getpid()}",
             queue=self._queue,
-            observer=observer,
+            observer=self,
         )
         webhooks = WebhookPolicy(allow_nets)
         self.runs = RunService(
@@ -183,7 +182,7 @@ class Runtime:
             skills=self.workshop.skills,
             prompt=self.workshop.prompt,
             webhooks=webhooks,
-            observer=observer,
+            observer=self,
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
         self.documents = DocumentService(
@@ -289,6 +288,23 @@ class Runtime:
                     break
         return await self.skills.install(principal, data, enable=enable)
 
+    # what becomes of runs --------------------------------------------------------------------------------------------
+
+    def status_changed(self, run: Run) -> None:
+        notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
+        self.hub.publish(run.user_id, notice)
+        self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
+
+    def tasks_enqueued(self, due: datetime) -> None:
+        self.jobs.start()
+        self.jobs.ring(due)
+
+    async def attempt_ended(self, run: Run) -> None:
+        if await record_run(self.paths, run):
+            self.hub.publish(run.user_id, {"type": "files", "thread_id": run.thread_id, "run_id": run.run_id})
+
+    # what is done beside them ----------------------------------------------------------------------------------------
+
     async def _context_of(self, thread_id: str, principal: Principal) -> RunContext:
         return await self.workshop.harness.run_context(thread_id, RunOptions(), principal=principal)
 
@@ -368,27 +384,6 @@ class _NoQueue:
 
     async def aclose(self, *, grace: float) -> None:
         """There is nothing to wait for."""
-
-
-class _Observer(RunObserver):
-    """Publishes what becomes of runs, and keeps what they did to files."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
-    def status_changed(self, run: Run) -> None:
-        notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
-        self._runtime.hub.publish(run.user_id, notice)
-        self._runtime.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
-
-    def tasks_enqueued(self, due: datetime) -> None:
-        self._runtime.jobs.start()
-        self._runtime.jobs.ring(due)
-
-    async def attempt_ended(self, run: Run) -> None:
-        if await record_run(self._runtime.paths, run):
-            notice = {"type": "files", "thread_id": run.thread_id, "run_id": run.run_id}
-            self._runtime.hub.publish(run.user_id, notice)
 
 
 def retention_policy(config: Any) -> RetentionPolicy:

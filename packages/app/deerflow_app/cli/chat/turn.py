@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
@@ -64,8 +64,12 @@ class Outcome:
 
 
 class TurnView:
-    """Shows a turn while it runs; what a view does not care for it leaves out."""
+    """Shows a turn while it runs; what a view does not care for it leaves out. It does so from entering to leaving."""
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
     def text(self, delta: str) -> None: ...
     def thinking(self, delta: str) -> None: ...
     def message_ended(self) -> None: ...
@@ -128,7 +132,7 @@ class Turn:
             case "messages-tuple" if data["id"] not in self._known_messages:
                 if data["type"] == "ai":
                     self._assistant(data)
-                else:
+                elif data["type"] == "tool":
                     self._tool_result(data)
             case "custom":
                 self._custom(data)

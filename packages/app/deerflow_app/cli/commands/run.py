@@ -20,8 +20,7 @@ from deerflow_app.cli.backend import Preparation, is_demo, open_backend
 from deerflow_app.cli.chat.approvals import Approvals, Approve
 from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
 from deerflow_app.cli.chat.markdown import Prose
-from deerflow_app.cli.chat.session import Chat
-from deerflow_app.cli.chat.slash import COMMANDS, enter
+from deerflow_app.cli.chat.session import COMMANDS, Chat, enter
 from deerflow_app.cli.chat.transcript import Transcript, banner, connected, usage_line
 from deerflow_app.cli.chat.turn import Outcome, Turn
 from deerflow_app.cli.chat.view import PlainView
@@ -143,7 +142,7 @@ def _judge(result: Result, outcome: Outcome) -> None:
 
 async def _deliver(client: Client, result: Result, artifacts: list[str], out: Path) -> None:
     try:
-        result.delivered = await copy_out(client, str(result.thread_id), artifacts, out)
+        result.delivered = await copy_out(client.aread_artifact, str(result.thread_id), artifacts, out)
     except OSError as error:
         result.failure = result.failure or Failure(
             f"Cannot write to {out}: {error.strerror}.", "Choose a folder with --out."
@@ -249,7 +248,7 @@ async def _chat(backend: Backend, console: Console, thread: str | None, model: s
         else:
             show_circumstances(backend, model, console)
         answer = None if on_terminal else sys.stdout
-        talk = Chat(backend, console, model=model, preparation=await Preparation.begin(backend.harness), answer=answer)
+        talk = Chat(backend, console, await Preparation.begin(backend.harness), model=model, answer=answer)
         if thread:
             await enter(talk, f"/resume {thread}")
         return await (_prompt(talk) if on_terminal else _read_lines(talk))

@@ -18,7 +18,8 @@ from deerflow.features.store import StoreService
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
-from deerflow_app.cli.commands import Settings, accounts
+from deerflow_app.cli import Settings
+from deerflow_app.cli.commands import accounts
 from deerflow_app.cli.failures import Failure
 from deerflow_app.gateway.auth.passwords import Passwords
 

@@ -16,6 +16,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from deerflow_app.cli import Settings
 from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.terminal import one_line
 
@@ -37,32 +38,6 @@ URL_VAR, KEY_VAR = "DEER_FLOW_API_URL", "DEER_FLOW_API_KEY"
 TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "alembic")
 """Libraries that write a line for each call; an HTTP client's would stand in the log for every answer of a model."""
 PREPARING = "Preparing the sandbox's Python packages"
-
-
-@dataclass(slots=True)
-class Settings:
-    """What holds for a whole call.
-
-    Args:
-        local: a running server is left alone.
-        model: the one that answers; None: the first.
-        plan: the agent keeps a visible plan.
-        subagents: the agent may delegate.
-        agent: the custom agent to talk to.
-        is_bootstrap: the talk is about setting it up.
-        unattended: nobody is there to decide about calls.
-    """
-
-    config: Path | None = None
-    debug: bool = False
-    local: bool = False
-    model: str | None = None
-    thinking: bool = True
-    plan: bool = False
-    subagents: bool = False
-    agent: str | None = None
-    is_bootstrap: bool = False
-    unattended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

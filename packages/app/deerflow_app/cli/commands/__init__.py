@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from deerflow_app.cli.backend import Settings, open_backend
+from deerflow_app.cli import Settings
 
 if TYPE_CHECKING:
     from deerflow_app.cli.backend import Client
@@ -57,6 +57,8 @@ def print_json(value: Any) -> None:
 
 def with_client(settings: Settings, work: Callable[[Client], Awaitable[T]]) -> T:
     """Open what does the work, do it, and close."""
+    from deerflow_app.cli.backend import open_backend
+
     client = open_backend(settings).client
 
     async def run() -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import timedelta
@@ -60,6 +59,8 @@ def add_user(
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
 ) -> None:
     """Make an account. Its password is random and printed, unless given on stdin."""
+    import secrets
+
     from deerflow_app.gateway.auth.accounts import check_email
     from deerflow_app.gateway.auth.passwords import Passwords, check_password
 
@@ -84,6 +85,8 @@ def reset_password(
     email: Annotated[str | None, typer.Argument(help="Default: the oldest administrator.")] = None,
 ) -> None:
     """Set a random password, to be changed when signing in. All sessions of the account end."""
+    import secrets
+
     from deerflow.config import Paths
     from deerflow_app.gateway.auth.passwords import Passwords
 

@@ -21,7 +21,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deerflow_app.cli.backend import Settings, is_demo, open_here
+from deerflow_app.cli import Settings
+from deerflow_app.cli.backend import is_demo, open_here
 from deerflow_app.cli.chat.files import human_size
 from deerflow_app.cli.chat.transcript import NETWORK, sandbox_label
 from deerflow_app.cli.commands import print_json

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deerflow_app.cli.backend import open_backend
 from deerflow_app.cli.commands import AsJson, Settings, command, print_json, with_client
 from deerflow_app.cli.failures import Failure, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
@@ -95,6 +94,7 @@ def logs(settings: Settings, name: Name) -> None:
 @command(app, "serve")
 def serve(settings: Settings) -> None:
     """Be an MCP server on standard input and output, for other agents and editors."""
+    from deerflow_app.cli.backend import open_backend
     from deerflow_app.mcp_server import server_of
 
     backend = open_backend(settings)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deerflow_app.cli.backend import Settings, log_to_stderr
+from deerflow_app.cli import Settings
 from deerflow_app.cli.failures import Failure, usage_failure
 
 if TYPE_CHECKING:
@@ -171,6 +171,7 @@ def restore(
 
 def _opened(settings: Settings) -> tuple[ConfigSource, Paths]:
     from deerflow.config import ConfigSource, Paths
+    from deerflow_app.cli.backend import log_to_stderr
 
     source = ConfigSource(settings.config)
     log_to_stderr("debug" if settings.debug else source.current().log_level)

@@ -60,20 +60,26 @@ SILENCE = 0.2
 """Seconds without an event after which we look whether the execution failed before it could say so."""
 
 
-class _Options(TypedDict, total=False):
+class ResumeOptions(TypedDict, total=False):
+    """What may be chosen when a turn goes on; what is left out or None is the client's.
+
+    ``answers``: to interrupts of the thread, by their id (see ``thread_state``): it goes on with these.
+    """
+
     model_name: str | None
     recursion_limit: int | None
-
-
-class ResumeOptions(_Options, total=False):
-    """What may be chosen when a turn goes on; what is left out or None is the client's."""
-
     answers: Mapping[str, Any] | None
 
 
-class TurnOptions(_Options, total=False):
-    """What may be chosen for one turn."""
+class TurnOptions(TypedDict, total=False):
+    """What may be chosen for one turn; what is left out or None is the client's.
 
+    ``files`` are copied into the thread's uploads. ``checks`` must hold at the end, ``{"command": …}`` or
+    ``{"file_exists": path}``; otherwise the agent goes on.
+    """
+
+    model_name: str | None
+    recursion_limit: int | None
     files: Sequence[str | Path]
     thinking_enabled: bool | None
     plan_mode: bool | None
@@ -165,8 +171,7 @@ class DeerFlowClient:
             available_skills=None if available_skills is None else tuple(sorted(available_skills)),
         )
         self._unattended = unattended
-        self._principal = LOCAL_PRINCIPAL
-        self._files = LocalUploads(paths, self._principal)
+        self._files = LocalUploads(paths, LOCAL_PRINCIPAL)
         self._runs = RunStore(self._database)
         self._loop = _LoopThread()
         self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()
@@ -179,25 +184,11 @@ class DeerFlowClient:
     # turns ----------------------------------------------------------------------------------------------------------
 
     async def astream(
-        self,
-        message: str,
-        *,
-        thread_id: str | None = None,
-        files: Sequence[str | Path] = (),
-        model_name: str | None = None,
-        thinking_enabled: bool | None = None,
-        plan_mode: bool | None = None,
-        subagent_enabled: bool | None = None,
-        reasoning_effort: str | None = None,
-        recursion_limit: int | None = None,
-        checks: Sequence[Mapping[str, Any]] = (),
+        self, message: str, *, thread_id: str | None = None, **options: Unpack[TurnOptions]
     ) -> AsyncGenerator[StreamEvent, None]:
         """One turn: say ``message``, with files copied into the thread's uploads, and follow what happens.
 
         Closing the iterator stops the turn; the thread keeps everything up to the last finished step.
-
-        Args:
-            checks: what must hold at the end, ``{"command": …}`` or ``{"file_exists": path}``; otherwise the agent goes on.
 
         Raises:
             FileNotFoundError, ValueError: a file that cannot be uploaded; nothing was said yet.
@@ -205,52 +196,41 @@ class DeerFlowClient:
             ThreadBusyError: another turn of the thread is running; nothing was said yet.
         """
         thread_id = check_id(thread_id or str(uuid.uuid4()), "thread id")
-        options = self._turn_options(
-            model_name=model_name,
-            thinking_enabled=thinking_enabled,
-            is_plan_mode=plan_mode,
-            subagent_enabled=subagent_enabled,
-            reasoning_effort=reasoning_effort,
-        )
-        await self._workshop.agent(options, self._principal)
+        files, limit = options.pop("files", ()), options.pop("recursion_limit", None)
+        checks = [CheckRequest.model_validate(check) for check in options.pop("checks", ())]
+        chosen = self._turn_options(is_plan_mode=options.pop("plan_mode", None), **options)
+        await self._workshop.agent(chosen, LOCAL_PRINCIPAL)
         uploads = await self._files.upload(thread_id, files) if files else []
         said = {
             "role": "user",
             "content": message,
             "additional_kwargs": {"files": [_upload_entry(upload) for upload in uploads]},
         }
-        request = _request(options, recursion_limit, {"messages": [said]})
-        request.checks = [CheckRequest.model_validate(check) for check in checks]
+        request = _request(chosen, limit, {"messages": [said]})
+        request.checks = checks
         run = await self._start(thread_id, request)
         async with aclosing(self._follow(run)) as events:
             async for event in events:
                 yield event
 
-    async def aresume(
-        self,
-        thread_id: str,
-        *,
-        model_name: str | None = None,
-        recursion_limit: int | None = None,
-        answers: Mapping[str, Any] | None = None,
-    ) -> AsyncGenerator[StreamEvent, None]:
+    async def aresume(self, thread_id: str, **options: Unpack[ResumeOptions]) -> AsyncGenerator[StreamEvent, None]:
         """Continue a turn that was cut off, from its last finished step. Ends at once if there is nothing to do.
-
-        Args:
-            answers: to interrupts of the thread, by their id (see ``thread_state``): it goes on with these.
 
         Raises:
             ValueError: no model is configured, or an invalid thread id.
             ThreadBusyError: the turn is not cut off, it is still running.
         """
-        options = self._turn_options(model_name=model_name)
-        await self._workshop.agent(options, self._principal)
+        answers, limit = options.pop("answers", None), options.pop("recursion_limit", None)
+        chosen = self._turn_options(**options)
+        await self._workshop.agent(chosen, LOCAL_PRINCIPAL)
+        request = _request(chosen, limit, None)
         if answers:
-            run = await self._start(thread_id, _request(options, recursion_limit, None, answers))
+            request.command = CommandRequest(resume=dict(answers))
+            run = await self._start(thread_id, request)
         elif left_over := await self._runs.active(check_id(thread_id, "thread id")):
             run = left_over[0]
-        elif await self._is_unfinished(thread_id):
-            run = await self._start(thread_id, _request(options, recursion_limit, None))
+        elif is_unfinished(await (await self._workshop.agent()).aget_state(config_of(thread_id))):
+            run = await self._start(thread_id, request)
         else:
             yield TurnEvents(lambda: None).end()
             return
@@ -281,6 +261,7 @@ class DeerFlowClient:
         """Build new agents at the next turn."""
         self._workshop.forget_agents()
 
+    @property
     def _runtime(self) -> Runtime:
         """That of the running event loop: agents and database are shared by all loops that use the client."""
         loop = asyncio.get_running_loop()
@@ -294,11 +275,11 @@ class DeerFlowClient:
         """Record a run once the thread has no other one; a run whose process died is ended first."""
         if self._unattended:
             request = request.model_copy(update={"context": {**(request.context or {}), "unattended": True}})
-        runtime, clock = self._runtime(), asyncio.get_running_loop().time
+        runtime, clock = self._runtime, asyncio.get_running_loop().time
         until = clock() + WAIT
         while True:
             try:
-                return await runtime.runs.start(self._principal, request, thread_id=thread_id)
+                return await runtime.runs.start(LOCAL_PRINCIPAL, request, thread_id=thread_id)
             except ConflictError as error:
                 if error.code != ThreadBusyError.code:
                     raise
@@ -314,7 +295,7 @@ class DeerFlowClient:
 
     async def _follow(self, run: Run) -> AsyncGenerator[StreamEvent, None]:
         """Execute the run, from where it stands, and yield its events. Closing the generator stops the run."""
-        runtime = self._runtime()
+        runtime = self._runtime
         turn = TurnEvents(lambda: runtime.event_log.latest_values(run.thread_id))
         execution = asyncio.create_task(_executed(runtime, run))
         # The events of an earlier attempt have been seen already.
@@ -339,20 +320,13 @@ class DeerFlowClient:
 
     async def _stop(self, runtime: Runtime, run: Run) -> None:
         with suppress(NotFoundError):  # it has just ended
-            await runtime.runs.cancel(self._principal, run.run_id)
-
-    async def _is_unfinished(self, thread_id: str) -> bool:
-        """Whether a turn of the thread did not come to its end."""
-        if await self._runs.active(thread_id):
-            return True
-        agent = await self._workshop.agent()
-        return is_unfinished(await agent.aget_state(config_of(thread_id)))
+            await runtime.runs.cancel(LOCAL_PRINCIPAL, run.run_id)
 
     # threads --------------------------------------------------------------------------------------------------------
 
     async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
         """``{thread_list: [{thread_id, created_at, updated_at, latest_checkpoint_id, title}]}``, the last used first."""
-        found, _ = await self._runtime().threads.repository.search(self._principal, limit=limit)
+        found, _ = await self._runtime.threads.repository.search(LOCAL_PRINCIPAL, limit=limit)
         return {"thread_list": [await self._thread_entry(thread) for thread in found]}
 
     async def _thread_entry(self, thread: Thread) -> dict[str, Any]:
@@ -413,13 +387,13 @@ class DeerFlowClient:
     async def acontext(self, thread_id: str, *, model_name: str | None = None) -> ContextTable:
         """What fills the model's window in this thread, in tokens. Raises NotFoundError: no such thread."""
         options = self._turn_options(model_name=model_name)
-        return await self._runtime().context_table(self._principal, check_id(thread_id, "thread id"), options)
+        return await self._runtime.context_table(LOCAL_PRINCIPAL, check_id(thread_id, "thread id"), options)
 
     async def acompact_thread(self, thread_id: str) -> bool:
         """Shrink a finished thread to its present state; False if a turn of it is unfinished or running."""
-        threads = self._runtime().threads
+        threads = self._runtime.threads
         try:
-            thread = await threads.repository.get(self._principal, thread_id)
+            thread = await threads.repository.get(LOCAL_PRINCIPAL, thread_id)
             async with threads.states.alone(thread, wait=0):
                 checkpointer: Any = self._workshop.harness.checkpointer
                 return await compact(await self._workshop.agent(self._options), checkpointer, thread_id)
@@ -429,26 +403,26 @@ class DeerFlowClient:
     async def atasks(self, thread_id: str) -> list[dict[str, Any]]:
         """The thread's subagents, in the order of their calls: ``[{task_id, description, status, text, files, tokens, …}]``."""
         try:
-            return await self._runtime().threads.transcript.tasks(self._principal, thread_id)
+            return await self._runtime.threads.transcript.tasks(LOCAL_PRINCIPAL, thread_id)
         except NotFoundError:
             return []
 
     async def atask_messages(self, thread_id: str, task_id: str) -> list[dict[str, Any]]:
         """What was said in a subagent: its prompt, the model's answers, the results of tools. Raises NotFoundError."""
-        return await self._runtime().threads.transcript.task_messages(self._principal, thread_id, task_id)
+        return await self._runtime.threads.transcript.task_messages(LOCAL_PRINCIPAL, thread_id, task_id)
 
     async def astop_task(self, thread_id: str, task_id: str) -> None:
         """Ask for the end of one subagent; the agent goes on. Raises NotFoundError, and ConflictError if it has ended."""
-        await self._runtime().runs.stop_task(self._principal, thread_id, task_id)
+        await self._runtime.runs.stop_task(LOCAL_PRINCIPAL, thread_id, task_id)
 
     async def agrants(self) -> list[dict[str, Any]]:
         """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, created_at}]``, newest first."""
-        found = await ApprovalRepository(self._database).grants(self._principal)
+        found = await ApprovalRepository(self._database).grants(LOCAL_PRINCIPAL)
         return [{name: value for name, value in asdict(grant).items() if name != "user_id"} for grant in found]
 
     async def arevoke_grant(self, grant_id: str) -> None:
         """Raises NotFoundError."""
-        await ApprovalRepository(self._database).revoke(self._principal, grant_id)
+        await ApprovalRepository(self._database).revoke(LOCAL_PRINCIPAL, grant_id)
 
     # files ----------------------------------------------------------------------------------------------------------
 
@@ -460,7 +434,7 @@ class DeerFlowClient:
             ValueError: a directory, or an unusable name.
         """
         uploads = await self._files.upload(thread_id, files)
-        await self._runtime().documents.begin(self._principal, thread_id, uploads)
+        await self._runtime.documents.begin(LOCAL_PRINCIPAL, thread_id, uploads)
         entries = [
             upload_entry(thread_id, upload, Path(path).name) for upload, path in zip(uploads, files, strict=True)
         ]
@@ -469,7 +443,7 @@ class DeerFlowClient:
     async def alist_uploads(self, thread_id: str) -> dict[str, Any]:
         """``{files, count}``; a thread without uploads has none."""
         uploads = await self._files.list(thread_id)
-        states = await self._runtime().documents.states(thread_id, uploads)
+        states = await self._runtime.documents.states(thread_id, uploads)
         files = [{**upload_entry(thread_id, upload), **states.get(upload.filename, {})} for upload in uploads]
         return {"files": files, "count": len(files)}
 
@@ -498,7 +472,7 @@ class DeerFlowClient:
 
     async def _thread_context(self, thread_id: str) -> RunContext:
         return await self._workshop.harness.run_context(
-            check_id(thread_id, "thread id"), self._options, principal=self._principal
+            check_id(thread_id, "thread id"), self._options, principal=LOCAL_PRINCIPAL
         )
 
     # settings -------------------------------------------------------------------------------------------------------
@@ -518,7 +492,7 @@ class DeerFlowClient:
 
     async def atimeline(self, run_id: str) -> Timeline:
         """When a run (or a thread's newest) did what: calls of models and tools, waiting, money. Raises NotFoundError."""
-        return await self._runtime().runs.timeline(self._principal, run_id)
+        return await self._runtime.runs.timeline(LOCAL_PRINCIPAL, run_id)
 
     async def ausage(
         self, *, by: By = "day", since: date | None = None, until: date | None = None, everyone: bool = False
@@ -527,24 +501,24 @@ class DeerFlowClient:
 
         Raises InvalidRequestError for more than 366 days.
         """
-        return await self._runtime().usage.report(self._principal, by=by, since=since, until=until, everyone=everyone)
+        return await self._runtime.usage.report(LOCAL_PRINCIPAL, by=by, since=since, until=until, everyone=everyone)
 
     # skills ---------------------------------------------------------------------------------------------------------
 
     async def alist_skills(self, enabled_only: bool = False) -> dict[str, Any]:
         """``{skills: [{name, description, license, category, enabled, path, ...}]}``."""
-        return {"skills": await self._runtime().skills.list(self._principal, enabled_only=enabled_only)}
+        return {"skills": await self._runtime.skills.list(LOCAL_PRINCIPAL, enabled_only=enabled_only)}
 
     async def aget_skill(self, name: str) -> dict[str, Any] | None:
         """The same with ``content``, the text of its SKILL.md; None: there is no such skill."""
         try:
-            return {**await self._runtime().skills.get(self._principal, name)}
+            return {**await self._runtime.skills.get(LOCAL_PRINCIPAL, name)}
         except NotFoundError:
             return None
 
     async def aupdate_skill(self, name: str, *, enabled: bool) -> dict[str, Any]:
         """Switch a skill on or off. Raises NotFoundError."""
-        return {**await self._runtime().skills.set_enabled(self._principal, name, enabled)}
+        return {**await self._runtime.skills.set_enabled(LOCAL_PRINCIPAL, name, enabled)}
 
     async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
         """``{success, skill_name, message, findings, review}``, from an archive, a folder or a git address.
@@ -553,29 +527,29 @@ class DeerFlowClient:
             FileNotFoundError: there is no such file.
             RequestError: it holds no skill, or there is one of that name; says why.
         """
-        return {**await self._runtime().skills.install(self._principal, await skill_source(source))}
+        return {**await self._runtime.skills.install(LOCAL_PRINCIPAL, await skill_source(source))}
 
     async def askill_suggestions(self) -> dict[str, Any]:
         """``{suggestions: [{id, action, name, file_path, diff, findings, review, …}]}``: what agents would change in your skills."""
-        return {"suggestions": await self._runtime().skills.suggestions(self._principal)}
+        return {"suggestions": await self._runtime.skills.suggestions(LOCAL_PRINCIPAL)}
 
     async def areview_skill_suggestion(self, suggestion_id: str, *, accept: bool) -> None:
         """Make a suggested change, or drop it. Raises NotFoundError, ConflictError: the file has changed meanwhile."""
-        await self._runtime().skills.review(self._principal, suggestion_id, accept=accept)
+        await self._runtime.skills.review(LOCAL_PRINCIPAL, suggestion_id, accept=accept)
 
     async def adelete_skill(self, name: str) -> None:
         """Delete one of one's own. Raises NotFoundError."""
-        await self._runtime().skills.delete(self._principal, name)
+        await self._runtime.skills.delete(LOCAL_PRINCIPAL, name)
 
     # memory ---------------------------------------------------------------------------------------------------------
 
     async def aget_memory(self) -> dict[str, Any]:
         """What is remembered, of the client's agent: ``{version, lastUpdated, user, history, facts}``."""
-        return await self._runtime().memory.document(self._principal, self._options.agent_name)
+        return await self._runtime.memory.document(LOCAL_PRINCIPAL, self._options.agent_name)
 
     async def aimport_memory(self, memory_data: Mapping[str, Any]) -> dict[str, Any]:
         """Replace what is remembered by what was exported."""
-        return await self._runtime().memory.replace(self._principal, memory_data, self._options.agent_name)
+        return await self._runtime.memory.replace(LOCAL_PRINCIPAL, memory_data, self._options.agent_name)
 
     async def aclear_memory(self) -> dict[str, Any]:
         return await self.aimport_memory({})
@@ -584,7 +558,7 @@ class DeerFlowClient:
         self, content: str, category: str = "context", confidence: float = 0.5
     ) -> dict[str, Any]:
         """Raises InvalidRequestError: no content, or a confidence outside of 0 to 1."""
-        await self._runtime().memory.add(self._principal, content, category, confidence, self._options.agent_name)
+        await self._runtime.memory.add(LOCAL_PRINCIPAL, content, category, confidence, self._options.agent_name)
         return await self.aget_memory()
 
     async def aupdate_memory_fact(
@@ -596,26 +570,26 @@ class DeerFlowClient:
     ) -> dict[str, Any]:
         """What is left out stays. Raises NotFoundError, or InvalidRequestError."""
         changes = {"content": content, "category": category, "confidence": confidence}
-        await self._runtime().memory.change(self._principal, fact_id, self._options.agent_name, **changes)
+        await self._runtime.memory.change(LOCAL_PRINCIPAL, fact_id, self._options.agent_name, **changes)
         return await self.aget_memory()
 
     async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
         """It can be restored for 30 days. Raises NotFoundError."""
-        await self._runtime().memory.forget(self._principal, fact_id, self._options.agent_name)
+        await self._runtime.memory.forget(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
     async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
         """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
-        await self._runtime().memory.undo(self._principal, fact_id, self._options.agent_name)
+        await self._runtime.memory.undo(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
     async def asearch_memory(self, query: str) -> list[dict[str, Any]]:
         """Facts that have words of ``query``, the best first."""
-        found = await self._runtime().memory.search(self._principal, query, self._options.agent_name)
+        found = await self._runtime.memory.search(LOCAL_PRINCIPAL, query, self._options.agent_name)
         return [fact_json(fact) for fact in found]
 
     async def aget_memory_config(self) -> dict[str, Any]:
-        return await self._runtime().memory.settings()
+        return await self._runtime.memory.settings()
 
     async def aget_memory_status(self) -> dict[str, Any]:
         """``{config, data}``."""
@@ -623,78 +597,78 @@ class DeerFlowClient:
 
     async def aset_skill_secret(self, name: str, secret: str, value: str | None) -> dict[str, bool]:
         """Keep a secret that a skill's scripts need, or forget it (None). Which are set. Raises NotFoundError, RequestError."""
-        return await self._runtime().skills.set_secret(self._principal, name, secret, value)
+        return await self._runtime.skills.set_secret(LOCAL_PRINCIPAL, name, secret, value)
 
     # agents ---------------------------------------------------------------------------------------------------------
 
     async def alist_agents(self) -> list[dict[str, Any]]:
         """Custom agents by name, each as ``agents/<name>/config.yaml`` has it, and ``soul``."""
-        return [agent.model_dump(mode="json") for agent in await self._runtime().agents.list(self._principal)]
+        return [agent.model_dump(mode="json") for agent in await self._runtime.agents.list(LOCAL_PRINCIPAL)]
 
     async def aget_agent(self, name: str) -> dict[str, Any]:
         """Raises NotFoundError."""
-        return (await self._runtime().agents.get(self._principal, name)).model_dump(mode="json")
+        return (await self._runtime.agents.get(LOCAL_PRINCIPAL, name)).model_dump(mode="json")
 
     async def acreate_agent(self, name: str, **settings: Any) -> dict[str, Any]:
         """Raises ConflictError: there is one; InvalidRequestError: something of it cannot be."""
-        made = await self._runtime().agents.create(self._principal, {"name": name, **settings})
+        made = await self._runtime.agents.create(LOCAL_PRINCIPAL, {"name": name, **settings})
         return made.model_dump(mode="json")
 
     async def aupdate_agent(self, name: str, **changes: Any) -> dict[str, Any]:
         """What is left out stays. Raises NotFoundError, InvalidRequestError."""
-        return (await self._runtime().agents.change(self._principal, name, changes)).model_dump(mode="json")
+        return (await self._runtime.agents.change(LOCAL_PRINCIPAL, name, changes)).model_dump(mode="json")
 
     async def adelete_agent(self, name: str) -> None:
         """With its versions and its memory. Raises NotFoundError; ForbiddenError: it belongs to the installation."""
-        await self._runtime().agents.delete(self._principal, name)
+        await self._runtime.agents.delete(LOCAL_PRINCIPAL, name)
 
     async def aagent_versions(self, name: str) -> list[dict[str, Any]]:
         """``{version, is_current, created_at, author, thread_id, diff}``, newest first. Raises NotFoundError."""
-        return [{**version} for version in await self._runtime().agents.versions(self._principal, name)]
+        return [{**version} for version in await self._runtime.agents.versions(LOCAL_PRINCIPAL, name)]
 
     async def arollback_agent(self, name: str, version: int) -> dict[str, Any]:
         """Make a former version the current one. Raises NotFoundError."""
-        return (await self._runtime().agents.rollback(self._principal, name, version)).model_dump(mode="json")
+        return (await self._runtime.agents.rollback(LOCAL_PRINCIPAL, name, version)).model_dump(mode="json")
 
     async def asearch_chats(self, query: str) -> list[dict[str, Any]]:
         """What was said in threads: ``[{thread_id, title, snippet}]``, the newest first."""
-        hits = await self._runtime().threads.messages.search(self._principal, query)
+        hits = await self._runtime.threads.messages.search(LOCAL_PRINCIPAL, query)
         return [{"thread_id": hit.thread_id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
 
     # MCP servers ----------------------------------------------------------------------------------------------------
 
     async def aget_mcp_config(self) -> dict[str, Any]:
         """``{"mcp_servers": {name: entry}}`` as in ``extensions_config.json``, with marks for secrets."""
-        return await self._runtime().mcp.config(self._principal)
+        return await self._runtime.mcp.config(LOCAL_PRINCIPAL)
 
     async def aupdate_mcp_config(self, servers: Mapping[str, Any]) -> dict[str, Any]:
         """Replace all entries; a mark keeps its secret. Raises InvalidRequestError, ForbiddenError, UnavailableError."""
-        return await self._runtime().mcp.update(self._principal, servers)
+        return await self._runtime.mcp.update(LOCAL_PRINCIPAL, servers)
 
     async def alist_mcp_servers(self) -> list[dict[str, Any]]:
         """``{name, type, description, state, since, error, tools}`` of each."""
-        return [{**server} for server in await self._runtime().mcp.states(self._principal)]
+        return [{**server} for server in await self._runtime.mcp.states(LOCAL_PRINCIPAL)]
 
     async def alist_mcp_prompts(self) -> list[dict[str, Any]]:
         """``{command, server, name, description, arguments}`` of each; a message that begins with ``command`` calls it."""
-        return [{**prompt} for prompt in await self._runtime().mcp.prompts(self._principal)]
+        return [{**prompt} for prompt in await self._runtime.mcp.prompts(LOCAL_PRINCIPAL)]
 
     async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
         """Open a new session, and wait for it. Raises NotFoundError."""
-        return {**await self._runtime().mcp.restart(self._principal, name)}
+        return {**await self._runtime.mcp.restart(LOCAL_PRINCIPAL, name)}
 
     async def aread_mcp_log(self, name: str) -> list[str]:
         """What the server has written last. Raises NotFoundError."""
-        return await self._runtime().mcp.log(self._principal, name)
+        return await self._runtime.mcp.log(LOCAL_PRINCIPAL, name)
 
     # life -----------------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
         """End sandboxes and close the database. Idempotent."""
-        runtime = self._runtime()
+        runtime = self._runtime
         for run_id in runtime.executor.active:
             with suppress(NotFoundError):
-                await runtime.runs.cancel(self._principal, run_id, wait=True)
+                await runtime.runs.cancel(LOCAL_PRINCIPAL, run_id, wait=True)
         await runtime.aclose()
         del self._runtimes[asyncio.get_running_loop()]
 
@@ -842,15 +816,9 @@ def _serve(runner: asyncio.Runner) -> None:
         runner.get_loop().run_forever()
 
 
-def _request(
-    options: RunOptions,
-    recursion_limit: int | None,
-    given: dict[str, Any] | None,
-    answers: Mapping[str, Any] | None = None,
-) -> RunRequest:
+def _request(options: RunOptions, recursion_limit: int | None, given: dict[str, Any] | None) -> RunRequest:
     return RunRequest(
         input=given,
-        command=CommandRequest(resume=dict(answers)) if answers else None,
         context={key: value for key, value in asdict(options).items() if value != getattr(RunOptions(), key)},
         config={"recursion_limit": recursion_limit} if recursion_limit else None,
         stream_mode=["values", "updates", "messages-tuple", "custom"],

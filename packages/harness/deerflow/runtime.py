@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -72,7 +72,7 @@ HOUSEKEEPING = timedelta(hours=24)
 LEAD_AGENT_MODULE = "deerflow.agents.lead_agent.agent"
 
 
-class Runtime:
+class Runtime(RunObserver):
     """Nothing is opened or started before :meth:`start`, whose event loop it then belongs to.
 
     Args:
@@ -147,7 +147,6 @@ class Runtime:
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
         self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
         run_store = RunStore(self.database)
-        observer = _Observer(self)
         self.executor = Executor(
             Parts(
                 database=self.database,
@@ -162,7 +161,7 @@ class Runtime:
             self._lock,
             worker=f"{socket.gethostname()}:{secrets.token_hex(3)}:{os.getpid()}",
             queue=self._queue,
-            observer=observer,
+            observer=self,
         )
         webhooks = WebhookPolicy(allow_nets)
         self.runs = RunService(
@@ -179,7 +178,7 @@ class Runtime:
             skills=self.workshop.skills,
             prompt=self.workshop.prompt,
             webhooks=webhooks,
-            observer=observer,
+            observer=self,
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
         self.documents = DocumentService(
@@ -202,42 +201,40 @@ class Runtime:
         self.crons = CronService(self.database, self.assistants, self.jobs.ring, webhooks=webhooks)
         self.retention = Retention(self.database, self.threads, paths)
         self._run_store = run_store
-        self._max_concurrent = config.runs.max_concurrent
-        self._drain_seconds = config.runs.drain_seconds
-        self._housekeeping: asyncio.Task[None] | None = None
-        self._sweeping: asyncio.Task[None] | None = None
-        self._first_look: asyncio.Task[None] | None = None
+        self._limits = config.runs
         self._warming_up: asyncio.Task[object] | None = None
-        self._connecting: asyncio.Task[object] | None = None
+        self._background: list[asyncio.Task[object]] = []
 
     async def start(self) -> None:
         """Bring the database up to date, go on with what was left unfinished, and begin to execute."""
         await self.database.migrate()
-        self._housekeeping = asyncio.create_task(self._keep_house(), name="housekeeping")
+        self._begin(self._keep_house(), "housekeeping")
         if not self.executes:
             return
         # Costs seconds of imports, which the first run need not wait for.
         self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
-        self._connecting = asyncio.create_task(self.workshop.connected(), name="MCP servers")
-        await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._max_concurrent)
+        self._begin(self.workshop.connected(), "MCP servers")
+        await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._limits.max_concurrent)
         for run in await self._run_store.unfinished():
             if run.attempt or not self.database.is_postgres:  # there, the others have their jobs
                 await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
         if not self.database.is_postgres:  # there, the queue sweeps
-            self._sweeping = asyncio.create_task(self._sweep(), name="forgotten runs")
-        self._first_look = asyncio.create_task(self._look_at_crons(), name="crons")
+            self._begin(self._sweep(), "forgotten runs")
+        self._begin(self._look_at_crons(), "crons")
         self.jobs.start()
+
+    def _begin(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        self._background.append(asyncio.create_task(work, name=name))
 
     async def aclose(self) -> None:
         """Let runs end for a while, leave the others for whoever comes next, and close everything."""
         if self._warming_up is not None:
             await self._warming_up
-        for task in (self._housekeeping, self._sweeping, self._first_look, self._connecting):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
-        await self._queue.aclose(grace=self._drain_seconds)
+        for task in self._background:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await self._queue.aclose(grace=self._limits.drain_seconds)
         await self.jobs.aclose(grace=self._job_grace)
         await self.hub.aclose()
         await self.event_log.aclose()
@@ -286,6 +283,23 @@ class Runtime:
                 if len(data) > MAX_ARCHIVE_BYTES:
                     break
         return await self.skills.install(principal, data, enable=enable)
+
+    # what becomes of runs --------------------------------------------------------------------------------------------
+
+    def status_changed(self, run: Run) -> None:
+        notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
+        self.hub.publish(run.user_id, notice)
+        self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
+
+    def tasks_enqueued(self, due: datetime) -> None:
+        self.jobs.start()
+        self.jobs.ring(due)
+
+    async def attempt_ended(self, run: Run) -> None:
+        if await record_run(self.paths, run):
+            self.hub.publish(run.user_id, {"type": "files", "thread_id": run.thread_id, "run_id": run.run_id})
+
+    # what is done beside them ----------------------------------------------------------------------------------------
 
     async def _context_of(self, thread_id: str, principal: Principal) -> RunContext:
         return await self.workshop.harness.run_context(thread_id, RunOptions(), principal=principal)
@@ -366,27 +380,6 @@ class _NoQueue:
 
     async def aclose(self, *, grace: float) -> None:
         """There is nothing to wait for."""
-
-
-class _Observer(RunObserver):
-    """Publishes what becomes of runs, and keeps what they did to files."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
-    def status_changed(self, run: Run) -> None:
-        notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
-        self._runtime.hub.publish(run.user_id, notice)
-        self._runtime.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
-
-    def tasks_enqueued(self, due: datetime) -> None:
-        self._runtime.jobs.start()
-        self._runtime.jobs.ring(due)
-
-    async def attempt_ended(self, run: Run) -> None:
-        if await record_run(self._runtime.paths, run):
-            notice = {"type": "files", "thread_id": run.thread_id, "run_id": run.run_id}
-            self._runtime.hub.publish(run.user_id, notice)
 
 
 def retention_policy(config: Any) -> RetentionPolicy:

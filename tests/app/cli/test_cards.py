@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from rich.theme import Theme
 
 from deerflow_app.cli.chat.cards import card, newly_done, short_path, summary, todo_panel
 from deerflow_app.cli.chat.turn import ToolRun
@@ -13,7 +14,7 @@ from deerflow_app.cli.terminal import THEME
 
 
 def shown(body: Any, width: int = 80) -> str:
-    console = Console(file=io.StringIO(), width=width, theme=THEME, highlight=False, record=True, markup=False)
+    console = Console(file=io.StringIO(), width=width, theme=Theme(THEME), highlight=False, record=True, markup=False)
     console.print(body)
     return console.export_text()
 
@@ -81,7 +82,7 @@ def test_no_line_of_a_card_is_wider_than_the_screen(width: int) -> None:
 
 def test_escape_sequences_in_arguments_and_output_never_reach_the_terminal() -> None:
     run = tool("bash", "\x1b]52;c;AAAA\x07ok", description="\x1b[2Jx", command="printf '\x1b[31m'")
-    console = Console(file=io.StringIO(), width=80, theme=THEME, force_terminal=False)
+    console = Console(file=io.StringIO(), width=80, theme=Theme(THEME), force_terminal=False)
     console.print(card(run))
     assert "\x1b" not in console.file.getvalue()  # type: ignore[attr-defined]
 

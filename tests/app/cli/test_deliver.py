@@ -29,7 +29,7 @@ async def test_bytes_arrive_unchanged_whatever_their_size(
     data = bytes(range(256)) * 3
     (outputs / "数据.bin").write_bytes(data)
     (outputs / "empty.txt").touch()
-    copied = await copy_out(client, "t", [f"{OUT}/数据.bin", f"{OUT}/empty.txt"], folder / "new" / "out")
+    copied = await copy_out(client.aread_artifact, "t", [f"{OUT}/数据.bin", f"{OUT}/empty.txt"], folder / "new" / "out")
     assert [item.file and item.file.read_bytes() for item in copied] == [data, b""]
     await client.aclose()
 
@@ -40,7 +40,7 @@ async def test_a_file_that_is_gone_or_leads_outside_is_told_and_leaves_nothing(
     secret = folder / "secret"
     secret.write_text("host secret")
     (outputs / "link").symlink_to(secret)
-    copied = await copy_out(client, "t", [f"{OUT}/gone.md", f"{OUT}/link"], folder / "out")
+    copied = await copy_out(client.aread_artifact, "t", [f"{OUT}/gone.md", f"{OUT}/link"], folder / "out")
     assert [item.file for item in copied] == [None, None]
     assert all(item.problem for item in copied)
     assert list((folder / "out").iterdir()) == []
@@ -53,7 +53,7 @@ async def test_artifacts_of_one_name_do_not_overwrite_each_other(
     for sub in ("a", "b"):
         (outputs / sub).mkdir()
         (outputs / sub / "report.tar.gz").write_text(sub)
-    copied = await copy_out(client, "t", [f"{OUT}/a/report.tar.gz", f"{OUT}/b/report.tar.gz"], folder)
+    copied = await copy_out(client.aread_artifact, "t", [f"{OUT}/a/report.tar.gz", f"{OUT}/b/report.tar.gz"], folder)
     assert [item.file and item.file.name for item in copied] == ["report.tar.gz", "report.tar-1.gz"]
     await client.aclose()
 

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from deerflow_app.cli.commands.doctor import Endpoint, reach
+from deerflow_app.cli.commands.doctor import reach
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def server() -> Iterator[str]:
     ],
 )
 def test_an_endpoint_is_judged_by_what_it_answers(server: str, path: str, key: str, status: str, words: str) -> None:
-    answer = reach(Endpoint(server + path, {"Authorization": f"Bearer {key}"}))
+    answer = reach(server + path, {"Authorization": f"Bearer {key}"})
     assert answer.status == status
     assert words in answer.found
 
 
 def test_a_silent_endpoint_is_given_up(server: str) -> None:
-    answer = reach(Endpoint(server + "/hang"), timeout=0.2)
+    answer = reach(server + "/hang", {}, timeout=0.2)
     assert (answer.status, answer.found) == ("bad", "no answer within 0.2 s")
 
 
@@ -56,5 +56,5 @@ def test_a_silent_endpoint_is_given_up(server: str) -> None:
     "url", ["http://127.0.0.1:9/v1/models", "http://no-such-host.invalid/v1", "not a url", "http://[::1"]
 )
 def test_what_cannot_be_reached_is_told_in_words(url: str) -> None:
-    answer = reach(Endpoint(url))
+    answer = reach(url, {})
     assert answer.status == "bad" and answer.found.startswith("cannot be reached")

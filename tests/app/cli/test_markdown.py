@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.theme import Theme
 
 from deerflow_app.cli.chat.markdown import MarkdownStream, Prose, newest_part
 from deerflow_app.cli.terminal import THEME
@@ -47,7 +48,7 @@ def split(pieces: list[str]) -> list[str]:
 
 
 def shown(source: str, width: int = 60) -> str:
-    console = Console(file=io.StringIO(), width=width, theme=THEME, highlight=False, no_color=True, record=True)
+    console = Console(file=io.StringIO(), width=width, theme=Theme(THEME), highlight=False, no_color=True, record=True)
     console.print(Prose(source))
     return console.export_text()
 

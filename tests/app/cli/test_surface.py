@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.theme import Theme
 
 from deerflow.config import ConfigError, ConfigProblem, ModelConfig
 from deerflow.sandbox.interface import Isolation, ProbeReport, Problem, SandboxUnavailableError
@@ -25,7 +26,7 @@ DEMO = ModelConfig(
 
 
 def shown(body: Any, width: int = 100) -> str:
-    console = Console(file=io.StringIO(), width=width, theme=THEME, highlight=False, markup=False, record=True)
+    console = Console(file=io.StringIO(), width=width, theme=Theme(THEME), highlight=False, markup=False, record=True)
     console.print(body)
     return console.export_text()
 
@@ -62,7 +63,7 @@ def test_the_banner_says_why_there_is_no_shell_and_what_to_do() -> None:
 
 
 def test_an_earlier_conversation_is_shown_as_it_happened() -> None:
-    console = Console(file=io.StringIO(), width=80, theme=THEME, highlight=False, markup=False, record=True)
+    console = Console(file=io.StringIO(), width=80, theme=Theme(THEME), highlight=False, markup=False, record=True)
     calls = [
         {"id": "1", "name": "bash", "args": {"description": "Count", "command": "wc -l x"}},
         {"id": "2", "name": "present_files", "args": {"filepaths": ["/mnt/user-data/outputs/r.md"]}},

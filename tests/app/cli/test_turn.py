@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.theme import Theme
 
 from deerflow.events.streams.client_events import StreamEvent
 from deerflow_app.cli.chat.turn import Outcome, Turn
@@ -42,7 +43,13 @@ async def stream(*events: StreamEvent) -> AsyncIterator[StreamEvent]:
 
 def terminal(height: int = 40) -> Console:
     return Console(
-        file=io.StringIO(), width=80, height=height, theme=THEME, highlight=False, record=True, force_terminal=True
+        file=io.StringIO(),
+        width=80,
+        height=height,
+        theme=Theme(THEME),
+        highlight=False,
+        record=True,
+        force_terminal=True,
     )
 
 
@@ -53,8 +60,8 @@ async def live(*events: StreamEvent, console: Console | None = None) -> tuple[Ou
     return outcome, console.export_text()
 
 
-async def plain(*events: StreamEvent, known: list[str] | None = None) -> tuple[Outcome, str, str]:
-    progress, answer = Console(file=io.StringIO(), width=80, theme=THEME), io.StringIO()
+async def plain(*events: StreamEvent, known: Sequence[str] = ()) -> tuple[Outcome, str, str]:
+    progress, answer = Console(file=io.StringIO(), width=80, theme=Theme(THEME)), io.StringIO()
     outcome = await Turn(PlainView(progress, answer), known_artifacts=known).play(stream(*events))
     return outcome, answer.getvalue(), progress.file.getvalue()  # type: ignore[attr-defined]
 
@@ -180,7 +187,7 @@ async def test_a_turn_on_the_terminal_prints_every_finished_part_once() -> None:
 
 async def test_steps_of_the_plan_are_ticked_off_and_an_unfinished_plan_is_kept() -> None:
     todos = [{"content": "read", "status": "completed"}, {"content": "write", "status": "in_progress"}]
-    _, text = await live(StreamEvent("custom", {"type": "todos", "todos": todos}), ai("Stopping here."), END)
+    _, text = await live(values(todos=todos), ai("Stopping here."), END)
     final = text[text.rindex("Stopping here.") :]
     assert "✓ read" in text
     assert "Plan 1 of 2 done" in final and "▸ write" in final
@@ -189,7 +196,7 @@ async def test_steps_of_the_plan_are_ticked_off_and_an_unfinished_plan_is_kept()
 async def test_a_finished_plan_does_not_stand_below_the_answer() -> None:
     console = terminal()
     todos = [{"content": "read", "status": "completed"}]
-    await live(StreamEvent("custom", {"type": "todos", "todos": todos}), ai("Done."), END, console=console)
+    await live(values(todos=todos), ai("Done."), END, console=console)
     assert Screen(console.file.getvalue()).lines == ["", "✓ read", "", "  Done."]  # type: ignore[attr-defined]
 
 
@@ -224,7 +231,7 @@ async def test_the_moving_part_never_outgrows_the_screen(height: int) -> None:
         calls = [{"name": "bash", "args": {"command": "x\n" * 9}, "id": f"c{i}"} for i in range(6)]
         await turn.play(
             stream(
-                StreamEvent("custom", {"type": "todos", "todos": todos}),
+                values(todos=todos),
                 ai("- item\n" * 100, id="m0"),
                 ai(tool_calls=calls),
                 *(

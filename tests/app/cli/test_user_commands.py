@@ -17,20 +17,20 @@ from deerflow.features.store import StoreService
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
-from deerflow_app.cli.commands import tokens, users
+from deerflow_app.cli import Settings
+from deerflow_app.cli.commands import accounts
 from deerflow_app.cli.failures import Failure
-from deerflow_app.cli.options import Settings
 from deerflow_app.gateway.auth.passwords import Passwords
 
 pytestmark = pytest.mark.usefixtures("folder", "without_tool_image")
 
 
 def user(*arguments: str, stdin: str | None = None) -> Result:
-    return _invoke(users.app, *arguments, stdin=stdin)
+    return _invoke(accounts.user_app, *arguments, stdin=stdin)
 
 
 def token(*arguments: str) -> Result:
-    return _invoke(tokens.app, *arguments, stdin=None)
+    return _invoke(accounts.token_app, *arguments, stdin=None)
 
 
 def _invoke(app: Any, *arguments: str, stdin: str | None) -> Result:
@@ -79,7 +79,7 @@ def test_a_reset_password_is_in_a_file_for_its_owner_alone(data_dir: Path) -> No
 
     told = user("reset-password").stdout
 
-    file = data_dir / users.CREDENTIALS_FILE
+    file = data_dir / accounts.CREDENTIALS_FILE
     lines = dict(line.split(": ") for line in file.read_text().splitlines())
     assert str(file) in told and lines["password"] not in told
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

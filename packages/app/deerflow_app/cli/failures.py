@@ -39,7 +39,7 @@ class Failure(Exception):
         exit_code: 1 the agent, the model or the machine failed; 2 the call or the configuration is wrong.
     """
 
-    def __init__(self, message: str, *, remedy: str = "", exit_code: int = FAILED) -> None:
+    def __init__(self, message: str, remedy: str = "", exit_code: int = FAILED) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
@@ -48,7 +48,7 @@ class Failure(Exception):
 
 def usage_failure(message: str, remedy: str = "") -> Failure:
     """A mistake in the call or the configuration (exit code 2)."""
-    return Failure(message, remedy=remedy, exit_code=USAGE)
+    return Failure(message, remedy, USAGE)
 
 
 OF_THE_CALL = (400, 401, 403, 404, 413, 422)
@@ -65,16 +65,14 @@ def explain(error: BaseException) -> Failure:
     from deerflow.storage.errors import DatabaseError
     from deerflow.storage.thread_lock import ThreadBusyError
     from deerflow_app.remote import RefusedError, RemoteError
+    from deerflow_app.remote.connection import RemoteError
 
     if isinstance(error, RemoteError | RequestError):
-        status = error.status if isinstance(error, RefusedError | RequestError) else None
-        remedy = error.remedy if isinstance(error, RemoteError) else ""
-        return Failure(str(error), remedy=remedy, exit_code=USAGE if status in OF_THE_CALL else FAILED)
-    if isinstance(error, ConfigError):
-        return usage_failure(str(error))
+        is_wrong = getattr(error, "status", None) in OF_THE_CALL
+        return Failure(str(error), getattr(error, "remedy", ""), USAGE if is_wrong else FAILED)
     if isinstance(error, SandboxUnavailableError):
-        return Failure(str(error), remedy="`deerflow doctor` shows what is missing and how to get it.")
-    if isinstance(error, SandboxError | ThreadBusyError | DatabaseError):
+        return Failure(str(error), "`deerflow doctor` shows what is missing and how to get it.")
+    if isinstance(error, SandboxError | DatabaseError):
         return Failure(str(error))
     if isinstance(error, sqlite3.Error):
         return database_failure(error)
@@ -82,18 +80,16 @@ def explain(error: BaseException) -> Failure:
         about = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
         return Failure(
             about,
-            remedy=NOT_WRITABLE if _is_about_the_data(error) else STORAGE_REMEDIES.get(error.errno or 0, ""),
-            exit_code=USAGE if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else FAILED,
+            NOT_WRITABLE if _is_about_the_data(error) else STORAGE_REMEDIES.get(error.errno or 0, ""),
+            USAGE if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else FAILED,
         )
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, ConfigError | FileNotFoundError | ValueError | ImportError):
         return usage_failure(str(error))
     if isinstance(error, OSError):
         return Failure(f"{type(error).__name__}: {error}")
-    if isinstance(error, ValueError | ImportError):
-        return usage_failure(str(error))
     return Failure(
         f"Unexpected error: {type(error).__name__}: {error}",
-        remedy="Run the command again with --debug for the traceback, and please report it.",
+        "Run the command again with --debug for the traceback, and please report it.",
     )
 
 
@@ -108,15 +104,12 @@ def database_failure(error: sqlite3.Error) -> Failure:
     """The failure for what SQLite says about the database that holds the threads."""
     said = str(error)
     remedy = next((remedy for part, remedy in DATABASE_REMEDIES.items() if part in said.lower()), "")
-    return Failure(f"The database of the threads cannot be used: {said}.", remedy=remedy)
+    return Failure(f"The database of the threads cannot be used: {said}.", remedy)
 
 
 def turn_failure(error: Mapping[str, Any]) -> Failure:
     """The failure for the ``error`` of a turn's ``end`` event: ``{"kind", "message"}``, whose message names its remedy."""
     kind = str(error.get("kind") or "")
-    remedy = (
-        "`deerflow doctor` asks every model whether it answers."
-        if kind in ("auth", "network", "model_not_found")
-        else ""
-    )
-    return Failure(str(error.get("message") or kind or "The agent failed."), remedy=remedy)
+    is_of_the_model = kind in ("auth", "network", "model_not_found")
+    remedy = "`deerflow doctor` asks every model whether it answers." if is_of_the_model else ""
+    return Failure(str(error.get("message") or kind or "The agent failed."), remedy)

@@ -8,14 +8,29 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from deerflow_app.cli.commands import agents, config, mcp, memory, server, skills, tokens, trace, usage, users
-from deerflow_app.cli.failures import explain
-from deerflow_app.cli.options import AsJson, ConfigFile, Debug, Settings, command, settings_of
+from deerflow_app.cli.commands import (
+    AsJson,
+    ConfigFile,
+    Debug,
+    Settings,
+    accounts,
+    agents,
+    command,
+    config,
+    mcp,
+    memory,
+    reports,
+    server,
+    settings_of,
+    skills,
+)
+from deerflow_app.cli.failures import explain, usage_failure
 
 app = typer.Typer(
     name="deerflow",
@@ -73,7 +88,8 @@ def start(
 
     Without a command it opens a chat; lines piped into it are messages.
     """
-    settings = settings_of(context, config_file, debug, local)
+    settings = settings_of(context, config_file, debug)
+    settings.local = local
     if version:
         from importlib.metadata import version as version_of
 
@@ -81,8 +97,8 @@ def start(
     elif context.invoked_subcommand is None:
         from deerflow_app.cli.commands.run import chat
 
-        settings.agent = agent
-        raise typer.Exit(chat(settings, thread=thread, model=model, plan=plan, thinking=thinking))
+        chosen = replace(settings, model=model, plan=plan, subagents=subagents, thinking=thinking, agent=agent)
+        raise typer.Exit(chat(chosen, thread))
 
 
 @command(app)
@@ -120,15 +136,22 @@ def run(
 ) -> None:
     """Carry out one task: progress on stderr, the answer on stdout, delivered files in --out."""
     from deerflow_app.cli.commands.run import Task, on_terminal, run_once
-    from deerflow_app.cli.failures import usage_failure
 
-    settings.local = local or settings.local
-    settings.subagents = subagents or settings.subagents
-    settings.agent = agent or settings.agent
-    if approve == "ask" and not on_terminal():
+    asked = on_terminal()
+    if approve == "ask" and not asked:
         raise usage_failure("--approve ask needs a terminal.", "Use --approve auto or --approve deny.")
-    wanted = Task(task, tuple(file or ()), out, thread, approve, tuple(check or ()))
-    raise typer.Exit(run_once(settings, wanted, model=model, plan=plan, thinking=thinking, as_json=as_json))
+    chosen = replace(
+        settings,
+        local=local or settings.local,
+        model=model,
+        plan=plan,
+        subagents=subagents,
+        thinking=thinking,
+        agent=agent,
+        unattended=not (approve or asked),
+    )
+    wanted = Task(task, tuple(file or ()), out, thread, approve or ("ask" if asked else None), tuple(check or ()))
+    raise typer.Exit(run_once(chosen, wanted, as_json=as_json))
 
 
 @command(app)
@@ -136,27 +159,26 @@ def acp(settings: Settings, model: Model = None, agent: Agent = None, local: Loc
     """Be the agent of an editor that starts this program (Agent Client Protocol)."""
     import asyncio
 
+    from deerflow_app.cli.backend import open_backend
     from deerflow_app.cli.commands.acp import serve
-    from deerflow_app.cli.opening import open_backend
 
-    settings.agent, settings.local = agent, local or settings.local
-    asyncio.run(serve(open_backend(settings, model=model).client))
+    chosen = replace(settings, model=model, agent=agent, local=local or settings.local)
+    asyncio.run(serve(open_backend(chosen).client))
 
 
 @command(app)
 def doctor(settings: Settings, as_json: AsJson = False) -> None:
     """Check Python, configuration, models, sandbox and disk, and say how to mend what is broken."""
     from deerflow_app.cli.commands.doctor import diagnose, exit_code, print_report
-    from deerflow_app.cli.terminal import make_console
 
     checks = diagnose(settings)
-    print_report(checks, make_console(), as_json=as_json)
+    print_report(checks, as_json=as_json)
     raise typer.Exit(exit_code(checks))
 
 
 app.add_typer(config.app, name="config")
-app.add_typer(users.app, name="user")
-app.add_typer(tokens.app, name="token")
+app.add_typer(accounts.user_app, name="user")
+app.add_typer(accounts.token_app, name="token")
 app.add_typer(agents.app, name="agents")
 app.add_typer(skills.app, name="skills")
 app.add_typer(mcp.app, name="mcp")
@@ -164,8 +186,8 @@ app.add_typer(memory.app, name="memory")
 for function in (
     config.setup,
     config.models,
-    usage.usage,
-    trace.trace,
+    reports.usage,
+    reports.trace,
     server.serve,
     server.worker,
     server.prune,

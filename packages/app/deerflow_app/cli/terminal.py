@@ -6,41 +6,39 @@ import asyncio
 import re
 import signal
 from collections.abc import Coroutine
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from rich.console import Console
-from rich.theme import Theme
+if TYPE_CHECKING:
+    from rich.console import Console
 
 T = TypeVar("T")
 
 # Colours come from the terminal's own palette, so that light and dark themes both stay readable.
-THEME = Theme(
-    {
-        "accent": "cyan",
-        "ok": "green",
-        "warn": "yellow",
-        "bad": "red",
-        "faint": "bright_black",
-        "card.name": "bold",
-        "card.path": "cyan",
-        "diff.add": "green",
-        "diff.remove": "red",
-        "markdown.code": "cyan",
-        "markdown.code_block": "none",
-        "markdown.h1": "bold",
-        "markdown.h2": "bold",
-        "markdown.h3": "bold",
-        "markdown.h4": "italic",
-        "markdown.item.bullet": "cyan",
-        "markdown.item.number": "cyan",
-        "markdown.block_quote": "bright_black",
-        "markdown.hr": "bright_black",
-        "markdown.link": "cyan underline",
-        "markdown.link_url": "cyan underline",
-        "markdown.table.border": "bright_black",
-        "markdown.table.header": "bold",
-    }
-)
+THEME = {
+    "accent": "cyan",
+    "ok": "green",
+    "warn": "yellow",
+    "bad": "red",
+    "faint": "bright_black",
+    "card.name": "bold",
+    "card.path": "cyan",
+    "diff.add": "green",
+    "diff.remove": "red",
+    "markdown.code": "cyan",
+    "markdown.code_block": "none",
+    "markdown.h1": "bold",
+    "markdown.h2": "bold",
+    "markdown.h3": "bold",
+    "markdown.h4": "italic",
+    "markdown.item.bullet": "cyan",
+    "markdown.item.number": "cyan",
+    "markdown.block_quote": "bright_black",
+    "markdown.hr": "bright_black",
+    "markdown.link": "cyan underline",
+    "markdown.link_url": "cyan underline",
+    "markdown.table.border": "bright_black",
+    "markdown.table.header": "bold",
+}
 
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -71,7 +69,10 @@ def one_line(text: str, width: int = 100) -> str:
 
 def make_console(file: TextIO | None = None, *, stderr: bool = False) -> Console:
     """A console with the product's theme. Markup is off: text is data."""
-    return Console(file=file, stderr=stderr, theme=THEME, highlight=False, markup=False, emoji=False)
+    from rich.console import Console
+    from rich.theme import Theme
+
+    return Console(file=file, stderr=stderr, theme=Theme(THEME), highlight=False, markup=False, emoji=False)
 
 
 def duration(seconds: float) -> str:

@@ -37,7 +37,7 @@ class RemoteModel(BaseModel):
 
 
 class RemoteClient:
-    """See ``deerflow_app.cli.client.Client``.
+    """See ``deerflow_app.cli.backend.Client``.
 
     Args:
     options: of every turn, as a run's ``context`` takes them, e.g. ``{"is_plan_mode": True}``.

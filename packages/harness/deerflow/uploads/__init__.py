@@ -84,8 +84,13 @@ def list_uploads(uploads_dir: Path) -> list[Upload]:
         entries = sorted(uploads_dir.iterdir())
     except FileNotFoundError:
         return []
-    found = ((entry.name, _info(entry)) for entry in entries)
-    return [_upload(name, info) for name, info in found if info and stat.S_ISREG(info.st_mode)]
+    uploads: list[Upload] = []
+    for entry in entries:
+        with suppress(FileNotFoundError):  # the sandbox has removed it meanwhile
+            info = entry.lstat()
+            if stat.S_ISREG(info.st_mode):
+                uploads.append(_upload(entry.name, info))
+    return uploads
 
 
 def delete_upload(uploads_dir: Path, name: str) -> None:
@@ -120,14 +125,6 @@ def free_names(name: str) -> Iterable[str]:
         tail = f"_{number}{suffix}"
         room = MAX_NAME_BYTES - len(os.fsencode(tail))
         yield os.fsencode(stem)[:room].decode("utf-8", "ignore") + tail
-
-
-def _info(path: Path) -> os.stat_result | None:
-    """Of the entry itself, never of what a link points to; None if the sandbox has removed it meanwhile."""
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
 
 
 def _upload(name: str, info: os.stat_result) -> Upload:
@@ -292,8 +289,5 @@ def _new_file(name: str, parent: int) -> tuple[str, int]:
 
 
 def _remove(name: str, parent: int) -> None:
-    try:
+    with suppress(OSError):  # the sandbox was faster, or put a directory there: not ours any more
         os.unlink(name, dir_fd=parent)
-    except OSError:
-        # The sandbox was faster, or put a directory there: not ours any more.
-        return

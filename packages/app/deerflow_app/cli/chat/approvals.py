@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rich.console import Console
@@ -20,8 +20,9 @@ _CHOICES = {
     "e": ("edit", "[e]dit"),
     "r": ("reject", "[r]eject"),
     "i": ("respond", "answer [i]nstead"),
+    "t": ("thread", "approve in this [t]hread"),
+    "w": ("always", "approve al[w]ays"),
 }
-_GRANTS = {"t": ("thread", "approve in this [t]hread"), "w": ("always", "approve al[w]ays")}
 
 
 class Approvals:
@@ -54,18 +55,16 @@ class Approvals:
         return {"type": "approve"} if self._approve == "auto" else {"type": "reject", "message": UNATTENDED}
 
     async def _asked(self, value: Mapping[str, Any], place: str) -> Any:
-        if not (requests := value.get("action_requests")):
+        if not value.get("action_requests"):
             self._show(place, value.get("question") or json.dumps(value, ensure_ascii=False), {})
             return await _line("Answer")
         if problem := value.get("error"):
             self._console.print(Text(f"\n  ! {visible(str(problem))}", style="warn"))
-        rules = {each["action_name"]: each for each in value.get("review_configs") or ()}
-        return {"decisions": [await self._decision(each, rules.get(each["name"]) or {}, place) for each in requests]}
+        return {"decisions": [await self._decision(call, allowed, place) for call, allowed in calls_of(value)]}
 
-    async def _decision(self, request: Mapping[str, Any], rules: Mapping[str, Any], place: str) -> dict[str, Any]:
+    async def _decision(self, request: Mapping[str, Any], allowed: set[str], place: str) -> dict[str, Any]:
         self._show(f"{place}  {request['name']}", request.get("description") or "", request["args"])
-        allowed = {*rules.get("allowed_decisions", [name for name, _ in _CHOICES.values()]), *rules.get("grants", ())}
-        choices = {key: choice for key, choice in (_CHOICES | _GRANTS).items() if choice[0] in allowed}
+        choices = {key: choice for key, choice in _CHOICES.items() if choice[0] in allowed}
         names = {name: name for name, _ in choices.values()} | {key: name for key, (name, _) in choices.items()}
         while (kind := names.get((await _line("  ".join(label for _, label in choices.values()))).lower())) is None:
             pass
@@ -108,6 +107,14 @@ class Approvals:
             shown.append(visible(_written(value)).rstrip("\n").replace("\n", "\n      "), style="none")
         _forget_typed()
         self._console.print(shown, soft_wrap=True)
+
+
+def calls_of(value: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], set[str]]]:
+    """The calls that an interrupt asks about, each with how it may be decided and for how long it may be granted."""
+    rules = {rule["action_name"]: rule for rule in value.get("review_configs") or ()}
+    for call in value.get("action_requests") or ():
+        rule = rules[call["name"]]
+        yield call, {*rule["allowed_decisions"], *rule.get("grants", ())}
 
 
 def _written(value: Any) -> str:

@@ -37,6 +37,8 @@ _VERBS = {
     "task": "Delegate",
     "cancel_task": "Stop",
 }
+_STEPS = {"completed": ("✓", "ok", "faint"), "in_progress": ("▸", "accent", "bold")}
+"""Glyph, its style and the text's, by a step's status."""
 
 
 def card(tool: ToolRun, *, width: int = 100) -> RenderableType:
@@ -58,25 +60,15 @@ def todo_panel(todos: Iterable[Mapping[str, Any]]) -> RenderableType:
     done = sum(item.get("status") == "completed" for item in items)
     lines = [Text("  Plan ", style="bold").append(f"{done} of {len(items)} done", style="faint")]
     for item in items:
-        text = one_line(str(item.get("content") or ""), 120)
-        match item.get("status"):
-            case "completed":
-                lines.append(Text("  ✓ ", style="ok").append(text, style="faint"))
-            case "in_progress":
-                lines.append(Text("  ▸ ", style="accent").append(text, style="bold"))
-            case _:
-                lines.append(Text("  ○ ", style="faint").append(text))
+        glyph, style, text_style = _STEPS.get(item.get("status", ""), ("○", "faint", "faint"))
+        lines.append(Text(f"  {glyph} ", style=style).append(one_line(item["content"], 120), style=text_style))
     return Group(*lines)
 
 
 def newly_done(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> list[str]:
     """The steps of the plan that were completed between two states of it."""
-    done = {item.get("content") for item in before if item.get("status") == "completed"}
-    return [
-        str(item.get("content"))
-        for item in now
-        if item.get("status") == "completed" and item.get("content") not in done
-    ]
+    done = {item["content"] for item in before if item["status"] == "completed"}
+    return [item["content"] for item in now if item["status"] == "completed" and item["content"] not in done]
 
 
 def short_path(path: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
@@ -17,7 +17,6 @@ from deerflow_app.cli.failures import usage_failure
 
 if TYPE_CHECKING:
     from deerflow.config import Paths
-    from deerflow_app.cli.client import Client
 
 DEFAULT_OUT = Path("deerflow-out")
 
@@ -39,17 +38,20 @@ def host_path(paths: Paths, thread_id: str, virtual: str) -> Path | None:
     return None
 
 
-async def copy_out(client: Client, thread_id: str, artifacts: list[str], folder: Path) -> list[Delivered]:
+Read = Callable[[str, str], AsyncGenerator[bytes, None]]
+"""The content of a thread's file: a client's ``aread_artifact``."""
+
+
+async def copy_out(read: Read, thread_id: str, artifacts: list[str], folder: Path) -> list[Delivered]:
     """Copy artifacts into ``folder``, which is made if need be. Nothing that exists is overwritten: ``report-1.md``.
 
     Raises:
         OSError: the folder cannot be made or written.
     """
-    return [await _copy(client, thread_id, artifact, folder) for artifact in artifacts]
+    return [await _copy(read(thread_id, artifact), artifact, folder) for artifact in artifacts]
 
 
-async def _copy(client: Client, thread_id: str, artifact: str, folder: Path) -> Delivered:
-    pieces = client.aread_artifact(thread_id, artifact)
+async def _copy(pieces: AsyncGenerator[bytes, None], artifact: str, folder: Path) -> Delivered:
     file, target = await asyncio.to_thread(_open_new, folder, PurePosixPath(artifact).name)
     try:
         async with contextlib.aclosing(pieces):
@@ -99,7 +101,7 @@ def human_size(size: float) -> str:
     return f"{size / 1024:.1f} GB"
 
 
-def check_files(paths: list[Path]) -> None:
+def check_files(paths: Iterable[Path]) -> None:
     """Raises Failure for the first path that cannot be given to an agent."""
     for path in paths:
         if path.is_dir():

@@ -12,18 +12,18 @@ from rich.style import Style
 from rich.text import Text
 
 from deerflow.sandbox.interface import ProbeReport
+from deerflow_app.cli.backend import is_demo
 from deerflow_app.cli.chat.cards import HIDDEN, card, has_body, short_path
 from deerflow_app.cli.chat.files import near
 from deerflow_app.cli.chat.markdown import Prose
 from deerflow_app.cli.chat.turn import Outcome, ToolRun, is_failure
-from deerflow_app.cli.client import is_demo
 from deerflow_app.cli.failures import Failure, turn_failure
 from deerflow_app.cli.terminal import clean, duration, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deerflow_app.cli.client import Model
+    from deerflow_app.cli.backend import Model
 
 
 class Transcript:
@@ -94,14 +94,11 @@ class Transcript:
 
     def history(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """An earlier conversation, as it looked when it happened."""
-        results = {str(m.get("tool_call_id")): m for m in messages if m.get("type") == "tool"}
+        results = {message["tool_call_id"]: message for message in messages if message["type"] == "tool"}
         for message in messages:
-            if message.get("type") == "human":
-                self.person(
-                    str(message.get("content") or ""),
-                    [str(file.get("filename")) for file in message.get("files") or ()],
-                )
-            elif message.get("type") == "ai":
+            if message["type"] == "human":
+                self.person(message["content"], [str(file.get("filename")) for file in message.get("files") or ()])
+            elif message["type"] == "ai":
                 self._assistant(message, results)
 
     def _assistant(self, message: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> None:
@@ -109,13 +106,12 @@ class Transcript:
             self.thought()
         if error := message.get("error"):
             self.failure(turn_failure(error))
-        elif text := str(message.get("content") or "").strip():
+        elif text := message["content"].strip():
             self.prose(text)
         for call in message.get("tool_calls") or ():
-            result = results.get(str(call.get("id")))
-            if result is not None:
-                tool = ToolRun(str(call.get("id")), str(call.get("name")), call.get("args") or {}, started=0, ended=0)
-                tool.result, tool.failed = str(result.get("content") or ""), is_failure(result)
+            if (result := results.get(call["id"])) is not None:
+                tool = ToolRun(call["id"], call["name"], call["args"], started=0, ended=0)
+                tool.result, tool.failed = result["content"], is_failure(result)
                 self.tool(tool)
                 if tool.name == "present_files" and not tool.failed:
                     for path in tool.args.get("filepaths") or ():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
@@ -63,13 +64,16 @@ class Outcome:
 
 
 class TurnView:
-    """Shows a turn while it runs; what a view does not care for it leaves out."""
+    """Shows a turn while it runs; what a view does not care for it leaves out. It does so from entering to leaving."""
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
     def text(self, delta: str) -> None: ...
     def thinking(self, delta: str) -> None: ...
     def message_ended(self) -> None: ...
     def tool_started(self, tool: ToolRun) -> None: ...
-    def tool_output(self, tool: ToolRun) -> None: ...
     def tool_finished(self, tool: ToolRun) -> None: ...
     def todos(self, todos: list[dict[str, Any]]) -> None: ...
     def notice(self, text: str) -> None: ...
@@ -90,12 +94,12 @@ class Turn:
         self,
         view: TurnView,
         *,
-        known_artifacts: list[str] | None = None,
+        known_artifacts: Iterable[str] = (),
         known_messages: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.outcome = Outcome()
         self._view = view
-        self._known_artifacts = set(known_artifacts or ())
+        self._known_artifacts = set(known_artifacts)
         self._tools: dict[str, ToolRun] = {}
         self._presented: set[str] = set()
         self._message_id: str | None = None
@@ -105,15 +109,16 @@ class Turn:
         self._known_messages = {message["id"] for message in known_messages if message.get("id")}
         self._expect(unanswered_calls(known_messages))
 
-    async def play(self, events: AsyncIterator[StreamEvent]) -> Outcome:
-        """Show every event; return the outcome when the stream ends."""
+    async def play(self, events: AsyncGenerator[StreamEvent, None]) -> Outcome:
+        """Show every event; return the outcome when the stream ends. It is closed at the end."""
         try:
-            async for event in events:
-                self._feed(event.type, event.data)
+            async with aclosing(events):
+                async for event in events:
+                    self._feed(event.type, event.data)
         finally:
             self._end_message()
             self.outcome.text = "".join(self._texts).strip()
-            if self.outcome.error and self.outcome.text == str(self.outcome.error.get("message")).strip():
+            if self.outcome.error and self.outcome.text == self.outcome.error["message"].strip():
                 self.outcome.text, self.outcome.error_told = "", True
             self.outcome.seconds = time.monotonic() - self._started
         return self.outcome
@@ -122,36 +127,41 @@ class Turn:
         is_silence = kind == "custom" and data.get("type") == "llm_waiting"
         if is_silence or self._waiting:
             self._waiting = is_silence
-            self._view.waiting(float(data.get("seconds") or 0) if is_silence else None)
-        if kind == "messages-tuple" and data.get("id") in self._known_messages:
-            return
-        if kind == "messages-tuple" and data.get("type") == "ai":
-            self._assistant(data)
-        elif kind == "messages-tuple" and data.get("type") == "tool":
-            self._tool_result(data)
-        elif kind == "custom":
-            self._custom(data)
-        elif kind == "values":
-            self._values(data)
-        elif kind == "end":
-            before = self.outcome.usage
-            self.outcome.usage = {key: before.get(key, 0) + n for key, n in (data.get("usage") or {}).items()}
-            self.outcome.error = data.get("error")
-            self.outcome.waiting = data.get("stop_reason") == "interrupt"
-            self.outcome.unaccepted = data.get("stop_reason") == "checks_failed"
-            if self.outcome.waiting:
-                self._view.paused()
-            if notice := CUT_OFF.get(str(data.get("stop_reason"))):
-                self._end_message()
-                self._view.notice(notice)
+            self._view.waiting(data["seconds"] if is_silence else None)
+        match kind:
+            case "messages-tuple" if data["id"] not in self._known_messages:
+                if data["type"] == "ai":
+                    self._assistant(data)
+                elif data["type"] == "tool":
+                    self._tool_result(data)
+            case "custom":
+                self._custom(data)
+            case "values":
+                self._values(data)
+            case "end":
+                self._ended(data)
+            case _:
+                pass
+
+    def _ended(self, data: Mapping[str, Any]) -> None:
+        before, reason = self.outcome.usage, data.get("stop_reason")
+        self.outcome.usage = {key: before.get(key, 0) + number for key, number in data["usage"].items()}
+        self.outcome.error = data["error"]
+        self.outcome.waiting = reason == "interrupt"
+        self.outcome.unaccepted = reason == "checks_failed"
+        if self.outcome.waiting:
+            self._view.paused()
+        if reason in CUT_OFF:
+            self._end_message()
+            self._view.notice(CUT_OFF[reason])
 
     def _assistant(self, data: Mapping[str, Any]) -> None:
-        if data.get("id") != self._message_id:
+        if data["id"] != self._message_id:
             self._end_message()
-            self._message_id, self._texts = data.get("id"), []
+            self._message_id, self._texts = data["id"], []
         if reasoning := data.get("reasoning_content"):
-            self._view.thinking(str(reasoning))
-        if isinstance(text := data.get("content"), str) and text and not data.get("error"):
+            self._view.thinking(reasoning)
+        if (text := data["content"]) and not data.get("error"):
             self._texts.append(text)
             self._view.text(text)
         calls = data.get("tool_calls") or ()
@@ -162,7 +172,7 @@ class Turn:
     def _expect(self, calls: Iterable[Mapping[str, Any]]) -> None:
         """Show calls as running."""
         for call in calls:
-            tool = ToolRun(str(call.get("id") or ""), str(call.get("name") or "?"), call.get("args") or {})
+            tool = ToolRun(call["id"], call["name"], call["args"])
             if tool.id not in self._tools:
                 self._tools[tool.id] = tool
                 self._view.tool_started(tool)
@@ -172,29 +182,26 @@ class Turn:
             self._view.message_ended()
 
     def _tool_result(self, data: Mapping[str, Any]) -> None:
-        call_id, name, content = str(data.get("tool_call_id") or ""), str(data.get("name") or "?"), str(data["content"])
-        tool = self._tools.get(call_id) or ToolRun(call_id, name, {})
+        call_id, content = data["tool_call_id"], data["content"]
+        tool = self._tools.get(call_id) or ToolRun(call_id, data["name"] or "?", {})
         tool.result, tool.ended, tool.failed = content, time.monotonic(), is_failure(data)
-        if name == "ask_clarification":
+        if data["name"] == "ask_clarification":
             self._texts = [content]
-        elif name == "present_files" and not tool.failed:
-            self._presented.update(map(virtual_path, tool.args.get("filepaths") or ()))
+        elif data["name"] == "present_files" and not tool.failed:
+            # The state stores a path with exactly one leading slash.
+            self._presented.update("/" + path.lstrip("/") for path in tool.args.get("filepaths") or ())
         self._view.tool_finished(tool)
 
     def _custom(self, data: Mapping[str, Any]) -> None:
         kind = data.get("type")
         if kind == "tool_output":
-            tool = self._tools.get(str(data.get("tool_call_id") or ""))
+            tool = self._tools.get(data["tool_call_id"])
             if tool is not None and tool.result is None:
-                tool.output = (tool.output + str(data.get("text") or ""))[-KEPT_LIVE_OUTPUT:]
-                self._view.tool_output(tool)
-        elif kind == "task_running" and (tool := self._tools.get(str(data.get("task_id")))) is not None:
-            tool.output = doing(data.get("message") or {}) or tool.output
-            self._view.tool_output(tool)
-        elif kind == "todos":
-            self._todos(data.get("todos") or [])
+                tool.output = (tool.output + data["text"])[-KEPT_LIVE_OUTPUT:]
+        elif kind == "task_running" and (tool := self._tools.get(data["task_id"])) is not None:
+            tool.output = doing(data["message"]) or tool.output
         elif kind == "connection":
-            self._view.notice(str(data.get("message") or ""))
+            self._view.notice(data["message"])
         elif kind == "llm_retry":
             self._view.notice(retry_notice(data))
         elif kind == "acceptance_checks":
@@ -203,19 +210,14 @@ class Turn:
                 passed = "passed" if check["passed"] else f"failed:\n{check['output']}"
                 self._view.notice(f"Check {check['check']} {passed}")
         elif kind == "token_usage" and (cost := data.get("cost")):
-            currency = str(cost.get("currency") or "USD")
-            self.outcome.cost[currency] = self.outcome.cost.get(currency, 0.0) + float(cost.get("amount") or 0)
+            self.outcome.cost[cost["currency"]] = self.outcome.cost.get(cost["currency"], 0.0) + cost["amount"]
 
     def _values(self, data: Mapping[str, Any]) -> None:
         self.outcome.artifacts = [
-            path for path in data.get("artifacts") or () if path not in self._known_artifacts or path in self._presented
+            path for path in data["artifacts"] if path not in self._known_artifacts or path in self._presented
         ]
-        if data.get("todos") is not None:
-            self._todos(data["todos"])
-
-    def _todos(self, todos: list[dict[str, Any]]) -> None:
-        if todos != self.outcome.todos:
-            self.outcome.todos = list(todos)
+        if data["todos"] != self.outcome.todos:
+            self.outcome.todos = data["todos"]
             self._view.todos(self.outcome.todos)
 
 
@@ -229,26 +231,21 @@ def doing(message: Mapping[str, Any]) -> str:
 
 def is_failure(message: Mapping[str, Any]) -> bool:
     """Whether a tool message tells of a failure: by its status, or by the `Error: ` that every tool begins one with."""
-    return message.get("status") == "error" or str(message.get("content") or "").startswith("Error: ")
+    return message["status"] == "error" or message["content"].startswith("Error: ")
 
 
 def unanswered_calls(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The tool calls of a thread's last step that have no result yet."""
-    answered = {message.get("tool_call_id") for message in messages if message.get("type") == "tool"}
-    last = next((message for message in reversed(messages) if message.get("type") == "ai"), {})
-    return [call for call in last.get("tool_calls") or () if call.get("id") not in answered]
-
-
-def virtual_path(path: str) -> str:
-    """A path as the state stores it: exactly one leading slash."""
-    return "/" + str(path).lstrip("/")
+    answered = {message["tool_call_id"] for message in messages if message["type"] == "tool"}
+    last = next((message for message in reversed(messages) if message["type"] == "ai"), {})
+    return [call for call in last.get("tool_calls") or () if call["id"] not in answered]
 
 
 def retry_notice(data: Mapping[str, Any]) -> str:
     """The sentence for an ``llm_retry`` event."""
-    sentence = str(data.get("message") or data.get("reason") or "The model did not answer. Trying again").rstrip(". ")
-    if wait := float(data.get("wait_ms") or 0) / 1000:
-        sentence += f" in {wait:.0f} s"
-    if int(data.get("max_attempts") or 0) > 1:
-        sentence += f" (attempt {data.get('attempt')} of {data['max_attempts']})"
+    sentence = data["message"].rstrip(". ")
+    if data["wait_ms"]:
+        sentence += f" in {data['wait_ms'] / 1000:.0f} s"
+    if data["max_attempts"] > 1:
+        sentence += f" (attempt {data['attempt']} of {data['max_attempts']})"
     return sentence + "."

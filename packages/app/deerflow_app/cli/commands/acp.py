@@ -16,13 +16,14 @@ from uuid import uuid4
 import acp
 from acp import schema
 
+from deerflow_app.cli.chat.approvals import calls_of
 from deerflow_app.cli.chat.cards import summary
 from deerflow_app.cli.chat.files import DEFAULT_OUT, copy_out
 from deerflow_app.cli.chat.turn import ToolRun
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow_app.cli.client import Client
+    from deerflow_app.cli.backend import Client
 
 KINDS: Mapping[str, schema.ToolKind] = {
     "bash": "execute",
@@ -82,7 +83,7 @@ class EditorAgent:
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> acp.LoadSessionResponse:
         """Tell the editor what was said and done. Raises RequestError: there is no such session."""
-        messages = (await self._client.athread_state(session_id))["values"].get("messages") or []
+        messages = (await self._client.athread_state(session_id))["values"]["messages"]
         if not messages:
             raise acp.RequestError.invalid_params({"session_id": session_id, "message": "There is no such session."})
         self._folders[session_id] = Path(cwd)
@@ -125,13 +126,15 @@ class EditorAgent:
             answers = {each["id"]: await self._decided(session_id, each["value"]) for each in waiting}
             await self._follow(session_id, self._client.aresume(session_id, answers=answers))
         new = [path for path in await self._artifacts(session_id) if path not in delivered]
-        for file in await copy_out(self._client, session_id, new, self._folders[session_id] / DEFAULT_OUT):
+        for file in await copy_out(
+            self._client.aread_artifact, session_id, new, self._folders[session_id] / DEFAULT_OUT
+        ):
             if file.file is not None:
                 link = acp.resource_link_block(file.file.name, file.file.absolute().as_uri())
                 await self._tell(session_id, acp.update_agent_message(link))
 
     async def _artifacts(self, session_id: str) -> list[str]:
-        return (await self._client.athread_state(session_id))["values"].get("artifacts") or []
+        return (await self._client.athread_state(session_id))["values"]["artifacts"]
 
     async def _follow(self, session_id: str, turn: Any) -> None:
         async with aclosing(turn) as events:
@@ -163,18 +166,15 @@ class EditorAgent:
 
     async def _decided(self, session_id: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """What the person decides about the calls that ask. An editor that closes the question says no."""
-        rules = {each["action_name"]: each for each in value.get("review_configs") or ()}
         decisions: list[dict[str, Any]] = []
-        for number, request in enumerate(value.get("action_requests") or ()):
-            rule = rules.get(request["name"]) or {}
-            allowed = {*rule.get("allowed_decisions", ("approve", "reject")), *rule.get("grants", ())}
+        for request, allowed in calls_of(value):
             options: list[Any] = [
                 schema.PermissionOption(option_id=key, name=name, kind=kind)  # type: ignore[arg-type]
                 for key, name, kind in _OPTIONS
                 if key in allowed
             ]
             call = schema.ToolCallUpdate(
-                tool_call_id=f"decision-{number}-{uuid4()}",
+                tool_call_id=f"decision-{uuid4()}",
                 title=request.get("description") or request["name"],
                 kind=KINDS.get(request["name"], "other"),
                 status="pending",

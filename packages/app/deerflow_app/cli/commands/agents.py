@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deerflow_app.cli.commands import with_client
+from deerflow_app.cli.commands import AsJson, Settings, command, print_json, with_client
 from deerflow_app.cli.failures import usage_failure
-from deerflow_app.cli.options import AsJson, Settings, command, print_json
+from deerflow_app.cli.terminal import clean, one_line
 
 if TYPE_CHECKING:
-    from deerflow_app.cli.client import Client
+    from deerflow_app.cli.backend import Client
 
 app = typer.Typer(help="See, make and change agents of your own.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -25,8 +26,6 @@ def list_agents(settings: Settings, as_json: AsJson = False) -> None:
     agents = with_client(settings, lambda client: client.alist_agents())
     if as_json:
         return print_json({"agents": agents})
-    from deerflow_app.cli.terminal import clean, one_line
-
     for agent in agents:
         typer.echo(f"{clean(agent['name'])}\t{one_line(agent['description'], 100)}")
 
@@ -37,8 +36,6 @@ def show(settings: Settings, name: Name, as_json: AsJson = False) -> None:
     agent = with_client(settings, lambda client: client.aget_agent(name))
     if as_json:
         return print_json(agent)
-    from deerflow_app.cli.terminal import clean
-
     for key, value in agent.items():
         if key != "soul" and value not in (None, ""):
             typer.echo(f"{key}: {clean(', '.join(value) if isinstance(value, list) else str(value))}")
@@ -50,8 +47,7 @@ def new(settings: Settings, name: Name) -> None:
     """Make an agent, or change one, in a conversation."""
     from deerflow_app.cli.commands.run import chat
 
-    settings.agent, settings.is_bootstrap = name, True
-    raise typer.Exit(chat(settings, thread=None, model=None, plan=False, thinking=True))
+    raise typer.Exit(chat(replace(settings, agent=name, is_bootstrap=True)))
 
 
 @command(app, "set")
@@ -95,8 +91,6 @@ def versions(settings: Settings, name: Name, as_json: AsJson = False) -> None:
     found = with_client(settings, lambda client: client.aagent_versions(name))
     if as_json:
         return print_json({"versions": found})
-    from deerflow_app.cli.terminal import clean
-
     for each in found:
         mark = "  (current)" if each["is_current"] else ""
         typer.echo(f"version {each['version']}  {each['created_at']}  by {clean(each['author'])}{mark}")

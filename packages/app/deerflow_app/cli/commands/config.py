@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deerflow_app.cli.commands import AsJson, Settings, command, print_json
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.options import AsJson, Settings, command, print_json
+from deerflow_app.cli.terminal import clean, make_console, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from deerflow.config import AppConfig
+    from deerflow.config import ConfigSource
 
 app = typer.Typer(help="Look at the configuration and keep it current.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -25,14 +26,11 @@ def models(settings: Settings, as_json: AsJson = False) -> None:
     from rich.text import Text
 
     from deerflow.models import model_info
-    from deerflow_app.cli.terminal import clean, make_console
 
-    found = model_info(_current(settings))
+    found = model_info(_source(settings).current())
     if as_json:
         return print_json({"models": [asdict(model) for model in found]})
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="faint")
-    for column in ("", "NAME", "MODEL", "CAN", "FROM"):
-        table.add_column(column)
+    table = Table("", "NAME", "MODEL", "CAN", "FROM", box=None, padding=(0, 3, 0, 0), header_style="faint")
     for model in found:
         abilities = (("think", model.supports_thinking), ("see images", model.supports_vision))
         table.add_row(
@@ -56,9 +54,8 @@ def show(settings: Settings, as_json: AsJson = False) -> None:
     from ruamel.yaml import YAML
 
     from deerflow.config import mask_secrets
-    from deerflow_app.cli.terminal import make_console
 
-    config = _current(settings)
+    config = _source(settings).current()
     values = mask_secrets(config.model_dump(mode="json"))
     if as_json:
         return print_json(values)
@@ -73,7 +70,7 @@ def show(settings: Settings, as_json: AsJson = False) -> None:
 @command(app)
 def path(settings: Settings) -> None:
     """Print the path of the config file in use; exit code 1 when there is none."""
-    file = _file(settings)
+    file = _source(settings).find()
     if file is None:
         typer.echo("No config file. `deerflow config init` writes one.", err=True)
         raise typer.Exit(1)
@@ -103,9 +100,8 @@ def upgrade(
 ) -> None:
     """Bring config.yaml to the current version; values and comments stay, the old file is kept as config.yaml.bak."""
     from deerflow.config import upgrade_config
-    from deerflow_app.cli.terminal import clean, make_console
 
-    file, console = _file(settings), make_console()
+    file, console = _source(settings).find(), make_console()
     if file is None:
         raise usage_failure("There is no config file to upgrade.", "`deerflow config init` writes one.")
     if dry_run:
@@ -124,7 +120,6 @@ def _show_upgrade(file: Path, console: Console) -> None:
     import tempfile
 
     from deerflow.config import upgrade_config
-    from deerflow_app.cli.terminal import clean
 
     before = file.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
@@ -149,9 +144,8 @@ def setup(
     from deerflow.config import Paths
     from deerflow.harness import tool_image
     from deerflow.sandbox.tool_image import ToolImageError
-    from deerflow_app.cli.terminal import clean, make_console, one_line
 
-    config, console = _current(settings), make_console(stderr=True)
+    config, console = _source(settings).current(), make_console(stderr=True)
     if not config.sandbox.tool_image.enabled:
         if not quiet:
             console.print("The sandbox's Python packages are switched off: sandbox.tool_image.enabled is false.")
@@ -169,18 +163,11 @@ def setup(
             image.build(lambda line: shown.update(f"  {one_line(line)}"))
     except ToolImageError as error:
         raise Failure(
-            clean(str(error)), remedy="DeerFlow works without them, but the agent has no Python libraries."
+            clean(str(error)), "DeerFlow works without them, but the agent has no Python libraries."
         ) from error
 
 
-def _file(settings: Settings) -> Path | None:
-    """The config file in use, whether it can be read or not. Raises FileNotFoundError when a named one is missing."""
+def _source(settings: Settings) -> ConfigSource:
     from deerflow.config import ConfigSource
 
-    return ConfigSource(settings.config).find()
-
-
-def _current(settings: Settings) -> AppConfig:
-    from deerflow.config import ConfigSource
-
-    return ConfigSource(settings.config).current()
+    return ConfigSource(settings.config)

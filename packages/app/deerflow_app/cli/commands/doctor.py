@@ -10,28 +10,28 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deerflow_app.cli import Settings
+from deerflow_app.cli.backend import is_demo, open_here
 from deerflow_app.cli.chat.files import human_size
 from deerflow_app.cli.chat.transcript import NETWORK, sandbox_label
-from deerflow_app.cli.client import is_demo
+from deerflow_app.cli.commands import print_json
 from deerflow_app.cli.failures import database_failure, explain
-from deerflow_app.cli.opening import open_here
-from deerflow_app.cli.options import Settings, print_json
-from deerflow_app.cli.terminal import clean
+from deerflow_app.cli.terminal import clean, make_console
 
 if TYPE_CHECKING:
-    from deerflow.client import DeerFlowClient
-    from deerflow.config import AppConfig
+    from deerflow.config import AppConfig, Paths
+    from deerflow.harness import Harness
     from deerflow.models import ModelInfo
 
 Status = Literal["ok", "warn", "bad"]
@@ -76,9 +76,8 @@ def machine() -> Iterator[Finding]:
         yield "Chromium", "warn", found, "Install Chromium with your package manager, if agents should see pages."
 
 
-def configuration(client: DeerFlowClient) -> Iterator[Finding]:
-    config = client.harness.config
-    if problem := client.config_source.problem:
+def configuration(config: AppConfig, problem: str | None) -> Iterator[Finding]:
+    if problem:
         yield "config.yaml", "bad", problem, "Until this is mended, the last good configuration is used."
     elif (file := config.origin.config_file) is None:
         yield "config.yaml", "ok", "none: models are found by themselves, the rest is default"
@@ -88,10 +87,9 @@ def configuration(client: DeerFlowClient) -> Iterator[Finding]:
         yield "note", "warn", warning
 
 
-def models(client: DeerFlowClient) -> Sequence[Finding]:
+def models(config: AppConfig) -> Sequence[Finding]:
     from deerflow.models import model_info
 
-    config = client.harness.config
     if not config.models:
         return [("none", "bad", "No model is configured.", CONNECT_A_MODEL)]
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -114,16 +112,9 @@ def _model(config: AppConfig, model: ModelInfo) -> Finding:
         return label, "bad", str(error)
     if endpoint is None:
         return label, "ok", "ready (its endpoint is not one that can be asked)"
-    answer = reach(endpoint)
-    return label, answer.status, f"{mask_secrets(endpoint.url)}: {answer.found}", answer.fix
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The model listing of a provider, which both OpenAI's and Anthropic's APIs have."""
-
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url, headers = endpoint
+    answer = reach(url, headers)
+    return label, answer.status, f"{mask_secrets(url)}: {answer.found}", answer.fix
 
 
 class Answer(NamedTuple):
@@ -132,19 +123,19 @@ class Answer(NamedTuple):
     fix: str = ""
 
 
-def endpoint_of(model: Any) -> Endpoint | None:
-    """Where this chat model sends its requests; None for providers that cannot be asked this way."""
+def endpoint_of(model: Any) -> tuple[str, dict[str, str]] | None:
+    """Address and headers of the provider's model listing, which both OpenAI's and Anthropic's APIs have. None: there is none."""
     if (client := getattr(model, "root_client", None)) is not None:
         url = str(client.base_url).rstrip("/")
-        return Endpoint(f"{url}/models", {"Authorization": f"Bearer {client.api_key}"})
+        return f"{url}/models", {"Authorization": f"Bearer {client.api_key}"}
     if (url := getattr(model, "anthropic_api_url", None)) is not None:
         key = getattr(model, "anthropic_api_key", None)
         headers = {"x-api-key": key.get_secret_value() if key else "", "anthropic-version": "2023-06-01"}
-        return Endpoint(str(url).rstrip("/").removesuffix("/v1") + "/v1/models", headers)
+        return str(url).rstrip("/").removesuffix("/v1") + "/v1/models", headers
     return None
 
 
-def reach(endpoint: Endpoint, *, timeout: float = TIMEOUT) -> Answer:
+def reach(url: str, headers: Mapping[str, str], *, timeout: float = TIMEOUT) -> Answer:
     """Ask once. Blocks.
 
     Args:
@@ -153,7 +144,7 @@ def reach(endpoint: Endpoint, *, timeout: float = TIMEOUT) -> Answer:
     import httpx
 
     try:
-        status = httpx.get(endpoint.url, headers=dict(endpoint.headers), timeout=timeout).status_code
+        status = httpx.get(url, headers=headers, timeout=timeout).status_code
     except httpx.TimeoutException:
         return Answer("bad", f"no answer within {timeout:g} s", CHECK_ADDRESS)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -166,12 +157,12 @@ def reach(endpoint: Endpoint, *, timeout: float = TIMEOUT) -> Answer:
     return Answer("ok", "reachable" if status == 200 else f"reachable (no listing of models: HTTP {status})")
 
 
-def sandbox(client: DeerFlowClient) -> Iterator[Finding]:
-    report = client.harness.sandbox_provider.probe()
+def sandbox(harness: Harness) -> Iterator[Finding]:
+    report = harness.sandbox_provider.probe()
     if report.ok and (isolation := report.isolation) is not None:
         weak = isolation.level == "none" or isolation.warnings
         yield report.provider, "warn" if weak else "ok", sandbox_label(report), " ".join(isolation.warnings)
-        limits, enforced = client.harness.config.sandbox.limits, ", ".join(sorted(isolation.limits)) or "none"
+        limits, enforced = harness.config.sandbox.limits, ", ".join(sorted(isolation.limits)) or "none"
         text = f"{limits.processes} processes, {limits.memory_mb} MB memory, {limits.disk_mb} MB disk; enforced: {enforced}"
         yield "limits", "ok" if isolation.limits else "warn", text
         yield "network", "ok", NETWORK.get(isolation.network, isolation.network)
@@ -181,12 +172,12 @@ def sandbox(client: DeerFlowClient) -> Iterator[Finding]:
         yield report.provider, "bad", "cannot run commands here"
 
 
-def tool_image(client: DeerFlowClient) -> Iterator[Finding]:
+def tool_image(harness: Harness) -> Iterator[Finding]:
     name = "Python packages"
-    if not client.harness.config.sandbox.tool_image.enabled:
+    if not harness.config.sandbox.tool_image.enabled:
         yield name, "warn", "switched off", "Set sandbox.tool_image.enabled to true in config.yaml."
         return
-    status = client.harness.tool_image.status()
+    status = harness.tool_image.status()
     if status.ready:
         yield name, "ok", str(status.path)
     elif status.missing:
@@ -195,8 +186,8 @@ def tool_image(client: DeerFlowClient) -> Iterator[Finding]:
         yield name, "warn", "not built yet", "They are built at the first start; it takes about a minute."
 
 
-def storage(client: DeerFlowClient) -> Iterator[Finding]:
-    base = client.harness.paths.base_dir
+def storage(paths: Paths) -> Iterator[Finding]:
+    base = paths.base_dir
     existing = next(path for path in (base, *base.parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=existing):
@@ -213,12 +204,11 @@ def storage(client: DeerFlowClient) -> Iterator[Finding]:
         yield "permissions", "warn", f"{base} can be written by every user of this machine", f"Run: chmod o-w {base}"
 
 
-def database(client: DeerFlowClient) -> Iterator[Finding]:
+def database(config: AppConfig, paths: Paths) -> Iterator[Finding]:
     """Whether the threads can be read."""
-    config = client.harness.config
     if config.database.backend != "sqlite":
         return
-    file = Path(config.database.location(client.harness.paths.data_dir, config.origin.project_root))
+    file = Path(config.database.location(paths.data_dir, config.origin.project_root))
     if not file.exists():
         return
     try:
@@ -230,16 +220,6 @@ def database(client: DeerFlowClient) -> Iterator[Finding]:
         yield "database", "bad", f"{file}: {error}", database_failure(error).remedy
     else:
         yield "database", "ok", str(file)
-
-
-AREAS: Sequence[tuple[str, Callable[[DeerFlowClient], Iterable[Finding]]]] = (
-    ("Configuration", configuration),
-    ("Models", models),
-    ("Sandbox", sandbox),
-    ("Sandbox", tool_image),
-    ("Storage", storage),
-    ("Storage", database),
-)
 
 
 NAME_WIDTH = 16
@@ -258,8 +238,18 @@ def diagnose(settings: Settings) -> list[Check]:
             raise
         failure = explain(error)
         return [*checks, Check("Configuration", "config.yaml", "bad", failure.message, failure.remedy)]
+    harness = client.harness
+    config, paths = harness.config, harness.paths
     try:
-        return [*checks, *(Check(area, *finding) for area, look in AREAS for finding in look(client))]
+        areas = (
+            ("Configuration", configuration(config, client.config_source.problem)),
+            ("Models", models(config)),
+            ("Sandbox", sandbox(harness)),
+            ("Sandbox", tool_image(harness)),
+            ("Storage", storage(paths)),
+            ("Storage", database(config, paths)),
+        )
+        return [*checks, *(Check(area, *finding) for area, found in areas for finding in found)]
     finally:
         asyncio.run(client.aclose())
 
@@ -296,9 +286,9 @@ def report(checks: Sequence[Check]) -> RenderableType:
     return Group(*parts, verdict)
 
 
-def print_report(checks: Sequence[Check], console: Console, *, as_json: bool) -> None:
-    """The report on ``console``, or as one JSON object."""
+def print_report(checks: Sequence[Check], *, as_json: bool) -> None:
+    """The report on the terminal, or as one JSON object."""
     if as_json:
         print_json({"ok": exit_code(checks) == 0, "checks": [asdict(check) for check in checks]})
     else:
-        console.print(report(checks))
+        make_console().print(report(checks))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deerflow_app.cli.commands import with_client
+from deerflow_app.cli.commands import AsJson, Settings, command, print_json, with_client
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.options import AsJson, Settings, command, print_json
+from deerflow_app.cli.terminal import clean, one_line
 
 if TYPE_CHECKING:
-    from deerflow_app.cli.client import Backend, Client
+    from deerflow_app.cli.backend import Backend, Client
 
 app = typer.Typer(help="See, add and test MCP servers.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -66,7 +66,7 @@ def remove(settings: Settings, name: Name) -> None:
     async def save(client: Client) -> None:
         servers = (await client.aget_mcp_config())["mcp_servers"]
         if servers.pop(name, None) is None:
-            raise Failure(f"There is no MCP server {name!r}.", remedy="`deerflow mcp list` shows those there are.")
+            raise Failure(f"There is no MCP server {name!r}.", "`deerflow mcp list` shows those there are.")
         await client.aupdate_mcp_config(servers)
 
     with_client(settings, save)
@@ -76,8 +76,6 @@ def remove(settings: Settings, name: Name) -> None:
 @command(app, "test")
 def test(settings: Settings, name: Name) -> None:
     """Open a session with an MCP server, and show its tools."""
-    from deerflow_app.cli.terminal import one_line
-
     server = with_client(settings, lambda client: client.arestart_mcp_server(name))
     _print(server)
     for tool in server["tools"]:
@@ -89,8 +87,6 @@ def test(settings: Settings, name: Name) -> None:
 @command(app, "logs")
 def logs(settings: Settings, name: Name) -> None:
     """Show what an MCP server has written, and what went wrong with it."""
-    from deerflow_app.cli.terminal import clean
-
     for line in with_client(settings, lambda client: client.aread_mcp_log(name)):
         typer.echo(clean(line))
 
@@ -98,7 +94,7 @@ def logs(settings: Settings, name: Name) -> None:
 @command(app, "serve")
 def serve(settings: Settings) -> None:
     """Be an MCP server on standard input and output, for other agents and editors."""
-    from deerflow_app.cli.opening import open_backend
+    from deerflow_app.cli.backend import open_backend
     from deerflow_app.mcp_server import server_of
 
     backend = open_backend(settings)
@@ -136,7 +132,7 @@ class _Work:
         error = known.result() if known is not None and known.done() else None
         running = not known.done() if known is not None else bool(state.get("running"))
         status = "running" if running else "failed" if error else "waiting" if state["interrupts"] else "done"
-        return status_of(thread_id, status, state["values"].get("messages") or [], error)
+        return status_of(thread_id, status, state["values"]["messages"], error)
 
     async def _turn(self, thread_id: str, task: str) -> str | None:
         """Why it failed, if it did."""
@@ -150,8 +146,6 @@ class _Work:
 
 
 def _print(server: Any) -> None:
-    from deerflow_app.cli.terminal import clean, one_line
-
     more = one_line(server["error"], 200) if server["error"] else f"{len(server['tools'])} tools"
     if server["connection"] == "needed":
         more = "needs a connection of your own: connect it on the page, in Settings under MCP"

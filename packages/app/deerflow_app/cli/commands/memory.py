@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from deerflow_app.cli.commands import with_client
+from deerflow_app.cli.commands import AsJson, Settings, command, print_json, with_client
 from deerflow_app.cli.failures import usage_failure
-from deerflow_app.cli.options import AsJson, Settings, command, print_json
-
-if TYPE_CHECKING:
-    pass
+from deerflow_app.cli.terminal import clean
 
 T = TypeVar("T")
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `deerflow memory list` shows it.")]
@@ -82,8 +79,6 @@ def import_(settings: Settings, file: Annotated[str, typer.Argument(help="An exp
 
 
 def _print(facts: list[dict[str, Any]]) -> None:
-    from deerflow_app.cli.terminal import clean
-
     for fact in facts:
         mark = f"  (unverified, from {clean(fact['untrusted'])})" if fact.get("untrusted") else ""
         typer.echo(

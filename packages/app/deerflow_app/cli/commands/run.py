@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import sys
@@ -17,22 +16,21 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 
 from deerflow.config import Paths
+from deerflow_app.cli.backend import Preparation, is_demo, open_backend
 from deerflow_app.cli.chat.approvals import Approvals, Approve
 from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
-from deerflow_app.cli.chat.session import Chat
-from deerflow_app.cli.chat.slash import COMMANDS, enter
+from deerflow_app.cli.chat.markdown import Prose
+from deerflow_app.cli.chat.session import COMMANDS, Chat, enter
 from deerflow_app.cli.chat.transcript import Transcript, banner, connected, usage_line
 from deerflow_app.cli.chat.turn import Outcome, Turn
 from deerflow_app.cli.chat.view import PlainView
-from deerflow_app.cli.client import is_demo
 from deerflow_app.cli.failures import FAILED, Failure, explain, turn_failure, usage_failure
-from deerflow_app.cli.opening import Preparation, open_backend
 from deerflow_app.cli.terminal import clean, make_console, until_interrupted
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow_app.cli.client import Backend, Client
-    from deerflow_app.cli.options import Settings
+    from deerflow_app.cli.backend import Backend, Client
+    from deerflow_app.cli.commands import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +40,12 @@ class Task:
     """What one shot consists of."""
 
     text: str
-    """What is to be done; ``-`` stands for what standard input says (see ``read_task``)."""
+    """What is to be done; ``-`` stands for what standard input says."""
     files: tuple[Path, ...] = ()
     out: Path | None = None
     thread_id: str | None = None
     approve: Approve | None = None
-    """How calls are decided that need a person; None: asked for on a terminal, else as configured for unattended runs."""
+    """How calls are decided that need a person; None: as configured for unattended runs."""
     checks: tuple[str, ...] = ()
     """Commands that must succeed in the sandbox at the end."""
 
@@ -90,16 +88,15 @@ class Result:
 async def run_task(client: Client, task: Task, progress: Console) -> Result:
     """Carry the task out, telling every step on ``progress``, and copy out what it delivered."""
     thread_id = task.thread_id or str(uuid.uuid4())
-    known = (await client.athread_state(thread_id))["values"].get("artifacts") if task.thread_id else None
+    known = (await client.athread_state(thread_id))["values"]["artifacts"] if task.thread_id else ()
     turn = Turn(PlainView(progress), known_artifacts=known)
     result = Result(thread_id)
     try:
         checks = [{"command": command} for command in task.checks]
         events = client.astream(task.text, thread_id=thread_id, files=task.files, checks=checks)
-        approvals = Approvals(progress, task.approve or ("ask" if on_terminal() else None))
+        approvals = Approvals(progress, task.approve)
         while events is not None:
-            async with contextlib.aclosing(events):  # type: ignore[type-var]
-                turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
+            turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
             events = await _decided(client, thread_id, turn.outcome, approvals)
     except Exception as error:
         logger.error("%s", error, exc_info=error)
@@ -129,33 +126,26 @@ async def _decided(
 
 
 def _judge(result: Result, outcome: Outcome) -> None:
-    if outcome.stopped:
-        result.failure = Failure(
-            "Stopped.", remedy=f"Go on with: deerflow --thread {result.thread_id}", exit_code=FAILED
-        )
-        result.kind = "stopped"
-    elif outcome.waiting:
-        remedy = f"Decide with: deerflow --thread {result.thread_id}"
-        result.failure, result.kind = (
-            Failure("Calls wait for your decision.", remedy=remedy, exit_code=FAILED),
-            "waiting",
-        )
-    elif outcome.unaccepted:
-        remedy = f"Go on with: deerflow --thread {result.thread_id}"
-        result.failure, result.kind = (
-            Failure("Checks failed to the last.", remedy=remedy, exit_code=FAILED),
-            "checks_failed",
-        )
-    elif outcome.error:
+    thread = f"deerflow --thread {result.thread_id}"
+    ends = (
+        (outcome.stopped, "stopped", "Stopped.", "Go on with"),
+        (outcome.waiting, "waiting", "Calls wait for your decision.", "Decide with"),
+        (outcome.unaccepted, "checks_failed", "Checks failed to the last.", "Go on with"),
+    )
+    for is_so, kind, message, remedy in ends:
+        if is_so:
+            result.failure, result.kind = Failure(message, f"{remedy}: {thread}"), kind
+            return
+    if outcome.error:
         result.failure, result.kind = turn_failure(outcome.error), str(outcome.error.get("kind") or "error")
 
 
 async def _deliver(client: Client, result: Result, artifacts: list[str], out: Path) -> None:
     try:
-        result.delivered = await copy_out(client, str(result.thread_id), artifacts, out)
+        result.delivered = await copy_out(client.aread_artifact, str(result.thread_id), artifacts, out)
     except OSError as error:
         result.failure = result.failure or Failure(
-            f"Cannot write to {out}: {error.strerror}.", remedy="Choose a folder with --out."
+            f"Cannot write to {out}: {error.strerror}.", "Choose a folder with --out."
         )
         result.kind = result.kind or "out"
 
@@ -174,9 +164,6 @@ def print_answer(result: Result, out: TextIO, *, as_json: bool) -> None:
     if as_json:
         out.write(result.as_json() + "\n")
     elif result.text and out.isatty():
-        from deerflow_app.cli.chat.markdown import Prose
-        from deerflow_app.cli.terminal import make_console
-
         make_console(out).print("", Prose(clean(result.text), indent=0), sep="\n")
     elif result.text:
         out.write(clean(result.text) + "\n")
@@ -191,17 +178,15 @@ def read_task(words: str) -> str:
     return text
 
 
-def run_once(settings: Settings, task: Task, *, model: str | None, plan: bool, thinking: bool, as_json: bool) -> int:
+def run_once(settings: Settings, task: Task, *, as_json: bool) -> int:
     """One shot. Returns the exit code; with ``as_json`` every end, an early one too, is one JSON object on stdout."""
     progress = make_console(stderr=True)
     try:
         task = replace(task, text=read_task(task.text))
-        check_files(list(task.files))
+        check_files(task.files)
         with progress.status("Starting"):
-            backend = open_backend(
-                settings, model=model, thinking=thinking, plan=plan, unattended=not (task.approve or on_terminal())
-            )
-        result = asyncio.run(_run(backend, task, progress, model))
+            backend = open_backend(settings)
+        result = asyncio.run(_run(backend, task, progress, settings.model))
     except Exception as error:
         if not as_json or settings.debug:
             raise
@@ -215,20 +200,15 @@ def run_once(settings: Settings, task: Task, *, model: str | None, plan: bool, t
 async def _run(backend: Backend, task: Task, progress: Console, model: str | None) -> Result:
     try:
         show_circumstances(backend, model, progress)
-        if (preparation := await preparation_of(backend)) is not None:
-            if preparation.step:
-                progress.print(f"{preparation.step}…", style="faint")
-            await preparation.ended()
-            if preparation.problem:
-                progress.print(f"! {clean(preparation.problem)}", style="warn", soft_wrap=True)
+        preparation = await Preparation.begin(backend.harness)
+        if preparation.step:
+            progress.print(f"{preparation.step}…", style="faint")
+        await preparation.ended()
+        if preparation.problem:
+            progress.print(f"! {clean(preparation.problem)}", style="warn", soft_wrap=True)
         return await run_task(backend.client, task, progress)
     finally:
         await backend.client.aclose()
-
-
-async def preparation_of(backend: Backend) -> Preparation | None:
-    """A server prepares its sandbox itself."""
-    return await Preparation.begin(backend.harness) if backend.harness else None
 
 
 def show_circumstances(backend: Backend, model: str | None, progress: Console) -> None:
@@ -245,15 +225,15 @@ def show_circumstances(backend: Backend, model: str | None, progress: Console) -
         )
 
 
-def chat(settings: Settings, *, thread: str | None, model: str | None, plan: bool, thinking: bool) -> int:
+def chat(settings: Settings, thread: str | None = None) -> int:
     """A chat on the terminal, or through a pipe when stdin or stdout is none. Returns the exit code."""
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     console = make_console(stderr=not on_terminal)
     with console.status("Starting", spinner_style="accent"):
-        backend = open_backend(settings, model=model, thinking=thinking, plan=plan)
+        backend = open_backend(settings)
         if on_terminal and backend.harness is not None:
             backend.harness.sandbox_provider.probe()
-    return asyncio.run(_chat(backend, console, thread, model, on_terminal=on_terminal))
+    return asyncio.run(_chat(backend, console, thread, settings.model, on_terminal=on_terminal))
 
 
 async def _chat(backend: Backend, console: Console, thread: str | None, model: str | None, *, on_terminal: bool) -> int:
@@ -268,7 +248,7 @@ async def _chat(backend: Backend, console: Console, thread: str | None, model: s
         else:
             show_circumstances(backend, model, console)
         answer = None if on_terminal else sys.stdout
-        talk = Chat(backend, console, model=model, preparation=await preparation_of(backend), answer=answer)
+        talk = Chat(backend, console, await Preparation.begin(backend.harness), model=model, answer=answer)
         if thread:
             await enter(talk, f"/resume {thread}")
         return await (_prompt(talk) if on_terminal else _read_lines(talk))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deerflow_app.cli import Settings
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.options import Settings
 
 if TYPE_CHECKING:
     from deerflow.config import AppConfig, ConfigSource, Paths
@@ -171,7 +171,7 @@ def restore(
 
 def _opened(settings: Settings) -> tuple[ConfigSource, Paths]:
     from deerflow.config import ConfigSource, Paths
-    from deerflow_app.cli.opening import log_to_stderr
+    from deerflow_app.cli.backend import log_to_stderr
 
     source = ConfigSource(settings.config)
     log_to_stderr("debug" if settings.debug else source.current().log_level)
@@ -184,12 +184,12 @@ def _alone(base_dir: Path) -> Iterator[None]:
     from deerflow_app.gateway import held, running_server
 
     if (other := running_server(base_dir)) is not None:
-        raise Failure(f"DeerFlow is running already: {other.url}", remedy="Open it there, or stop it first.")
+        raise Failure(f"DeerFlow is running already: {other.url}", "Open it there, or stop it first.")
     with held(base_dir) as is_ours:
         if not is_ours:
             raise Failure(
                 f"Another DeerFlow uses {base_dir}, though it does not answer.",
-                remedy="Wait until it is ready, or stop it first. DEER_FLOW_HOME names another directory.",
+                "Wait until it is ready, or stop it first. DEER_FLOW_HOME names another directory.",
             )
         yield
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from deerflow_app.cli.commands import with_client
+from deerflow_app.cli.commands import AsJson, Settings, command, print_json, with_client
 from deerflow_app.cli.failures import Failure, usage_failure
-from deerflow_app.cli.options import AsJson, Settings, command, print_json
-
-if TYPE_CHECKING:
-    pass
+from deerflow_app.cli.terminal import clean, one_line
 
 app = typer.Typer(help="List, install and switch skills.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,8 +34,6 @@ def list_skills(settings: Settings, as_json: AsJson = False) -> None:
     found = with_client(settings, lambda client: client.alist_skills())
     if as_json:
         return print_json(found)
-    from deerflow_app.cli.terminal import clean, one_line
-
     for skill in found["skills"]:
         state = "on" if skill["enabled"] else "off"
         typer.echo(f"{clean(skill['name'])}\t{state}\t{skill['category']}\t{one_line(skill['description'], 100)}")
@@ -49,11 +44,9 @@ def show(settings: Settings, name: Name, as_json: AsJson = False) -> None:
     """Show a skill and its text."""
     skill = with_client(settings, lambda client: client.aget_skill(name))
     if skill is None:
-        raise Failure(f"There is no skill {name!r}.", remedy="`deerflow skills list` shows those there are.")
+        raise Failure(f"There is no skill {name!r}.", "`deerflow skills list` shows those there are.")
     if as_json:
         return print_json(skill)
-    from deerflow_app.cli.terminal import clean
-
     typer.echo(clean(skill["content"]))
 
 
@@ -98,8 +91,6 @@ def suggestions(settings: Settings, as_json: AsJson = False) -> None:
     found = with_client(settings, lambda client: client.askill_suggestions())
     if as_json:
         return print_json(found)
-    from deerflow_app.cli.terminal import clean
-
     for one in found["suggestions"]:
         typer.echo(f"{one['id']}: {one['action']} {clean(one['name'])}/{clean(one['file_path'])}")
         _print_advice(one)
@@ -176,15 +167,11 @@ def new(settings: Settings, folder: Folder) -> None:
 
 
 def _print_advice(given: dict[str, Any]) -> None:
-    from deerflow_app.cli.terminal import clean
-
     _print_findings(given["findings"])
     if review := given.get("review"):
         typer.echo(f"  {clean(review['model'])}: {review['verdict']}. {clean(review['text'])}")
 
 
 def _print_findings(findings: list[Any]) -> None:
-    from deerflow_app.cli.terminal import clean
-
     for finding in findings:
         typer.echo(f"  {clean(finding['file'])}:{finding['line']}: {finding['why']}: {clean(finding['text'])}")

@@ -1,4 +1,4 @@
-"""Opening what does the work for one command, its log file, and the sandbox's Python packages."""
+"""What does the work for the terminal: this process or a server, behind one interface; its log, and the sandbox's packages."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ import logging.handlers
 import os
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from deerflow.tracing import add_trace
-from deerflow_app.cli.client import Backend
+from deerflow_app.cli import Settings
 from deerflow_app.cli.failures import usage_failure
-from deerflow_app.cli.options import Settings
 from deerflow_app.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
+    from deerflow.config import ModelConfig, Paths
     from deerflow.harness import Harness
-    from deerflow_app.remote import Address
+    from deerflow.models import ModelInfo
+    from deerflow.sandbox.tool_image import ToolImage
+    from deerflow_app.gateway import RunningServer
+    from deerflow_app.remote.client import RemoteClient, RemoteModel
+    from deerflow_app.remote import Address, Connection
+
+    Client = DeerFlowClient | RemoteClient
+    """Threads, turns and files: of this process, or of a server."""
+    Model = ModelConfig | ModelInfo | RemoteModel
 
 URL_VAR, KEY_VAR = "DEER_FLOW_API_URL", "DEER_FLOW_API_KEY"
 TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "alembic")
@@ -32,9 +40,47 @@ TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "alembic")
 PREPARING = "Preparing the sandbox's Python packages"
 
 
-def open_backend(
-    settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False, unattended: bool = False
-) -> Backend:
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A client and what the terminal knows about it.
+
+    Args:
+        models: those that can answer; the first does unless another is chosen.
+        file_sizes: bytes of a thread's files, by virtual path.
+        paths: the data directory, if it is on this machine.
+        harness: what works in this process; None: a server does.
+        url: of the server; None: this process does the work.
+        notice: what to know about the choice between them.
+        problem: what is wrong with the configuration right now.
+    """
+
+    client: Client
+    models: Sequence[Model]
+    file_sizes: Callable[[str], Awaitable[dict[str, int]]]
+    paths: Paths | None = None
+    harness: Harness | None = None
+    url: str | None = None
+    notice: str = ""
+    problem: Callable[[], str | None] = lambda: None
+
+    def model(self, name: str | None) -> Model:
+        """The model that answers: the named one, else the first. Raises Failure when there is none."""
+        known = [model.name for model in self.models]
+        if name is not None and name not in known:
+            raise usage_failure(f"There is no model {name!r}.", f"Known models: {', '.join(known)}.")
+        if not self.models:
+            raise usage_failure("No model is configured.", "`deerflow doctor` shows how to connect one.")
+        return self.models[known.index(name) if name else 0]
+
+
+def is_demo(model: Model) -> bool:
+    """Whether the scripted demo model answers."""
+    from deerflow.config.discovery import DEMO_MODEL
+
+    return model.model == DEMO_MODEL
+
+
+def open_backend(settings: Settings) -> Backend:
     """A running server if one is to be used, else the product in this process.
 
     In this order: ``--local`` and a configuration named with ``--config`` that the server does not have keep the work
@@ -46,116 +92,111 @@ def open_backend(
         Failure: there is no model of that name, or DEER_FLOW_API_URL is no address.
         RemoteError: the server that is to be used cannot be.
     """
-    found, notice = (None, "") if settings.local else _server(settings, os.environ)
-    if found is None:
-        backend = _here(open_here(settings, model=model, thinking=thinking, plan=plan, unattended=unattended), notice)
-    else:
-        chosen = {
-            "is_plan_mode": plan,
-            "unattended": unattended,
-            "subagent_enabled": settings.subagents,
-            "model_name": model,
-            "agent_name": settings.agent,
-            "is_bootstrap": settings.is_bootstrap,
-        }
-        options = {key: value for key, value in chosen.items() if value}
-        backend = _there(*found, options if thinking else {**options, "thinking_enabled": False})
-        log_to_file("warning", settings.debug)
-    if model is not None:
-        backend.model(model)
+    server, notice = (None, "") if settings.local else _server(settings)
+    backend = _here(settings, notice) if server is None else _there(settings, server)
+    if settings.model is not None:
+        backend.model(settings.model)
     return backend
 
 
-def open_here(
-    settings: Settings, *, model: str | None = None, thinking: bool = True, plan: bool = False, unattended: bool = False
-) -> DeerFlowClient:
+def open_here(settings: Settings) -> DeerFlowClient:
     """The product in this process. Raises ConfigError."""
     from deerflow.client import DeerFlowClient
 
     client = DeerFlowClient(
         settings.config,
-        model_name=model,
-        thinking_enabled=thinking,
-        plan_mode=plan,
+        model_name=settings.model,
+        thinking_enabled=settings.thinking,
+        plan_mode=settings.plan,
         subagent_enabled=settings.subagents,
         agent_name=settings.agent,
         is_bootstrap=settings.is_bootstrap,
-        unattended=unattended,
+        unattended=settings.unattended,
     )
     log_to_file(client.harness.config.log_level, settings.debug)
     return client
 
 
-def _here(client: DeerFlowClient, notice: str) -> Backend:
+def _here(settings: Settings, notice: str) -> Backend:
     from deerflow_app.cli.chat.files import local_file_sizes
 
+    client = open_here(settings)
+    harness = client.harness
     return Backend(
         client,
-        client.harness.config.models,
-        local_file_sizes(client.harness.paths),
-        paths=client.harness.paths,
-        harness=client.harness,
+        harness.config.models,
+        local_file_sizes(harness.paths),
+        paths=harness.paths,
+        harness=harness,
         notice=notice,
         problem=lambda: client.config_source.problem,
     )
 
 
-Found = tuple["Address", Callable[[], "Address | None"] | None]
-
-
-def _there(address: Address, find: Callable[[], Address | None] | None, options: Mapping[str, object]) -> Backend:
+def _there(settings: Settings, server: Connection) -> Backend:
     from deerflow.config import Paths
     from deerflow_app.cli.chat.files import local_file_sizes
-    from deerflow_app.remote import Connection
     from deerflow_app.remote.client import RemoteClient
 
-    client = RemoteClient(Connection(address, find), options=options)
-    paths = Paths() if address.local else None
+    chosen = {
+        "is_plan_mode": settings.plan,
+        "unattended": settings.unattended,
+        "subagent_enabled": settings.subagents,
+        "model_name": settings.model,
+        "agent_name": settings.agent,
+        "is_bootstrap": settings.is_bootstrap,
+    }
+    options = {key: value for key, value in chosen.items() if value}
+    client = RemoteClient(server, options=options if settings.thinking else {**options, "thinking_enabled": False})
+    paths = Paths() if server.address.local else None
     sizes = local_file_sizes(paths) if paths else client.afile_sizes
-    return Backend(client, client.models, sizes, paths=paths, url=address.url)
+    log_to_file("warning", settings.debug)
+    return Backend(client, client.models, sizes, paths=paths, url=server.address.url)
 
 
-def _server(settings: Settings, environ: Mapping[str, str]) -> tuple[Found | None, str]:
-    """Where the server is and how a local one is found again when it has moved, or why none is used."""
-    if url := environ.get(URL_VAR, "").strip():
-        return _elsewhere(settings, url, environ.get(KEY_VAR, "").strip())
+def _server(settings: Settings) -> tuple[Connection | None, str]:
+    """The server to use; or None, and why it is not used if there is one."""
+    if url := os.environ.get(URL_VAR, "").strip():
+        return _elsewhere(settings, url, os.environ.get(KEY_VAR, "").strip())
     from deerflow.config import Paths
     from deerflow_app.gateway import running_server
 
     data_dir = Paths().base_dir
     if (server := running_server(data_dir)) is None:
         return None, ""
-    own = _own_config(settings, environ)
+    own = _own_config(settings)
     if own is not None and (server.config is None or own.resolve() != Path(server.config).resolve()):
         theirs = f"with {server.config}" if server.config else "without a configuration file"
         return None, f"The server at {server.url} runs {theirs}, so this works without it, with {own}."
+    from deerflow_app.remote import INTERNAL_HEADER, Address, Connection
+
+    def address_of(found: RunningServer) -> Address:
+        return Address(found.url, {INTERNAL_HEADER: found.token}, local=True)
 
     def find() -> Address | None:
-        from deerflow_app.remote import INTERNAL_HEADER, Address
-
+        """Where it is now: it may have moved."""
         found = running_server(data_dir)
-        return Address(found.url, {INTERNAL_HEADER: found.token}, local=True) if found else None
+        return address_of(found) if found else None
 
-    address = find()
-    return (address, find) if address else None, ""
+    return Connection(address_of(server), find), ""
 
 
-def _elsewhere(settings: Settings, url: str, key: str) -> tuple[Found | None, str]:
-    from deerflow_app.remote import Address
+def _elsewhere(settings: Settings, url: str, key: str) -> tuple[Connection | None, str]:
+    from deerflow_app.remote import Address, Connection
 
     if settings.config is not None:
         return None, f"{URL_VAR} is set, but --config {settings.config} is for this process: it does the work."
     if not url.startswith(("http://", "https://")):
         raise usage_failure(f"{URL_VAR} is {url!r}.", "It begins with http:// or https://, e.g. http://127.0.0.1:2026.")
-    return (Address(url.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {}), None), ""
+    return Connection(Address(url.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {})), ""
 
 
-def _own_config(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+def _own_config(settings: Settings) -> Path | None:
     """The configuration file that this process would use; one that is missing is reported when it is opened."""
     from deerflow.config import ConfigSource
 
     try:
-        return ConfigSource(settings.config, environ=environ).find()
+        return ConfigSource(settings.config).find()
     except FileNotFoundError:
         return settings.config or Path()
 
@@ -168,22 +209,28 @@ class Preparation:
         problem: what is missing and why, once it has ended; empty when everything is there.
     """
 
-    def __init__(self, harness: Harness) -> None:
+    def __init__(self) -> None:
         self.step = ""
         self.problem = ""
-        self._harness = harness
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
     @classmethod
-    async def begin(cls, harness: Harness) -> Self:
-        """Start the build if the packages are wanted and not there yet."""
-        preparation = cls(harness)
-        if harness.config.sandbox.tool_image.enabled and not (await asyncio.to_thread(harness.tool_image.status)).ready:
-            preparation.step = f"{PREPARING} (once, about a minute)"
-            threading.Thread(target=preparation._build, name="tool-image", daemon=True).start()
-        else:
+    async def begin(cls, harness: Harness | None) -> Self:
+        """Start the build if the packages are wanted and not there yet. A server (None) prepares its sandbox itself."""
+        preparation = cls()
+        if (
+            harness is None
+            or not harness.config.sandbox.tool_image.enabled
+            or (await asyncio.to_thread(harness.tool_image.status)).ready
+        ):
             preparation._ended.set()
+        else:
+            preparation.step = f"{PREPARING} (once, about a minute)"
+            build = threading.Thread(
+                target=preparation._build, args=[harness.tool_image], name="tool-image", daemon=True
+            )
+            build.start()
         return preparation
 
     async def ended(self, show: Callable[[str], None] | None = None) -> None:
@@ -195,9 +242,9 @@ class Preparation:
                 async with asyncio.timeout(0.2):
                     await self._ended.wait()
 
-    def _build(self) -> None:
+    def _build(self, image: ToolImage) -> None:
         try:
-            self._harness.tool_image.build(self._progress)
+            image.build(self._progress)
         except Exception as error:  # the product works without these packages; the person learns what is missing
             self.problem = one_line(str(error), 500)
         finally:
@@ -224,6 +271,8 @@ def log_to_stderr(level: str) -> None:
 
 def _log_to(target: logging.Handler, level: str) -> None:
     """A thread of its own writes the records: logging must not hold up the event loop."""
+    from deerflow.tracing import add_trace
+
     target.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s%(trace)s"))
     records: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
     writer = logging.handlers.QueueListener(records, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from deerflow_app.cli.opening import LogFile
+from deerflow_app.cli.backend import LogFile
 
 
 def test_the_log_is_for_its_owner_alone_and_is_added_to(tmp_path: Path) -> None:

@@ -84,8 +84,13 @@ def list_uploads(uploads_dir: Path) -> list[Upload]:
         entries = sorted(uploads_dir.iterdir())
     except FileNotFoundError:
         return []
-    found = ((entry.name, _info(entry)) for entry in entries)
-    return [_upload(name, info) for name, info in found if info and stat.S_ISREG(info.st_mode)]
+    found: list[Upload] = []
+    for entry in entries:
+        with suppress(FileNotFoundError):  # the sandbox has removed it meanwhile
+            info = entry.lstat()  # of the entry itself, never of what a link points to
+            if stat.S_ISREG(info.st_mode):
+                found.append(_upload(entry.name, info))
+    return found
 
 
 def delete_upload(uploads_dir: Path, name: str) -> None:
@@ -122,20 +127,11 @@ def free_names(name: str) -> Iterable[str]:
         yield os.fsencode(stem)[:room].decode("utf-8", "ignore") + tail
 
 
-def _info(path: Path) -> os.stat_result | None:
-    """Of the entry itself, never of what a link points to; None if the sandbox has removed it meanwhile."""
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
-
-
 def _upload(name: str, info: os.stat_result) -> Upload:
     return Upload(name, info.st_size, info.st_mtime)
 
 
 MAX_OUTLINE_ENTRIES = 50
-PREVIEW_LINES = 5
 MAX_BYTES, MAX_LINES = 1 << 20, 20_000
 """How far a document is read."""
 MAX_LINE = 1000
@@ -144,23 +140,19 @@ MAX_LINE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Headings as (title, 1-based line); ``truncated`` when there are more; ``preview`` when there is none."""
+    """Headings as (title, 1-based line); ``truncated`` when there are more."""
 
     entries: tuple[tuple[str, int], ...] = ()
     truncated: bool = False
-    preview: tuple[str, ...] = ()
 
 
 def extract_outline(path: Path) -> Outline:
     """Outline of the Markdown file at ``path``; empty if it cannot be read or is a link."""
     try:
-        lines = list(_lines(path))
+        headings = list(islice(_headings(_lines(path)), MAX_OUTLINE_ENTRIES + 1))
     except OSError:
         return Outline()
-    headings = list(islice(_headings(lines), MAX_OUTLINE_ENTRIES + 1))
-    if headings:
-        return Outline(tuple(headings[:MAX_OUTLINE_ENTRIES]), truncated=len(headings) > MAX_OUTLINE_ENTRIES)
-    return Outline(preview=tuple(islice((line.strip() for line in lines if line.strip()), PREVIEW_LINES)))
+    return Outline(tuple(headings[:MAX_OUTLINE_ENTRIES]), truncated=len(headings) > MAX_OUTLINE_ENTRIES)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -171,7 +163,7 @@ def _lines(path: Path) -> Iterator[str]:
         yield line[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n")
 
 
-def _headings(lines: list[str]) -> Iterator[tuple[str, int]]:
+def _headings(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
     fenced = False
     for number, line in enumerate(lines, 1):
         text = line.lstrip(" ")
@@ -292,8 +284,5 @@ def _new_file(name: str, parent: int) -> tuple[str, int]:
 
 
 def _remove(name: str, parent: int) -> None:
-    try:
+    with suppress(OSError):  # the sandbox was faster, or put a directory there: not ours any more
         os.unlink(name, dir_fd=parent)
-    except OSError:
-        # The sandbox was faster, or put a directory there: not ours any more.
-        return

@@ -17,7 +17,7 @@ import pytest
 from tests.harness.community.conftest import HOST, Web
 from tests.support.certificates import issued
 
-from deerflow.community.fetcher import Fetcher, WebError
+from deerflow.community.web import WebError, fetch
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
 
@@ -115,7 +115,7 @@ def test_the_table_is_long():
 @pytest.mark.parametrize("nets", [(), (f"{HOST}/32",)], ids=["closed", "one network open"])
 async def test_what_is_not_public_is_not_called(reached: list[str], url: str, nets: tuple[str, ...]):
     with pytest.raises(WebError):
-        await Fetcher(outbound(allow_nets=nets)).get(url)
+        await fetch(outbound(allow_nets=nets), url)
     assert reached == []
 
 
@@ -125,7 +125,7 @@ async def test_no_redirect_leads_there_either(reached: list[str], web: Web):
             continue
         start = web.put(f"/{number}", "", status=(301, 302, 303, 307, 308)[number % 5], Location=url)
         with pytest.raises(WebError):
-            await Fetcher(outbound()).get(start)
+            await fetch(outbound(), start)
     assert len(web.requests) > 60 and set(reached) == {HOST}
 
 
@@ -135,9 +135,9 @@ async def test_a_redirect_without_a_scheme_or_host_stays_where_it_is(reached: li
         start = web.put("/from", "", status=302, Location=target)
         if target == "?x#y":
             with pytest.raises(WebError, match="more than 5 redirects"):
-                await Fetcher(outbound()).get(start)
+                await fetch(outbound(), start)
         else:
-            assert (await Fetcher(outbound()).get(start)).url == f"{web.base}/there"
+            assert (await fetch(outbound(), start)).url == f"{web.base}/there"
 
 
 async def test_a_name_is_looked_up_once_and_that_very_address_is_called(
@@ -151,7 +151,7 @@ async def test_a_name_is_looked_up_once_and_that_very_address_is_called(
 
     monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", lookup)
     with pytest.raises(WebError, match="cannot be reached"):
-        await Fetcher(Outbound(Network("internet"))).get("http://rebinding.example/")
+        await fetch(Outbound(Network("internet")), "http://rebinding.example/")
     assert reached == ["93.184.216.34"] and len(list(answers)) == 2
 
 
@@ -159,7 +159,7 @@ async def test_the_machines_proxy_is_not_asked(monkeypatch: pytest.MonkeyPatch, 
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, web.base)
     with pytest.raises(WebError):
-        await Fetcher(outbound()).get("http://public.example/")
+        await fetch(outbound(), "http://public.example/")
     assert reached == ["93.184.216.34"] and web.requests == []
 
 
@@ -173,13 +173,13 @@ async def test_the_machines_proxy_is_not_asked(monkeypatch: pytest.MonkeyPatch, 
 )
 async def test_the_operators_lists_of_hosts_hold(reached: list[str], settings: dict[str, Any], url: str, words: str):
     with pytest.raises(WebError, match=words):
-        await Fetcher(outbound(**settings)).get(url)
+        await fetch(outbound(**settings), url)
     assert reached == []
 
 
 async def test_a_page_is_loaded_with_what_the_server_says_of_it(reached: list[str], web: Web):
     url = web.put("/a?x=1".partition("?")[0], "Grüße".encode("cp1252"), 'text/html; Charset="Windows-1252"')
-    got = await Fetcher(outbound()).get(url + "?x=1#part")
+    got = await fetch(outbound(), url + "?x=1#part")
     assert (got.media_type, got.charset, got.data) == ("text/html", "windows-1252", "Grüße".encode("cp1252"))
     sent = web.requests[0]
     assert sent.line == "GET /a?x=1 HTTP/1.1" and sent.headers["host"] == f"{HOST}:{web.port}"
@@ -190,7 +190,7 @@ async def test_a_page_is_loaded_with_what_the_server_says_of_it(reached: list[st
 async def test_packed_pages_are_unpacked(web: Web, pack: Callable[[bytes], bytes]):
     data = b"<p>hello</p>" * 1000
     encoding = "gzip" if pack is gzip.compress else "deflate"
-    assert (await Fetcher(outbound()).get(web.put("/z", pack(data), Content_Encoding=encoding))).data == data
+    assert (await fetch(outbound(), web.put("/z", pack(data), Content_Encoding=encoding))).data == data
 
 
 async def test_a_bomb_is_no_larger_than_the_limit(web: Web):
@@ -202,7 +202,7 @@ async def test_a_bomb_is_no_larger_than_the_limit(web: Web):
     tracemalloc.start()
     try:
         with pytest.raises(WebError, match="more than 4 MB"):
-            await Fetcher(outbound(), max_bytes=4 << 20).get(url)
+            await fetch(outbound(), url, max_bytes=4 << 20)
         assert tracemalloc.get_traced_memory()[1] < 40 << 20
     finally:
         tracemalloc.stop()
@@ -211,20 +211,20 @@ async def test_a_bomb_is_no_larger_than_the_limit(web: Web):
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress", "x" * 5000])
 async def test_an_encoding_that_was_not_asked_for_is_not_unpacked(web: Web, encoding: str):
     with pytest.raises(WebError, match="not asked for"):
-        await Fetcher(outbound()).get(web.put("/e", b"x" * 100, Content_Encoding=encoding))
+        await fetch(outbound(), web.put("/e", b"x" * 100, Content_Encoding=encoding))
 
 
 async def test_a_long_page_and_an_endless_one_end(web: Web):
     with pytest.raises(WebError, match="more than 1 MB"):
-        await Fetcher(outbound(), max_bytes=1 << 20).get(web.put("/long", bytes(2 << 20)))
+        await fetch(outbound(), web.put("/long", bytes(2 << 20)), max_bytes=1 << 20)
     web.pages["/endless"] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + bytes(3 << 20)
     with pytest.raises(WebError, match="more than 1 MB"):
-        await Fetcher(outbound(), max_bytes=1 << 20).get(f"{web.base}/endless")
+        await fetch(outbound(), f"{web.base}/endless", max_bytes=1 << 20)
 
 
 async def test_a_server_that_does_not_answer_is_left(web: Web):
     with pytest.raises(WebError, match=r"did not answer within 0\.05 seconds"):
-        await Fetcher(outbound(), timeout=0.05).get(f"{web.base}/hang")
+        await fetch(outbound(), f"{web.base}/hang", timeout=0.05)
 
 
 @pytest.mark.parametrize(
@@ -243,12 +243,12 @@ async def test_a_server_that_does_not_answer_is_left(web: Web):
 async def test_a_bad_answer_becomes_a_sentence(web: Web, raw: bytes, words: str):
     web.pages["/bad"] = raw
     with pytest.raises(WebError, match=words):
-        await Fetcher(outbound()).get(f"{web.base}/bad")
+        await fetch(outbound(), f"{web.base}/bad")
 
 
 async def test_a_name_that_cannot_be_looked_up_becomes_a_sentence(reached: list[str]):
     with pytest.raises(WebError, match="has this machine a network"):
-        await Fetcher(Outbound(Network("internet"))).get("http://unknown.example/")
+        await fetch(Outbound(Network("internet")), "http://unknown.example/")
     assert ipaddress.ip_address(HOST).is_loopback and reached == []
 
 
@@ -281,7 +281,7 @@ async def test_the_certificate_is_that_of_the_name_though_the_address_is_called(
         url = f"https://{host}:{server.sockets[0].getsockname()[1]}/"
         if words:
             with pytest.raises(WebError, match=words):
-                await Fetcher(outbound()).get(url)
+                await fetch(outbound(), url)
         else:
-            assert (await Fetcher(outbound()).get(url)).data == b"<p>safe</p>"
+            assert (await fetch(outbound(), url)).data == b"<p>safe</p>"
             assert web.requests[0].headers["host"].startswith("secure.example:")

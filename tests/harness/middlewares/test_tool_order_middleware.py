@@ -14,7 +14,7 @@ from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddlewar
 from deerflow.sandbox.interface import OUTPUTS, WORKSPACE
 from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.tools import SANDBOX_TOOLS
-from deerflow.tools.present import present_file_tool
+from deerflow.tools.files import present_file_tool
 
 TOOLS = [*SANDBOX_TOOLS, present_file_tool]
 

@@ -22,7 +22,7 @@ from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.policy import thread_policy
 from deerflow.sandbox.tools import SANDBOX_TOOLS
-from deerflow.tools.present import present_file_tool
+from deerflow.tools.files import present_file_tool
 from deerflow.tools.shell import cut_middle, cut_short, cut_tail, result_path
 
 W, OUT = "/mnt/user-data/workspace", "/mnt/user-data/outputs"

@@ -17,7 +17,6 @@ from deerflow.config import AppConfig, Paths
 from deerflow.errors import ConflictError, NotFoundError, RequestError
 from deerflow.skills.catalog import PROMPT_BYTES, SkillCatalog
 from deerflow.skills.own import OwnSkills
-from deerflow.skills.secrets import SkillSecrets
 
 SECRET = "s3cret-of-the-weather"
 
@@ -94,9 +93,9 @@ def _files_with(folder: Path, text: str) -> list[Path]:
 
 
 def test_secrets_are_each_persons_own(paths: Paths):
-    one, other = (SkillSecrets(OwnSkills(paths, user), paths.secrets_key_file) for user in ("one", "other"))
-    one.set("weather", "WEATHER_KEY", SECRET)
-    assert one.of("weather") == {"WEATHER_KEY": SECRET} and other.of("weather") == {}
+    one, other = (OwnSkills(paths, user) for user in ("one", "other"))
+    one.set_secret("weather", "WEATHER_KEY", SECRET)
+    assert one.secrets_of("weather") == {"WEATHER_KEY": SECRET} and other.secrets_of("weather") == {}
     assert paths.secrets_key_file.stat().st_mode & 0o777 == 0o600
 
 
@@ -124,7 +123,7 @@ def test_the_most_used_skills_are_listed_from_the_next_day_on(catalog: SkillCata
 
 
 async def test_skills_beyond_the_list_are_found_by_the_agent(client: DeerFlowClient, endpoint: ScriptedOpenAI):
-    own = client.harness.skills.custom("default")
+    own = client.harness.paths.user_skills_dir("default") / "custom"
     for number in range(60):
         write_skill(own, f"skill-{number:03}", "Makes something. " * 10)
     write_skill(own, "zebra-care", "Feeding zebras.")

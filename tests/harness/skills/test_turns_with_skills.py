@@ -69,7 +69,7 @@ async def test_a_client_may_narrow_the_skills(client: DeerFlowClient, endpoint: 
 async def test_a_new_skill_of_ones_own_is_there_in_the_next_turn(client: DeerFlowClient, endpoint: ScriptedOpenAI):
     endpoint.script(Text("ok"), ToolCalls(("read_file", {"path": "/mnt/skills/custom/mine/SKILL.md"})), Text("ok"))
     await client.achat("Hi", thread_id="t")
-    write_skill(client.harness.skills.custom("default"), "mine", "All mine.")
+    write_skill(client.harness.paths.user_skills_dir("default") / "custom", "mine", "All mine.")
     await client.achat("/mine", thread_id="t")
     assert "custom/mine" not in system(endpoint.requests[0])
     assert "- custom/mine: All mine." in system(endpoint.requests[1])

@@ -12,15 +12,18 @@ import hashlib
 import json
 import mimetypes
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from email.message import Message
+from typing import Annotated, Any
 
 import httpx
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
-from deerflow.community.fetcher import Download, Fetcher, WebError, body, unreachable
 from deerflow.config.schema import AppConfig, ToolConfig
 from deerflow.sandbox.interface import PAGES, SandboxError
 from deerflow.security.addresses import Blocked, Network
@@ -36,6 +39,28 @@ MAX_ANSWER = 10 << 20
 DEFAULTS: Mapping[str, Any] = {"max_results": 5, "timeout": 20, "contents_max_characters": 16_000}
 _TEXT = re.compile(r"text/.*|application/(?:.*\+)?(?:json|xml|yaml|javascript)|application/x-(?:yaml|ndjson|sh)")
 _HTML = ("text/html", "application/xhtml+xml")
+HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; DeerFlow)",
+    "Accept": "text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.8",
+    "Accept-Language": "en,*;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+}
+MAX_REDIRECTS = 5
+MAX_BYTES = 20 << 20
+
+
+class WebError(ToolException):
+    """What is wanted of the web cannot be had. ``str()`` is a sentence for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What stood at ``url``, which redirects led to. ``charset`` is what the server says of it, in lower case."""
+
+    url: str
+    media_type: str
+    charset: str
+    data: bytes
 
 
 class Options(dict[str, Any]):
@@ -56,43 +81,45 @@ class Api:
     Args:
         service: its name.
         url: where it stands; the option ``base_url`` replaces what comes before the path.
-        request: arguments of httpx' ``request`` for the query or address; what is None in them is left out.
+        content: what it is sent for the query or address: JSON, or parameters of a GET. What is None in it is left out.
         read: what counts in the JSON of its answer.
         key: the environment variable that holds the key; the option ``api_key`` goes first.
+        key_header: where the key goes.
         needs_key: nothing works without one.
+        headers: further ones.
         method: of HTTP.
     """
 
     service: str
     url: str
-    request: Callable[[str, Options], dict[str, Any]]
+    content: Callable[[str, Options], dict[str, Any]]
     read: Callable[[Any], Any]
     key: str = ""
+    key_header: str = "Authorization"
     needs_key: bool = True
+    headers: Callable[[Options], dict[str, str]] = lambda _: {}
     method: str = "POST"
 
     async def __call__(self, asked: str, options: Options) -> Any:
         """What it answers. Raises WebError, with a sentence that says what to do."""
-        if self.key and self.needs_key and not options["api_key"]:
+        key = (options["api_key"] or options["environ"].get(self.key)) if self.key else None
+        if self.key and self.needs_key and not key:
             raise WebError(f"{self.service} needs a key. Set {self.key}, or api_key of this tool in config.yaml.")
         if not (base := str(options["base_url"] or "").rstrip("/")) and self.url.startswith("/"):
             raise WebError(f"{self.service} has no address. Set base_url of this tool in config.yaml.")
         url = base + (httpx.URL(self.url).path if base else self.url)
-        request: dict[str, Any] = {
-            name: {key: value for key, value in part.items() if value is not None}
-            for name, part in self.request(asked, options).items()
-        }
-        request["headers"] = {"Accept-Encoding": "gzip, deflate", **request.get("headers", {})}
+        headers = {"Accept-Encoding": "gzip, deflate", **self.headers(options)}
+        if key:
+            headers[self.key_header] = f"Bearer {key}" if self.key_header == "Authorization" else key
+        content = {name: value for name, value in self.content(asked, options).items() if value is not None}
+        part: dict[str, Any] = {"params" if self.method == "GET" else "json": content}
         timeout = float(options["timeout"])
-        try:
-            async with (
-                asyncio.timeout(timeout),
-                httpx.AsyncClient(timeout=timeout, verify=await asyncio.to_thread(tls)) as client,
-                client.stream(self.method, url, **request) as answer,
-            ):
-                data = await body(answer, MAX_ANSWER)
-        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-            raise WebError(unreachable(self.service, error, timeout)) from error
+        async with (
+            _reached(self.service, timeout),
+            httpx.AsyncClient(timeout=timeout, verify=await asyncio.to_thread(tls)) as client,
+            client.stream(self.method, url, headers=headers, **part) as answer,
+        ):
+            data = await body(answer, MAX_ANSWER)
         if answer.status_code != 200:
             raise WebError(self._refusal(answer.status_code, data))
         try:
@@ -123,31 +150,42 @@ def found(at: str, **names: str) -> Callable[[Any], list[dict[str, Any]]]:
     return lambda data: [{name: value(hit, path) for name, path in names.items()} for hit in value(data, at) or ()]
 
 
+def first_page(service: str, text: str) -> Callable[[Any], Page]:
+    """Reads a page out of JSON: the first of ``results``, with its ``title`` and what ``text`` names."""
+
+    def read(answer: Any) -> Page:
+        if not answer["results"]:
+            raise WebError(f"{service} could not read this page.")
+        return Page(answer["results"][0].get("title") or "", answer["results"][0][text])
+
+    return read
+
+
 def search_tool(ask: Ask) -> BaseTool:
     """``web_search`` by a provider whose hits say ``title``, ``url`` and ``snippet``."""
 
-    @async_tool("web_search")
+    @async_tool("web_search", metadata=READS_OUTSIDE)
     async def web_search(query: str, runtime: Runtime) -> str:
         """Search the web. Gives titles, addresses and snippets: read a page with web_fetch before you rely on it."""
         options = options_of(runtime, "web_search")
-        hits = await _asked(ask, query, options)
+        hits = await ask(query, options)
         results = [
             {"title": _line(hit.get("title")), "url": hit["url"], "snippet": _line(hit.get("snippet"), 2000)}
             for hit in _usable(hits, "url")[: int(options["max_results"])]
         ]
         return _json(results)
 
-    return outside(web_search)
+    return web_search
 
 
 def image_tool(ask: Ask) -> BaseTool:
     """``image_search`` by a provider whose hits say ``title``, ``image_url``, ``thumbnail_url`` and ``source_url``."""
 
-    @async_tool("image_search")
+    @async_tool("image_search", metadata=READS_OUTSIDE)
     async def image_search(query: str, runtime: Runtime) -> str:
         """Search the web for pictures. Gives addresses of pictures and of the pages that they stand on."""
         options = options_of(runtime, "image_search")
-        hits = _usable(await _asked(ask, query, options), "image_url")[: int(options["max_results"])]
+        hits = _usable(await ask(query, options), "image_url")[: int(options["max_results"])]
         results = [
             {
                 "title": _line(hit.get("title")),
@@ -160,34 +198,27 @@ def image_tool(ask: Ask) -> BaseTool:
         ]
         return _json({"query": _line(query), "total_results": len(results), "results": results})
 
-    return outside(image_search)
+    return image_search
 
 
 def fetch_tool(ask: Ask | None = None) -> BaseTool:
     """``web_fetch``, by a provider that gives a :class:`Page`, or by ourselves."""
 
-    @async_tool("web_fetch")
+    @async_tool("web_fetch", metadata=READS_OUTSIDE)
     async def web_fetch(
         url: Annotated[str, Field(description="With https://, exactly as the user or a tool gave it")], runtime: Runtime
     ) -> str:
         """Read a web page as Markdown, or download a file. Works without login only. The whole of it is kept in a file."""
         options, outbound = options_of(runtime, "web_fetch"), Outbound(network_of(settings(runtime)))
         if ask is None:
-            try:
-                loaded = await Fetcher(outbound, timeout=float(options["timeout"])).get(url)
-            except WebError as error:
-                raise ToolException(f"Error: {error}") from error
+            loaded = await fetch(outbound, url, timeout=float(options["timeout"]))
             if (page := await asyncio.to_thread(_page, loaded)) is None:
                 return await _kept_file(loaded, runtime)
             return await shown_page(page, loaded.url, options, runtime)
-        try:
-            outbound.check(url)
-        except Blocked as blocked:
-            raise ToolException(f"Error: {inline(url)}: {blocked}") from blocked
-        page = cast(Page, await _asked(ask, url, options))
-        return await shown_page(page, url, options, runtime)
+        check(outbound, url)
+        return await shown_page(await ask(url, options), url, options, runtime)
 
-    return outside(web_fetch)
+    return web_fetch
 
 
 def network_of(config: AppConfig) -> Network:
@@ -197,24 +228,18 @@ def network_of(config: AppConfig) -> Network:
     return Network(mode, network.allow, network.deny, network.ports, network.allow_nets)
 
 
-def outside(tool: BaseTool) -> BaseTool:
-    tool.metadata = READS_OUTSIDE
-    return tool
-
-
 def options_of(runtime: Runtime, name: str) -> Options:
     config = settings(runtime)
     entry = next((entry for entry in config.tools if entry.name == name), ToolConfig(name=name, group="web", use=""))
     return Options({**DEFAULTS, **entry.options(), "environ": config.origin.environ})
 
 
-async def _asked(ask: Ask, what: str, options: Options) -> Any:
-    if isinstance(ask, Api) and ask.key:
-        options["api_key"] = options["api_key"] or options["environ"].get(ask.key)
+def check(outbound: Outbound, url: str) -> None:
+    """Raises WebError if agents may not call this address."""
     try:
-        return await ask(what, options)
-    except WebError as error:
-        raise ToolException(f"Error: {error}") from error
+        outbound.check(url)
+    except Blocked as blocked:
+        raise WebError(f"{inline(url)}: {blocked}") from blocked
 
 
 def _usable(hits: Iterable[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -251,6 +276,86 @@ def _line(text: Any, limit: int = 300) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+# loading -------------------------------------------------------------------------------------------------------------
+
+
+async def fetch(outbound: Outbound, url: str, *, timeout: float = 20, max_bytes: int = MAX_BYTES) -> Download:
+    """What stands at an address. Each one that a redirect leads to is checked like the first. Raises WebError.
+
+    Args:
+        outbound: which addresses may be called.
+        timeout: seconds for all of it.
+        max_bytes: of the content, unpacked.
+    """
+    start = inline(url)
+    try:
+        async with _reached(start, timeout):
+            for _ in range(MAX_REDIRECTS + 1):
+                at = outbound.check(url)
+                async with outbound.stream("GET", at, headers=HEADERS, timeout=timeout) as answer:
+                    if answer.has_redirect_location:
+                        url = str(at.join(answer.headers["location"]))
+                        continue
+                    if answer.status_code != 200:
+                        raise WebError(f"{inline(str(at))} answered {answer.status_code} {answer.reason_phrase[:80]}.")
+                    kind = Message()
+                    kind["content-type"] = answer.headers.get("content-type") or "application/octet-stream"
+                    charset = (kind.get_content_charset() or "").strip()
+                    return Download(str(at), kind.get_content_type(), charset, await body(answer, max_bytes))
+    except Blocked as blocked:
+        raise WebError(f"{start}: {blocked}") from blocked
+    raise WebError(f"{inline(url)} is where more than {MAX_REDIRECTS} redirects lead.")
+
+
+@asynccontextmanager
+async def _reached(what: str, timeout: float) -> AsyncIterator[None]:
+    """For an exchange with an address or service. Raises WebError, which says why it could not be reached, and what to do."""
+    try:
+        async with asyncio.timeout(timeout):
+            yield
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise WebError(f"{what} did not answer within {timeout:g} seconds. Try another source.") from error
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ssl.SSLError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is not None:
+            raise WebError(f"{what} cannot be trusted: its certificate is not valid.") from error
+        advice = "Is the address right, and has this machine a network?"
+        raise WebError(f"{what} cannot be reached ({type(error).__name__}). {advice}") from error
+
+
+async def body(answer: httpx.Response, limit: int) -> bytes:
+    """The content of an answer, unpacked piece by piece, so that a small one cannot become more than ``limit`` bytes. Raises WebError."""
+    encoding = answer.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+        raise WebError(f"{answer.url.host} answered in an encoding that was not asked for: {encoding[:40]}.")
+    pieces = answer.aiter_raw()
+    if encoding not in ("identity", ""):
+        pieces = _inflated(pieces, limit)
+    data = bytearray()
+    async for piece in pieces:
+        data += piece
+        if len(data) > limit:
+            raise WebError(f"{answer.url.host} answered more than {limit >> 20} MB.")
+    return bytes(data)
+
+
+async def _inflated(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    unpacker = None
+    try:
+        async for piece in pieces:
+            if not piece:
+                continue
+            # Of "deflate" there are two kinds; the usual one begins with 8 in the low half of its first byte.
+            unpacker = unpacker or zlib.decompressobj(47 if piece[:1] == b"\x1f" or piece[0] & 15 == 8 else -15)
+            yield unpacker.decompress(piece, limit + 1)
+        if unpacker is not None and not unpacker.eof:
+            raise zlib.error("its end is missing")
+    except zlib.error as error:
+        raise WebError("The answer is damaged: it cannot be unpacked.") from error
 
 
 # pages ---------------------------------------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from urllib.parse import quote_from_bytes
 
 import jwt
 
-from deerflow.community.fetcher import Fetcher, WebError
-from deerflow.community.web import kept_path, network_of
+from deerflow.community.web import WebError, fetch, kept_path, network_of
 from deerflow.config import AppConfig
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.errors import ForbiddenError, NotFoundError, RequestError
@@ -81,7 +80,7 @@ class PageService:
         if config.security.native_web_tools == "deny":
             raise ForbiddenError("security.native_web_tools: deny forbids to load pictures from the web.")
         try:
-            loaded = await Fetcher(Outbound(network_of(config)), max_bytes=MAX_PICTURE_BYTES).get(url)
+            loaded = await fetch(Outbound(network_of(config)), url, max_bytes=MAX_PICTURE_BYTES)
         except WebError as error:
             raise WebUnreachableError(str(error)) from error
         kind = "image/gif" if loaded.data[:4] == b"GIF8" else mime_type_of(loaded.data)

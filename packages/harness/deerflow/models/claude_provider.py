@@ -1,9 +1,15 @@
-"""Claude through the Anthropic API: prompt caching, thinking budgets, one layer of retries, OAuth sign-ins."""
+"""Claude through the Anthropic API: prompt caching, thinking budgets, one layer of retries, OAuth sign-ins.
+
+Requests are shaped by pure functions from payload to payload. Their inputs are never changed in place: tools and message
+blocks are shared with the history and with other calls. Sources: Anthropic's documentation of prompt caching, extended
+thinking and message roles.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -14,16 +20,14 @@ from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.exceptions import ModelAPIError, ModelConnectionError
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatResult
 from pydantic import Field, SecretStr, model_validator
-from tenacity import AsyncRetrying
 
-from deerflow.models import claude_payload as shape
-from deerflow.models.credentials import is_oauth_token, load_claude_credential
-from deerflow.models.failures import model_error
+from deerflow.models.credentials import is_oauth_token, load_claude_token
+from deerflow.models.failures import body_of, model_error
+from deerflow.models.messages import is_reminder
 from deerflow.models.resilience import RetriedStreams
-from deerflow.models.tool_arguments import StreamedArguments
 
 PLACEHOLDER_KEY = "your-anthropic-api-key"
 OAUTH_BETAS = ("oauth-2025-04-20", "interleaved-thinking-2025-05-14")
@@ -31,13 +35,19 @@ RETRYABLE_STREAM_ERRORS = frozenset({"overloaded_error", "api_error", "rate_limi
 ALWAYS_THINKING = ("claude-fable-5", "claude-opus-5-5", "claude-sonnet-5-5")
 WHOLE_ANSWER_SECONDS = 600.0
 KEY_NAMES = ("anthropic_api_key", "api_key")
+MAX_CACHE_MARKERS = 4
+CACHE_MARKER: Mapping[str, str] = {"type": "ephemeral"}
+CACHEABLE_BLOCKS = frozenset({"text", "image", "document", "tool_use", "tool_result"})
+MIN_THINKING_BUDGET = 1024
+
+Payload = dict[str, Any]
 
 
 class ClaudeChatModel(RetriedStreams, ChatAnthropic):
     """Claude. ``max_retries``, if set instead of ``retry_max_attempts``, counts the calls after the first.
 
     The key comes from ``api_key``, else ``ANTHROPIC_API_KEY``, else a sign-in found by
-    :func:`deerflow.models.credentials.load_claude_credential` (which reads files: construct off the event loop).
+    :func:`deerflow.models.credentials.load_claude_token` (which reads files: construct off the event loop).
 
     Raises:
         ValueError: no key and no sign-in was found, or ``retry_max_attempts`` is below 1.
@@ -60,7 +70,9 @@ class ClaudeChatModel(RetriedStreams, ChatAnthropic):
     def _resolve_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
         # This class is the edge towards Anthropic, as its base class is: both look at the environment once, here.
         values = _with_credential(dict(values), os.environ, Path.home())
-        values = _with_one_retry_layer(values)
+        if (retries := values.get("max_retries")) is not None and values.get("retry_max_attempts") is None:
+            values["retry_max_attempts"] = max(0, int(retries)) + 1
+        values["max_retries"] = 0
         model = str(values.get("model") or values.get("model_name") or "")
         thinking = values.get("thinking")
         if model.startswith(ALWAYS_THINKING) and isinstance(thinking, Mapping) and thinking.get("type") == "disabled":
@@ -94,16 +106,16 @@ class ClaudeChatModel(RetriedStreams, ChatAnthropic):
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         in_place = bool((self.profile or {}).get("mid_conversation_system_messages"))
-        messages = shape.place_system_messages(self._convert_input(input_).to_messages(), in_place=in_place)
+        messages = place_system_messages(self._convert_input(input_).to_messages(), in_place=in_place)
         payload = super()._get_request_payload(messages, stop=stop, **kwargs)
-        payload = shape.with_thinking(payload, auto_budget=self.auto_thinking_budget)
+        payload = with_thinking(payload, auto_budget=self.auto_thinking_budget)
         if self.is_oauth:
-            payload = shape.without_cache_control(payload)
-            return shape.with_first_system_text(payload, self.billing_header) if self.billing_header else payload
+            payload = without_cache_control(payload)
+            return with_first_system_text(payload, self.billing_header) if self.billing_header else payload
         if not self.enable_prompt_caching:
             return payload
-        reminders = shape.count_reminder_blocks(messages)
-        return shape.with_cache_markers(payload, last_messages=self.prompt_cache_size, reminder_blocks=reminders)
+        reminders = count_reminder_blocks(messages)
+        return with_cache_markers(payload, last_messages=self.prompt_cache_size, reminder_blocks=reminders)
 
     async def _agenerate(
         self,
@@ -113,86 +125,26 @@ class ClaudeChatModel(RetriedStreams, ChatAnthropic):
         **kwargs: Any,
     ) -> ChatResult:
         call = super()._agenerate
-        return await AsyncRetrying(**self._retry_policy())(call, messages, stop, run_manager, **self._patient(kwargs))
+        if "default_request_timeout" not in self.model_fields_set:  # nothing of it comes before its end
+            kwargs = {"timeout": WHOLE_ANSWER_SECONDS, **kwargs}
+        return await self._retrying()(call, messages, stop, run_manager, **kwargs)
 
-    def _patient(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Nothing comes of an answer that is not streamed before its end."""
-        chosen = "default_request_timeout" in self.model_fields_set
-        return kwargs if chosen else {"timeout": WHOLE_ANSWER_SECONDS, **kwargs}
-
-    def _answer(self, kwargs: Mapping[str, Any]) -> _Answer:
-        wanted = kwargs.get("stream_usage")
-        return _Answer(self.stream_usage if wanted is None else wanted)
-
-
-def _with_credential(values: dict[str, Any], environ: Mapping[str, str], home: Path) -> dict[str, Any]:
-    values.setdefault("billing_header", environ.get("ANTHROPIC_BILLING_HEADER") or None)
-    key = next((_plain(values[name]) for name in KEY_NAMES if values.get(name)), "")
-    if not _is_real(key):
-        key = environ.get("ANTHROPIC_API_KEY", "").strip()
-    for name in KEY_NAMES:
-        values.pop(name, None)
-    if not values.get("auth_token"):
-        if is_oauth_token(key):
-            values["auth_token"] = key
-        elif _is_real(key):
-            values["anthropic_api_key"] = key
-        elif credential := load_claude_credential(environ, home):
-            values["auth_token"] = credential.access_token
-        elif not values.get("default_headers") and not environ.get("LANGSMITH_GATEWAY"):
-            raise ValueError(
-                "No Anthropic credential was found. Set ANTHROPIC_API_KEY, or `api_key` of the model in config.yaml."
-            )
-    if is_oauth_token(_plain(values.get("auth_token"))):
-        values["betas"] = list(dict.fromkeys([*(values.get("betas") or []), *OAUTH_BETAS]))
-    return values
-
-
-def _with_one_retry_layer(values: dict[str, Any]) -> dict[str, Any]:
-    retries = values.get("max_retries")
-    if retries is not None and values.get("retry_max_attempts") is None:
-        values["retry_max_attempts"] = max(0, int(retries)) + 1
-    return {**values, "max_retries": 0}
-
-
-def _plain(value: object) -> str:
-    return (value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")).strip()
-
-
-def _is_real(key: str) -> bool:
-    return bool(key) and key != PLACEHOLDER_KEY
-
-
-class _Answer:
-    """One streamed answer: its broken arguments stay broken, and its failures say whether trying again may help."""
-
-    def __init__(self, awaits_end: bool) -> None:
-        self._awaits_end = awaits_end
-        self._arguments = StreamedArguments()
-
-    def read(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
-        if isinstance(chunk.message, AIMessageChunk):
-            self._arguments.add(chunk.message.tool_call_chunks)
-        if not chunk.message.response_metadata.get("stop_reason"):
-            return [chunk]
-        self._awaits_end = False
-        spoilers = self._arguments.spoilers()
-        broken = ChatGenerationChunk(message=AIMessageChunk(content=[], tool_call_chunks=spoilers))
-        return [broken, chunk] if spoilers else [chunk]
+    def _read(self, chunk: AIMessageChunk, *, has_calls: bool) -> bool:
+        return bool(chunk.response_metadata.get("stop_reason"))
 
     @contextmanager
-    def checked(self) -> Iterator[None]:
+    def _checked(self) -> Iterator[None]:
         """For the reading of the stream.
 
         Raises:
             ModelAPIError: the API reported a failure inside a stream that had begun.
-            ModelConnectionError: the connection ended before the answer did.
+            ModelConnectionError: the connection broke.
         """
         try:
             yield
         except Exception as error:
             if isinstance(error, anthropic.APIStatusError) and error.response.status_code == 200:
-                detail = _mapping(_mapping(error.body).get("error"))
+                detail = body_of(error)
                 if (code := str(detail.get("type"))) in RETRYABLE_STREAM_ERRORS:
                     text = f"The Anthropic API broke off its answer ({code}): {detail.get('message')}"
                     raise model_error(ModelAPIError, text, code=code) from error
@@ -203,11 +155,188 @@ class _Answer:
                 text = f"The connection to the Anthropic API broke in the middle of an answer ({error!r})."
                 raise ModelConnectionError(text) from error
             raise
-        if self._awaits_end:
-            raise ModelConnectionError(
-                "The connection to the Anthropic API ended in the middle of an answer. Try again."
+
+    def _cut(self, kwargs: Mapping[str, Any]) -> Exception | None:
+        wanted = kwargs.get("stream_usage")
+        if not (self.stream_usage if wanted is None else wanted):  # then no chunk says that it is the last one
+            return None
+        return ModelConnectionError("The connection to the Anthropic API ended in the middle of an answer. Try again.")
+
+
+def _with_credential(values: dict[str, Any], environ: Mapping[str, str], home: Path) -> dict[str, Any]:
+    values.setdefault("billing_header", environ.get("ANTHROPIC_BILLING_HEADER") or None)
+    keys = [_plain(values.pop(name, None)) for name in KEY_NAMES] + [environ.get("ANTHROPIC_API_KEY", "").strip()]
+    key = next((key for key in keys if key not in ("", PLACEHOLDER_KEY)), "")
+    if not values.get("auth_token"):
+        if is_oauth_token(key):
+            values["auth_token"] = key
+        elif key:
+            values["anthropic_api_key"] = key
+        elif token := load_claude_token(environ, home):
+            values["auth_token"] = token
+        elif not values.get("default_headers") and not environ.get("LANGSMITH_GATEWAY"):
+            raise ValueError(
+                "No Anthropic credential was found. Set ANTHROPIC_API_KEY, or `api_key` of the model in config.yaml."
             )
+    if is_oauth_token(_plain(values.get("auth_token"))):
+        values["betas"] = list(dict.fromkeys([*(values.get("betas") or []), *OAUTH_BETAS]))
+    return values
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _plain(value: object) -> str:
+    return (value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")).strip()
+
+
+# requests -------------------------------------------------------------------------------------------------------------
+
+
+def place_system_messages(messages: Sequence[BaseMessage], *, in_place: bool) -> list[BaseMessage]:
+    """Messages in which system messages stand only where the API takes them.
+
+    Leading ones become the system prompt. A later one stays if the model supports it (``in_place``) and it stands
+    between a user turn and an assistant turn or the end; otherwise it becomes a marked user message, since hoisting
+    it would change the prompt's prefix and with it everything that is cached.
+    """
+    placed: list[BaseMessage] = []
+    leading = True
+    for index, message in enumerate(messages):
+        if not isinstance(message, SystemMessage):
+            leading = False
+            placed.append(message)
+        elif leading or (in_place and _may_stand_here(messages, index)):
+            placed.append(message)
+        else:
+            note = f"<system_note>\n{message.text}\n</system_note>"
+            placed.append(HumanMessage(content=note, name=message.name, id=message.id))
+    return placed
+
+
+def with_thinking(payload: Payload, *, auto_budget: bool) -> Payload:
+    """The payload with a thinking setting that the API accepts: a budget, no conflicting sampling, a fitting history."""
+    payload = {**payload, "messages": [_without_unsigned_thinking(message) for message in payload["messages"]]}
+    thinking = payload.get("thinking") or {}
+    kind = thinking.get("type")
+    if kind not in ("enabled", "adaptive"):
+        return payload
+    if kind == "enabled" and _continues_without_thinking(payload["messages"]):
+        return {key: value for key, value in payload.items() if key != "thinking"}
+    if kind == "enabled" and auto_budget and not thinking.get("budget_tokens"):
+        budget = int(0.8 * payload["max_tokens"])
+        payload["thinking"] = {**thinking, "budget_tokens": max(MIN_THINKING_BUDGET, budget)}
+    return _without_sampling(payload)
+
+
+def with_cache_markers(payload: Payload, *, last_messages: int, reminder_blocks: int) -> Payload:
+    """The payload with up to four cache markers; apart from them equal parts keep equal bytes between requests.
+
+    Marked are the last tool, the end of the system prompt, and the ends of the newest user turns: the newest one is
+    written to the cache, the one before is where the previous request wrote to.
+
+    Args:
+        last_messages: how many user turns may be marked.
+        reminder_blocks: blocks at the very end that hold for this call only and are not worth caching.
+    """
+    if _has_marker(payload):
+        return payload
+    messages = [{**message, "content": _blocks(message["content"])} for message in payload["messages"]]
+    marked = {**payload, "messages": messages}
+    left = MAX_CACHE_MARKERS
+    if tools := payload.get("tools"):
+        marked["tools"] = [*tools[:-1], {**tools[-1], "cache_control": dict(CACHE_MARKER)}]
+        left -= 1
+    if system := _marked_at_end(_blocks(payload.get("system")), 0):
+        marked["system"] = system
+        left -= 1
+    left = min(left, last_messages)
+    for message in reversed(messages):
+        if left > 0 and message["role"] == "user":
+            if content := _marked_at_end(message["content"], reminder_blocks):
+                message["content"] = content
+                left -= 1
+            reminder_blocks = 0
+    return marked
+
+
+def without_cache_control(payload: Payload) -> Payload:
+    """The payload without any cache marker."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, list):
+            return [clean(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        return {key: item if key == "input" else clean(item) for key, item in value.items() if key != "cache_control"}
+
+    own = ("messages", "system", "tools")
+    return {key: clean(value) if key in own else value for key, value in payload.items() if key != "cache_control"}
+
+
+def with_first_system_text(payload: Payload, text: str) -> Payload:
+    """The payload whose system prompt starts with the block ``text``, exactly once."""
+    rest = [block for block in _blocks(payload.get("system")) or () if block.get("text") != text]
+    return {**payload, "system": [{"type": "text", "text": text}, *rest]}
+
+
+def count_reminder_blocks(messages: Sequence[BaseMessage]) -> int:
+    """Content blocks of the reminders at the very end."""
+    reminders = itertools.takewhile(is_reminder, reversed(messages[1:]))
+    return sum(1 if isinstance(message.content, str) else len(message.content) for message in reminders)
+
+
+def _may_stand_here(messages: Sequence[BaseMessage], index: int) -> bool:
+    before = next((m for m in reversed(messages[:index]) if not isinstance(m, SystemMessage)), None)
+    after = next((m for m in messages[index + 1 :] if not isinstance(m, SystemMessage)), None)
+    return isinstance(before, HumanMessage | ToolMessage) and (after is None or isinstance(after, AIMessage))
+
+
+def _without_unsigned_thinking(message: Payload) -> Payload:
+    # Thoughts of another provider, or of a stream that was cut, carry no signature and would be refused.
+    content = message["content"]
+    if message["role"] != "assistant" or not isinstance(content, list):
+        return message
+    kept = [block for block in content if block.get("type") != "thinking" or block.get("signature")]
+    if len(kept) == len(content):
+        return message
+    return {**message, "content": kept or [{"type": "text", "text": "(no answer)"}]}
+
+
+def _continues_without_thinking(messages: Sequence[Payload]) -> bool:
+    # Within one tool loop the API wants the assistant's turn to begin with its thoughts. It cannot have any if
+    # another model, or this one without thinking, began the loop.
+    last = messages[-1] if messages else {"content": ""}
+    if not any(block.get("type") == "tool_result" for block in last["content"] if isinstance(block, dict)):
+        return False
+    turn = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
+    first = turn["content"][0] if turn and turn["content"] else {}
+    return not (isinstance(first, dict) and first.get("type") in ("thinking", "redacted_thinking"))
+
+
+def _without_sampling(payload: Payload) -> Payload:
+    # Thinking excludes top_k and any temperature but 1. Newer SDKs take both in extra_body only.
+    def without(settings: Mapping[str, Any]) -> Payload:
+        return {key: value for key, value in settings.items() if key not in ("temperature", "top_k")}
+
+    kept = without(payload)
+    return {**kept, "extra_body": without(kept["extra_body"])} if kept.get("extra_body") else kept
+
+
+def _has_marker(payload: Payload) -> bool:
+    places = [payload.get("tools"), payload.get("system"), *(message["content"] for message in payload["messages"])]
+    blocks = [block for place in places if isinstance(place, list) for block in place]
+    return any("cache_control" in part for part in (payload, *blocks))
+
+
+def _blocks(content: Any) -> Any:
+    # A text that is a string in one request and a block in the next would be another prefix.
+    return [{"type": "text", "text": content}] if content and isinstance(content, str) else content
+
+
+def _marked_at_end(content: object, skip: int) -> list[Payload] | None:
+    """``content`` with a marker on its last cacheable block, the last ``skip`` left out; None if there is none."""
+    if not isinstance(content, list):
+        return None
+    for index in range(len(content) - 1 - skip, -1, -1):
+        block = content[index]
+        if block.get("type") in CACHEABLE_BLOCKS and block.get("text") != "":
+            return [*content[:index], {**block, "cache_control": dict(CACHE_MARKER)}, *content[index + 1 :]]
+    return None

@@ -24,26 +24,10 @@ EXPIRY_MARGIN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class ClaudeCredential:
-    """An OAuth sign-in for the Anthropic API."""
-
-    access_token: str = field(repr=False)
-    source: str
-    refresh_token: str = field(default="", repr=False)
-    expires_at: float | None = None
-    """Seconds since the epoch; None if the source does not say."""
-
-    @property
-    def is_oauth(self) -> bool:
-        return is_oauth_token(self.access_token)
-
-
-@dataclass(frozen=True, slots=True)
 class CodexCredential:
     """A ChatGPT sign-in for the Codex endpoint."""
 
     access_token: str = field(repr=False)
-    source: str
     account_id: str = ""
 
 
@@ -52,10 +36,8 @@ def is_oauth_token(token: str) -> bool:
     return "sk-ant-oat" in token
 
 
-def load_claude_credential(
-    environ: Mapping[str, str], home: Path, *, now: float | None = None
-) -> ClaudeCredential | None:
-    """The first of: token variables, token file descriptor, ``CLAUDE_CODE_CREDENTIALS_PATH``, the default file.
+def load_claude_token(environ: Mapping[str, str], home: Path, *, now: float | None = None) -> str | None:
+    """A token for the Anthropic API, the first of: token variables, token file descriptor, ``CLAUDE_CODE_CREDENTIALS_PATH``, the default file.
 
     Args:
         environ: the process environment.
@@ -64,9 +46,9 @@ def load_claude_credential(
     """
     for name in ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"):
         if token := environ.get(name, "").strip():
-            return ClaudeCredential(token, source=name)
-    if credential := _from_descriptor(environ.get("CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR", "")):
-        return credential
+            return token
+    if token := _from_descriptor(environ.get("CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR", "")):
+        return token
     override = environ.get("CLAUDE_CODE_CREDENTIALS_PATH", "").strip()
     for path in [*([Path(override).expanduser()] if override else []), home / CLAUDE_CREDENTIALS_FILE]:
         if (document := _read_json(path)) is not None:
@@ -87,10 +69,10 @@ def load_codex_credential(environ: Mapping[str, str], home: Path) -> CodexCreden
     if not token:
         return None
     account = _text(tokens.get("account_id")) or _text(document.get("account_id"))
-    return CodexCredential(token, source=str(path), account_id=account)
+    return CodexCredential(token, account)
 
 
-def _from_descriptor(number: str) -> ClaudeCredential | None:
+def _from_descriptor(number: str) -> str | None:
     if not number.strip():
         return None
     try:
@@ -100,10 +82,7 @@ def _from_descriptor(number: str) -> ClaudeCredential | None:
     except (OSError, ValueError, OverflowError) as error:
         logger.warning("CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR=%s cannot be read: %s", number, error)
         return None
-    token = data.decode("utf-8", "replace").strip()
-    if len(data) > MAX_CREDENTIAL_BYTES or not token:
-        return None
-    return ClaudeCredential(token, source="CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR")
+    return data.decode("utf-8", "replace").strip() if len(data) <= MAX_CREDENTIAL_BYTES else None
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -118,19 +97,15 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _claude_from_document(document: Mapping[str, Any], path: Path, now: float) -> ClaudeCredential | None:
+def _claude_from_document(document: Mapping[str, Any], path: Path, now: float) -> str | None:
     entry = document.get("claudeAiOauth")
-    token = _text(entry.get("accessToken")) if isinstance(entry, Mapping) else ""
-    if not isinstance(entry, Mapping) or not token:
+    if not isinstance(entry, Mapping) or not (token := _text(entry.get("accessToken"))):
         return None
-    milliseconds = entry.get("expiresAt")
-    expires_at = milliseconds / 1000 if isinstance(milliseconds, int | float) and milliseconds > 0 else None
-    if expires_at is not None and expires_at - EXPIRY_MARGIN_SECONDS <= now:
+    expires_at = entry.get("expiresAt")  # milliseconds since the epoch; 0 or nothing if the source does not say
+    if isinstance(expires_at, int | float) and 0 < expires_at <= (now + EXPIRY_MARGIN_SECONDS) * 1000:
         logger.warning("The sign-in in %s has expired. Sign in again, or set ANTHROPIC_API_KEY.", path)
         return None
-    return ClaudeCredential(
-        token, source=str(path), refresh_token=_text(entry.get("refreshToken")), expires_at=expires_at
-    )
+    return token
 
 
 def _text(value: object) -> str:

@@ -24,7 +24,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
-from deerflow.models.reminders import is_reminder
+from deerflow.models.messages import is_reminder
 
 SCRIPT: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("demo_script.yaml").read_text(encoding="utf-8"))
 LABEL: str = SCRIPT["label"]

@@ -235,14 +235,15 @@ def _kind_of_words(text: str, column: str) -> ErrorKind:
     return next((kind for kind, words in rows if re.search(words, text, re.IGNORECASE)), ErrorKind.GENERIC)
 
 
-def _body_of(error: BaseException) -> Mapping[str, Any]:
+def body_of(error: BaseException) -> Mapping[str, Any]:
+    """The provider's error object; empty if it sent none."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     return inner if isinstance(inner, Mapping) else {}
 
 
 def _codes_of(error: BaseException) -> set[str]:
-    body = _body_of(error)
+    body = body_of(error)
     found = [getattr(error, name, None) for name in ("code", "error_code", "type")]
     return {code.lower() for code in (*found, body.get("code"), body.get("type")) if isinstance(code, str)}
 
@@ -251,7 +252,7 @@ def _detail_of(error: BaseException) -> str:
     """The provider's own sentence where there is one, at most 500 characters, keys masked."""
     if (silence := _silence(error)) is not None:
         return f"it sent nothing for {silence:g} seconds (models[].timeout in config.yaml)."
-    body = _body_of(error)
+    body = body_of(error)
     text = str(body.get("message") or body.get("detail") or error)[:READ_LIMIT]
     text = " ".join(text.split()) or type(error).__name__
     return _SECRETS.sub("[key]", text)[:DETAIL_LIMIT]

@@ -39,7 +39,14 @@ class Found:
 
 def render_calls(calls: Sequence[ToolCall]) -> str:
     """Write calls as text; values are escaped, so that none can close its own tag."""
-    return "\n".join(_render_call(call) for call in calls)
+    lines: list[str] = []
+    for call in calls:
+        lines += ["<tool_call>", f"<function={call['name']}>"]
+        for name, value in call["args"].items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines += [f"<parameter={name}>", html.escape(text, quote=False), "</parameter>"]
+        lines += ["</function>", "</tool_call>"]
+    return "\n".join(lines)
 
 
 def parse_calls(text: str, schemas: Schemas) -> Found:
@@ -49,95 +56,44 @@ def parse_calls(text: str, schemas: Schemas) -> Found:
     be nested in superfluous tags, and values may hold tags as long as they are balanced. A call whose value breaks off
     is invalid: half a command must not run.
     """
-    return _Parser(text, schemas).run()
-
-
-def parameter_schemas(tools: Sequence[Mapping[str, Any]] | None) -> dict[str, Mapping[str, Any]]:
-    functions = [tool.get("function") or {} for tool in tools or ()]
-    return {str(function.get("name")): function.get("parameters") or {} for function in functions}
-
-
-def _render_call(call: ToolCall) -> str:
-    lines = ["<tool_call>", f"<function={call['name']}>"]
-    for name, value in call["args"].items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines += [f"<parameter={name}>", html.escape(text, quote=False), "</parameter>"]
-    return "\n".join([*lines, "</function>", "</tool_call>"])
-
-
-class _Parser:
-    def __init__(self, text: str, schemas: Schemas) -> None:
-        self.text = text
-        self.schemas = schemas
-        self.found = Found("")
-        self.outside: list[str] = []
-        self.resume = 0
-        self.depth = 0
-        self.function: str | None = None
-        self.arguments: dict[str, Any] = {}
-        self.parameter: str | None = None
-        self.parameter_depth = 0
-        self.value_start = 0
-
-    def run(self) -> Found:
-        for tag in TAG.finditer(self.text):
-            closing, kind, name = tag.group(1) == "/", tag.group(2), tag.group(3)
-            if self.parameter is not None:
-                self._inside_value(tag, kind, closing)
-            elif kind == "tool_call":
-                self._tool_call(tag, closing)
-            elif self.depth and kind == "function":
-                self._finish_call()
-                self.function = None if closing else (name or "").strip() or None
-            elif self.function and kind == "parameter" and not closing and name:
-                self.parameter, self.value_start, self.parameter_depth = name.strip(), tag.end(), 0
-        return self._result()
-
-    def _inside_value(self, tag: re.Match[str], kind: str, closing: bool) -> None:
-        if kind != "parameter":
-            return
-        if not closing:
-            self.parameter_depth += 1
-        elif self.parameter_depth:
-            self.parameter_depth -= 1
-        else:
-            assert self.function is not None and self.parameter is not None
-            value = html.unescape(self.text[self.value_start : tag.start()].removeprefix("\n").removesuffix("\n"))
-            schema = (self.schemas.get(self.function, {}).get("properties") or {}).get(self.parameter)
-            self.arguments[self.parameter] = decode(value, schema)
-            self.parameter = None
-
-    def _tool_call(self, tag: re.Match[str], closing: bool) -> None:
-        if not closing:
-            if not self.depth:
-                self.outside.append(self.text[self.resume : tag.start()])
-                self.resume = tag.start()
-            self.depth += 1
-        elif self.depth:
-            self._finish_call()
-            self.depth -= 1
-            if not self.depth:
-                self.resume = tag.end()
-
-    def _finish_call(self) -> None:
-        if self.function:
-            self.found.tool_calls.append(tool_call(name=self.function, args=self.arguments, id=_call_id()))
-        self.function, self.arguments = None, {}
-
-    def _result(self) -> Found:
-        found = self.found
-        if self.parameter is not None:
-            error = f"The call of {self.function} breaks off inside of its parameter {self.parameter}."
-            raw = self.text[self.resume :]
-            found.invalid_tool_calls.append(invalid_tool_call(name=self.function, args=raw, id=_call_id(), error=error))
-        else:
-            self._finish_call()
-        if not found.tool_calls and not found.invalid_tool_calls:
-            return Found(self.text)
-        if not self.depth:
-            self.outside.append(self.text[self.resume :])
-        found.content = "".join(self.outside).strip()
-        return found
+    found, outside = Found(text), list[str]()
+    resume = depth = value_start = tags_in_value = 0
+    function = parameter = ""
+    for tag in TAG.finditer(text):
+        closing, kind, name = tag[1] == "/", tag[2], (tag[3] or "").strip()
+        if parameter:
+            if kind != "parameter":
+                continue
+            if closing and not tags_in_value:
+                value = html.unescape(text[value_start : tag.start()].removeprefix("\n").removesuffix("\n"))
+                schema = (schemas.get(function, {}).get("properties") or {}).get(parameter)
+                found.tool_calls[-1]["args"][parameter] = decode(value, schema)
+                parameter = ""
+            else:
+                tags_in_value += -1 if closing else 1
+        elif kind == "tool_call" and not closing:
+            if not depth:
+                outside.append(text[resume : tag.start()])
+                resume = tag.start()
+            depth += 1
+        elif kind == "tool_call" and depth:
+            function = ""
+            depth -= 1
+            resume = resume if depth else tag.end()
+        elif kind == "function" and depth:
+            function = "" if closing else name
+            if function:
+                found.tool_calls.append(tool_call(name=function, args={}, id=_call_id()))
+        elif kind == "parameter" and function and name and not closing:
+            parameter, value_start, tags_in_value = name, tag.end(), 0
+    if parameter:
+        found.tool_calls.pop()
+        error = f"The call of {function} breaks off inside of its parameter {parameter}."
+        broken = invalid_tool_call(name=function, args=text[resume:], id=_call_id(), error=error)
+        found.invalid_tool_calls.append(broken)
+    if found.tool_calls or found.invalid_tool_calls:
+        found.content = "".join([*outside, *([] if depth else [text[resume:]])]).strip()
+    return found
 
 
 def decode(text: str, schema: Mapping[str, Any] | None) -> Any:
@@ -200,11 +156,11 @@ class MindIEChatModel(OpenAIWire, ChatOpenAI):
     def _compose_timeout(cls, values: dict[str, Any]) -> dict[str, Any]:
         if values.get("timeout") is not None or values.get("request_timeout") is not None:
             return values
-        names = ("connect", "read", "write", "pool")
-        seconds = {name: cls.model_fields[f"{name}_timeout"].default for name in names}
-        seconds |= {name: values[f"{name}_timeout"] for name in names if f"{name}_timeout" in values}
-        rest = {name: value for name, value in values.items() if name != "request_timeout"}
-        return {**rest, "timeout": httpx.Timeout(**{name: _seconds(value) for name, value in seconds.items()})}
+        seconds: dict[str, float | None] = {}
+        for name in ("connect", "read", "write", "pool"):
+            value = values.get(f"{name}_timeout", cls.model_fields[f"{name}_timeout"].default)
+            seconds[name] = None if value is None else float(value)
+        return {**values, "timeout": httpx.Timeout(**seconds)}
 
     def _wire_message(self, message: BaseMessage, wire: dict[str, Any]) -> dict[str, Any]:
         content = _flat(wire.get("content"))
@@ -239,14 +195,10 @@ class MindIEChatModel(OpenAIWire, ChatOpenAI):
             async for chunk in super()._astream(messages, stop, run_manager, stream_usage=stream_usage, **kwargs):
                 yield chunk
             return
-        for chunk in _pieces(await self._agenerate(messages, stop, **_unstreamed(kwargs))):
+        for chunk in _pieces(await self._agenerate(messages, stop, **kwargs)):
             if run_manager:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
-
-
-def _seconds(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _flat(content: Any) -> Any:
@@ -266,21 +218,20 @@ def _tool_response(content: Any) -> Any:
     return f"<tool_response>\n{inside}\n</tool_response>"
 
 
-def _unstreamed(kwargs: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in kwargs.items() if name not in ("stream", "stream_options")}
-
-
 def _with_calls(result: ChatResult, kwargs: dict[str, Any]) -> ChatResult:
     """Read the calls out of the text, and line breaks that came as backslash and n."""
-    schemas = parameter_schemas(kwargs.get("tools"))
+    functions = [tool.get("function") or {} for tool in kwargs.get("tools") or ()]
+    schemas = {str(function.get("name")): function.get("parameters") or {} for function in functions}
     for generation in result.generations:
         message = generation.message
         if not isinstance(message, AIMessage) or not isinstance(message.content, str):
             continue
-        found = Found(message.content) if message.tool_calls else parse_calls(message.content, schemas)
-        message.content = _with_line_breaks(found.content)
-        message.tool_calls = [*message.tool_calls, *found.tool_calls]
-        message.invalid_tool_calls = [*message.invalid_tool_calls, *found.invalid_tool_calls]
+        text = message.content
+        if not message.tool_calls:
+            found = parse_calls(text, schemas)
+            text, message.tool_calls = found.content, found.tool_calls
+            message.invalid_tool_calls = [*message.invalid_tool_calls, *found.invalid_tool_calls]
+        message.content = _with_line_breaks(text)
     return result
 
 

@@ -13,15 +13,22 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import httpx2
 import openai
+import orjson
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, InvalidToolCall
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    InvalidToolCall,
+    ToolMessage,
+)
 from langchain_core.messages.tool import invalid_tool_call
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableBinding
@@ -34,17 +41,21 @@ from langchain_openai.chat_models.base import (
 )
 from openai.resources.chat.completions import Completions
 from openai.types.chat import ChatCompletion
-from pydantic import PrivateAttr, model_validator
+from pydantic import BaseModel, PrivateAttr, model_validator
 
 from deerflow.event_loop import Turns
 from deerflow.models.openai_cache import RecentMap, message_key, to_json
 from deerflow.models.openai_chunks import aread_chunks
+from deerflow.models.openai_chunks import aread_chunks, repair_surrogates
+from deerflow.turns import Turns
 
 if TYPE_CHECKING:
     from langchain_openai.chat_models.base import BaseChatOpenAI as _Model
 else:
     # Only private attributes here: a mixin that brought the fields along would undo what its sibling made of them.
-    from pydantic import BaseModel as _Model
+    _Model = BaseModel
+
+V = TypeVar("V")
 
 PATH = "/chat/completions"
 SILENCE = httpx2.Timeout(60.0, connect=30.0)
@@ -56,24 +67,46 @@ CHUNK_TIMEOUT = 120.0
 PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
 KEPT_BYTES = 8 * 1024 * 1024
 KEPT_TOOLS = 256
-TRANSPORT_PARAMETERS = ("extra_headers", "extra_query", "extra_body", "timeout")
+POST_OPTIONS: Mapping[str, str] = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
+"""Parameters that do not go into the body, by their names as options of the ``openai`` client's ``post``."""
 
 
-@dataclass(frozen=True, slots=True)
-class WireRequest:
-    """A request body and the options of the ``openai`` client's ``post``."""
+class RecentMap(Generic[V]):
+    """A bounded map: what was not used for long goes first.
 
-    body: bytes
-    options: dict[str, Any]
+    Two generations stand in for an ordered list: a hit moves to the young one, a full young one becomes the old one.
+    Each step is one dictionary operation, so threads that share a model need no lock.
 
+    Args:
+        capacity: weight per generation; twice as much is held at most, except for one heavier value.
+    """
 
-@dataclass(frozen=True, slots=True)
-class WireTool:
-    """A converted tool, and what it was made from, so that a changed tool is converted again."""
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._young: dict[Hashable, tuple[V, int]] = {}
+        self._old: dict[Hashable, tuple[V, int]] = {}
+        self._weight = 0
 
-    source: object
-    marks: tuple[object, ...]
-    wire: dict[str, Any]
+    def get(self, key: Hashable) -> V | None:
+        if (entry := self._young.get(key)) is not None:
+            return entry[0]
+        if (entry := self._old.get(key)) is not None:
+            self.put(key, *entry)
+            return entry[0]
+        return None
+
+    def put(self, key: Hashable, value: V, weight: int = 1) -> None:
+        if self._weight + weight > self.capacity:
+            self._old, self._young, self._weight = self._young, {}, 0
+        self._young[key] = value, weight
+        self._weight += weight
+
+    def __len__(self) -> int:
+        return len(self._young.keys() | self._old.keys())
+
+    def __reduce__(self) -> tuple[type[RecentMap[V]], tuple[int]]:
+        """Copies start empty: a copied model may say the same message in another way."""
+        return type(self), (self.capacity,)
 
 
 class OpenAIWire(_Model):
@@ -82,10 +115,9 @@ class OpenAIWire(_Model):
     The Responses API, ``response_format``, response headers, Azure and injected clients take the parent's way.
     """
 
-    _message_bytes: RecentMap[Hashable, bytes] = PrivateAttr(default_factory=lambda: RecentMap(KEPT_BYTES))
-    _wire_tools: RecentMap[tuple[int, bool | None], WireTool] = PrivateAttr(
-        default_factory=lambda: RecentMap(KEPT_TOOLS)
-    )
+    _message_bytes: RecentMap[bytes] = PrivateAttr(default_factory=lambda: RecentMap(KEPT_BYTES))
+    _wire_tools: RecentMap[tuple[object, dict[str, Any]]] = PrivateAttr(default_factory=lambda: RecentMap(KEPT_TOOLS))
+    """Converted tools, each with what it was made from, whose id stays its own as long as it is kept."""
 
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = PrivateAttr(default_factory=WeakKeyDictionary)
     """Of answers that begin: a provider that was stuck lets hundreds go at once."""
@@ -97,19 +129,16 @@ class OpenAIWire(_Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _own_connections(cls, values: Any) -> Any:
+    def _own_connections(cls, values: dict[str, Any]) -> dict[str, Any]:
         """A connection pool per model, and a time-out for every call.
 
         LangChain shares an asynchronous HTTP client between all models of a URL, whatever event loop they run on, and a
         connection of a loop that has ended cannot be used again. A ``Timeout`` object, other than a number, keeps it from
         sharing. Without any time-out a silent server would hold a run for ever.
         """
-        if not isinstance(values, dict):
-            return values
         given = values.get("timeout", values.get("request_timeout"))
         if given is None or isinstance(given, int | float):
-            values = {name: value for name, value in values.items() if name != "request_timeout"}
-            values["timeout"] = SILENCE if given is None else httpx2.Timeout(given)
+            values = {**values, "timeout": SILENCE if given is None else httpx2.Timeout(given)}
             if given is not None:  # who waits longer for a byte waits longer for a chunk, too
                 values.setdefault("stream_chunk_timeout", max(given, CHUNK_TIMEOUT))
         return values
@@ -176,15 +205,19 @@ class OpenAIWire(_Model):
         stream_usage: bool | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        if not self._posts_itself(self.root_async_client, kwargs):
-            async for chunk in super()._astream(messages, stop, run_manager, **self._parents(stream_usage, kwargs)):
+        if not self._posts_itself(kwargs):
+            if not self._asks_for_responses(kwargs):  # that API always sends the usage, and refuses the parameter
+                kwargs = {**kwargs, "stream_usage": stream_usage}
+            async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
                 yield chunk
             return
-        request = self._wire_request(messages, stop, self._streaming(stream_usage, kwargs))
+        if self._should_stream_usage(stream_usage, **kwargs):
+            kwargs = {**kwargs, "stream_options": {"include_usage": True}}
+        body, options = self._wire_request(messages, stop, {**kwargs, "stream": True})
         chunk_class: type = AIMessageChunk
         with provider_errors():
             response: httpx2.Response = await self.root_async_client.post(
-                PATH, cast_to=httpx2.Response, content=request.body, options=request.options, stream=True
+                PATH, cast_to=httpx2.Response, content=body, options=options, stream=True
             )
             turns = self._turns.setdefault(asyncio.get_running_loop(), Turns())
             raw_chunks = aread_chunks(response, turns, timeout=self.stream_chunk_timeout, model_name=self.model_name)
@@ -195,7 +228,8 @@ class OpenAIWire(_Model):
                         continue
                     chunk_class = chunk.message.__class__
                     if run_manager:
-                        await run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=_logprobs(chunk))
+                        logprobs = (chunk.generation_info or {}).get("logprobs")
+                        await run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=logprobs)
                     yield chunk
 
     async def _agenerate(
@@ -206,13 +240,11 @@ class OpenAIWire(_Model):
         **kwargs: Any,
     ) -> ChatResult:
         kwargs = self._patient(kwargs)
-        if not self._posts_itself(self.root_async_client, kwargs):
+        if not self._posts_itself(kwargs):
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        request = self._wire_request(messages, stop, {**kwargs, "stream": False})
+        body, options = self._wire_request(messages, stop, {**kwargs, "stream": False})
         with provider_errors():
-            completion = await self.root_async_client.post(
-                PATH, cast_to=ChatCompletion, content=request.body, options=request.options
-            )
+            completion = await self.root_async_client.post(PATH, cast_to=ChatCompletion, content=body, options=options)
         return self._result_of(completion)
 
     def _patient(self, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -229,10 +261,9 @@ class OpenAIWire(_Model):
 
     # --- the request ----------------------------------------------------------------------------------------------
 
-    def _posts_itself(self, client: object, kwargs: dict[str, Any]) -> bool:
-        if isinstance(client, openai.AzureOpenAI | openai.AsyncAzureOpenAI):
-            return False
-        if not isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
+    def _posts_itself(self, kwargs: dict[str, Any]) -> bool:
+        client = self.root_async_client
+        if not isinstance(client, openai.AsyncOpenAI) or isinstance(client, openai.AsyncAzureOpenAI):
             return False
         if "response_format" in kwargs or "response_format" in self.model_kwargs:
             return False
@@ -243,30 +274,25 @@ class OpenAIWire(_Model):
     def _asks_for_responses(self, kwargs: dict[str, Any]) -> bool:
         return self._use_responses_api({**self._default_params, **kwargs})
 
-    def _parents(self, stream_usage: bool | None, kwargs: dict[str, Any]) -> dict[str, Any]:
-        # The Responses API always sends the usage, and refuses the parameter.
-        return kwargs if self._asks_for_responses(kwargs) else {**kwargs, "stream_usage": stream_usage}
-
-    def _streaming(self, stream_usage: bool | None, kwargs: dict[str, Any]) -> dict[str, Any]:
-        if self._should_stream_usage(stream_usage, **kwargs):
-            return {**kwargs, "stream": True, "stream_options": {"include_usage": True}}
-        return {**kwargs, "stream": True}
-
     def _wire_request(
         self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
-    ) -> WireRequest:
-        """The body by joining bytes: equal messages have equal bytes, so a longer history begins with the shorter one's."""
+    ) -> tuple[bytes, dict[str, Any]]:
+        """The body and the options of ``post``.
+
+        Bytes are joined: equal messages have equal bytes, so a longer history begins with the shorter one's.
+        """
         keys = [(self.model_name, message_key(message)) for message in messages]
-        parts = [self._message_bytes.get(key) for key in keys]
+        parts: list[Any] = [self._message_bytes.get(key) for key in keys]
         missing = [index for index, part in enumerate(parts) if part is None]
         payload = self._get_request_payload([messages[index] for index in missing], stop=stop, **kwargs)
         for index, wire in zip(missing, payload.pop("messages"), strict=True):
             part = parts[index] = to_json(wire)
             self._message_bytes.put(keys[index], part, len(part))
-        transport = {name: payload.pop(name, None) for name in TRANSPORT_PARAMETERS}
-        return WireRequest(self._wire_body(payload, transport["extra_body"], parts), _post_options(transport))
-
-    def _wire_body(self, payload: dict[str, Any], extra_body: dict[str, Any] | None, parts: list[Any]) -> bytes:
+        options: dict[str, Any] = {"security": {"bearer_auth": True}}
+        for name, option in POST_OPTIONS.items():
+            if (value := payload.pop(name, None)) is not None:
+                options[option] = value
+        extra_body = payload.pop("extra_body", None) or {}
         if unknown := payload.keys() - PARAMETERS:
             raise TypeError(
                 f"{', '.join(sorted(unknown))}: no such parameter of chat completions (model {self.model_name}). "
@@ -275,11 +301,8 @@ class OpenAIWire(_Model):
         values = {
             name: value for name, value in payload.items() if not isinstance(value, openai.NotGiven | openai.Omit)
         }
-        if extra_body:
-            values |= extra_body
-            if "messages" in extra_body:
-                return to_json(values)
-        return to_json(values)[:-1] + b',"messages":[' + b",".join(parts) + b"]}"
+        start = to_json({**values, **extra_body})[:-1]
+        return start + b',"messages":[' + b",".join(parts) + b"]}", options
 
     # --- tools ----------------------------------------------------------------------------------------------------
 
@@ -299,16 +322,16 @@ class OpenAIWire(_Model):
     def _wire_tool(self, tool: Any, strict: bool | None) -> dict[str, Any]:
         if isinstance(tool, dict):
             return tool
-        marks: tuple[object, ...] = ()
-        if isinstance(tool, BaseTool):
-            marks = (tool.name, tool.description, id(tool.args_schema), repr(tool.extras), repr(tool.metadata))
-        known = self._wire_tools.get((id(tool), strict))
-        if known is None or known.source is not tool or known.marks != marks:
+        key: tuple[object, ...] = (id(tool), strict)
+        if isinstance(tool, BaseTool):  # which is converted again when it has changed
+            key += (tool.name, tool.description, id(tool.args_schema), repr(tool.extras), repr(tool.metadata))
+        known = self._wire_tools.get(key)
+        if known is None:
             bound = super().bind_tools([tool], strict=strict)
             assert isinstance(bound, RunnableBinding)
-            known = WireTool(tool, marks, bound.kwargs["tools"][0])
-            self._wire_tools.put((id(tool), strict), known)
-        return known.wire
+            known = tool, bound.kwargs["tools"][0]
+            self._wire_tools.put(key, known)
+        return known[1]
 
 
 class OpenAIChatModel(OpenAIWire, ChatOpenAI):
@@ -351,11 +374,53 @@ def _is_no_object(arguments: Any) -> bool:
         return False
 
 
-def _logprobs(chunk: ChatGenerationChunk) -> Any:
-    return (chunk.generation_info or {}).get("logprobs")
+# what is kept ---------------------------------------------------------------------------------------------------------
 
 
-def _post_options(transport: dict[str, Any]) -> dict[str, Any]:
-    names = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-    given = {names[name]: value for name, value in transport.items() if name in names and value is not None}
-    return {**given, "security": {"bearer_auth": True}}
+def message_key(message: BaseMessage) -> Hashable:
+    """Everything of a message that can reach the wire, by value: equal keys mean equal JSON, whatever the ids say."""
+    extra = message.additional_kwargs
+    if isinstance(message, AIMessage):
+        rest: Hashable = (freeze(message.tool_calls), freeze(message.invalid_tool_calls))
+    elif isinstance(message, ToolMessage):
+        rest = message.tool_call_id
+    elif isinstance(message, ChatMessage):
+        rest = message.role
+    else:
+        rest = None
+    content = message.content
+    return (
+        type(message),
+        content if type(content) is str else freeze(content),
+        message.name,
+        freeze(extra) if extra else None,
+        rest,
+    )
+
+
+def freeze(value: Any) -> Hashable:
+    """A hashable stand-in for a JSON value that tells apart what JSON tells apart: ``1``, ``1.0`` and ``True``, key order.
+
+    Strings stand for themselves: their hash is computed once in their life, even for an image of megabytes.
+    """
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind is dict:
+        return (dict, *[(key, item if type(item) is str else freeze(item)) for key, item in value.items()])
+    if kind is list or kind is tuple:
+        return (list, *[item if type(item) is str else freeze(item) for item in value])
+    return kind, repr(value)
+
+
+def to_json(value: Any) -> bytes:
+    """Compact JSON. What UTF-8 cannot carry (half of a surrogate pair, from a broken source) becomes U+FFFD."""
+    try:
+        return orjson.dumps(value, default=_refused, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_refused)
+        return repair_surrogates(text).encode()
+
+
+def _refused(value: Any) -> Any:
+    raise TypeError(f"A {type(value).__name__} cannot be sent to a model as JSON: {value!r:.200}")

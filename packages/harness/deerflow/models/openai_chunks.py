@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -19,6 +20,7 @@ from langchain_openai import StreamChunkTimeoutError
 from deerflow.event_loop import Turns
 from deerflow.models.openai_cache import repair_surrogates
 from deerflow.models.tool_arguments import spoiler
+from deerflow.models.messages import spoilers
 from deerflow.server_events import EventDecoder
 
 DRAIN_SECONDS = 0.1
@@ -47,7 +49,7 @@ class ChunkReader:
         self._usage_sent = False
         self._running_total: Any = None
         self._calls = 0
-        self._arguments: dict[int, str] = {}
+        self._arguments = defaultdict[int, str](str)
 
     def feed(self, received: bytes) -> list[Chunk]:
         """Chunks that are complete with these bytes.
@@ -104,8 +106,8 @@ class ChunkReader:
 
     def _last_chunks(self) -> list[Chunk]:
         chunks: list[Chunk] = []
-        suffixes = {index: spoiler(text) for index, text in self._arguments.items()}
-        if calls := [{"index": index, "function": {"arguments": text}} for index, text in suffixes.items() if text]:
+        broken = spoilers(self._arguments).items()
+        if calls := [{"index": index, "function": {"arguments": text}} for index, text in broken]:
             chunks.append({"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]})
         if self._running_total is not None and not self._usage_sent:
             chunks.append({"choices": [], "usage": self._running_total})
@@ -120,7 +122,7 @@ class ChunkReader:
             if call.get("index") is None:
                 self._calls += 1 if call.get("id") or not self._calls else 0
                 call["index"] = self._calls - 1
-            self._arguments[call["index"]] = self._arguments.get(call["index"], "") + (function.get("arguments") or "")
+            self._arguments[call["index"]] += function.get("arguments") or ""
 
     def _decode(self, data: bytes) -> Chunk:
         try:
@@ -129,17 +131,14 @@ class ChunkReader:
             except orjson.JSONDecodeError:
                 # Half of a surrogate pair as an escape is JSON for Python, but not for orjson.
                 chunk = orjson.loads(repair_surrogates(json.dumps(json.loads(data), ensure_ascii=False)))
-        except ValueError as error:
-            raise self._malformed(data) from error
+        except ValueError:
+            chunk = None
         if not isinstance(chunk, dict):
-            raise self._malformed(data)
+            raise openai.APIConnectionError(
+                message=f"{self.response.request.url} sent an event that is not a JSON object: {data[:200]!r}",
+                request=self.response.request,
+            )
         return chunk
-
-    def _malformed(self, data: bytes) -> openai.APIConnectionError:
-        return openai.APIConnectionError(
-            message=f"{self.response.request.url} sent an event that is not a JSON object: {data[:200]!r}",
-            request=self.response.request,
-        )
 
 
 async def aread_chunks(
@@ -221,6 +220,11 @@ def _document_error(response: httpx2.Response, body: bytes) -> openai.APIError:
         "Check base_url, or set `disable_streaming: true` for a model that cannot stream."
     )
     return openai.APIResponseValidationError(response, document, message=message)
+
+
+def repair_surrogates(text: str) -> str:
+    """Join surrogate pairs to the character they mean, replace single halves by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def stream_error(error: Any, response: httpx2.Response) -> openai.APIError:

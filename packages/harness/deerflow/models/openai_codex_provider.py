@@ -31,7 +31,6 @@ from deerflow.models.failures import model_error
 from deerflow.models.openai import OpenAIChatModel
 from deerflow.models.openai_chunks import TRANSPORT_ERRORS, TRANSPORT_TIMEOUTS
 from deerflow.models.resilience import RetriedStreams
-from deerflow.models.tool_arguments import StreamedArguments
 
 CODEX_BASE_URL = "https://chatgpt.com/backend-api/codex"
 DEFAULT_INSTRUCTIONS = "You are a helpful assistant."
@@ -131,47 +130,21 @@ class CodexChatModel(RetriedStreams, OpenAIChatModel):
             async for chunk in super()._astream(messages, *args, **kwargs):
                 yield chunk
 
-    def _answer(self, kwargs: Mapping[str, Any]) -> _Answer:
-        return _Answer()
-
-    def _reload_sign_in(self) -> bool:
-        """Take over the sign-in on disk; False if there is none or it is the one already in use."""
-        credential = load_codex_credential(os.environ, Path.home())
-        if credential is None or credential.access_token == self.access_token.get_secret_value():
+    def _read(self, chunk: AIMessageChunk, *, has_calls: bool) -> bool:
+        """Its text as text, its thoughts apart."""
+        blocks = [block for block in chunk.content if isinstance(block, dict)]
+        thoughts = "".join(map(_summary, blocks))
+        chunk.content = "".join(block.get("text") or block.get("refusal") or "" for block in blocks)
+        chunk.additional_kwargs = {"reasoning_content": thoughts} if thoughts else {}
+        if chunk.chunk_position != "last":
             return False
-        self.access_token = SecretStr(credential.access_token)
-        self.account_id = credential.account_id
+        is_cut = chunk.response_metadata.get("status") == "incomplete"
+        reason = "length" if is_cut else "tool_calls" if has_calls else "stop"
+        chunk.response_metadata = {**chunk.response_metadata, "finish_reason": reason}
         return True
 
-
-class _Answer:
-    """One streamed answer, with its text as text, its thoughts apart, and broken arguments that stay broken."""
-
-    def __init__(self) -> None:
-        self._arguments = StreamedArguments()
-        self._is_complete = False
-        self._calls = False
-
-    def read(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
-        message = chunk.message
-        assert isinstance(message, AIMessageChunk)
-        self._arguments.add(message.tool_call_chunks)
-        self._calls = self._calls or bool(message.tool_call_chunks)
-        blocks = [block for block in message.content if isinstance(block, dict)]
-        thoughts = "".join(map(_summary, blocks))
-        message.content = "".join(block.get("text") or block.get("refusal") or "" for block in blocks)
-        message.additional_kwargs = {"reasoning_content": thoughts} if thoughts else {}
-        if message.chunk_position != "last":
-            return [chunk]
-        self._is_complete = True
-        is_cut = message.response_metadata.get("status") == "incomplete"
-        reason = "length" if is_cut else "tool_calls" if self._calls else "stop"
-        message.response_metadata = {**message.response_metadata, "finish_reason": reason}
-        spoilers = AIMessageChunk(content="", tool_call_chunks=self._arguments.spoilers())
-        return [ChatGenerationChunk(message=spoilers), chunk]
-
     @contextmanager
-    def checked(self) -> Iterator[None]:
+    def _checked(self) -> Iterator[None]:
         try:
             yield
         except TRANSPORT_TIMEOUTS as error:
@@ -183,10 +156,18 @@ class _Answer:
             code = found[1] if found else ""
             text = f"The Codex endpoint failed: {error}"
             raise model_error(ERRORS_BY_CODE.get(code, ModelAPIError), text, code=code) from error
-        if not self._is_complete:
-            raise CodexStreamCutError(
-                "The Codex endpoint ended its stream before the response was complete. Try again."
-            )
+
+    def _cut(self, kwargs: Mapping[str, Any]) -> Exception | None:
+        return CodexStreamCutError("The Codex endpoint ended its stream before the response was complete. Try again.")
+
+    def _reload_sign_in(self) -> bool:
+        """Take over the sign-in on disk; False if there is none or it is the one already in use."""
+        credential = load_codex_credential(os.environ, Path.home())
+        if credential is None or credential.access_token == self.access_token.get_secret_value():
+            return False
+        self.access_token = SecretStr(credential.access_token)
+        self.account_id = credential.account_id
+        return True
 
 
 def _summary(block: Mapping[str, Any]) -> str:

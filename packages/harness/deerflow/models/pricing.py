@@ -37,8 +37,9 @@ def pricing_of(config: AppConfig | None, model: str, name: str | None = None) ->
         name: prefer the entry of this name where several have the same model.
     """
     ids = (model, _DATE.sub("", model))
-    entries = [entry for entry in config.models if ids[0] in (entry.model, entry.name)] if config else []
-    entries = entries or ([entry for entry in config.models if entry.model == ids[1]] if config else [])
+    models = config.models if config else []
+    entries = [entry for entry in models if ids[0] in (entry.model, entry.name)]
+    entries = entries or [entry for entry in models if entry.model == ids[1]]
     chosen = next((entry for entry in entries if entry.name == name), entries[0] if entries else None)
     if chosen is not None and chosen.pricing is not None:
         return chosen.pricing

@@ -7,19 +7,21 @@ import math
 import random
 import time
 from abc import abstractmethod
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import Field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from deerflow.models.failures import classify
+from deerflow.models.messages import spoilers
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel as _Model
@@ -31,28 +33,13 @@ T = TypeVar("T")
 
 MAX_RETRY_AFTER_SECONDS = 60.0
 """A provider that wants minutes is out of quota: the caller may take another model instead."""
-FAILURE_THRESHOLD = 5
-RECOVERY_TIMEOUT = 60.0
-"""Seconds."""
-
-
-class Answer(Protocol):
-    """One attempt to read a streamed answer."""
-
-    def read(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
-        """What the caller gets for a chunk of the provider's."""
-        ...
-
-    def checked(self) -> AbstractContextManager[None]:
-        """Around the reading of the stream. Raises what :func:`classify` understands."""
-        ...
 
 
 class RetriedStreams(_Model):
     """Mixin for a chat model whose SDK retries nothing, to stand before its class.
 
     A stream is opened again on failure until its first chunk with content. Empty leading ones (a provider's "message
-    starts") are held back, so they neither count nor appear twice.
+    starts") are held back, so they neither count nor appear twice. Arguments that are broken at its end stay broken.
     """
 
     retry_max_attempts: int = Field(default=3, ge=1)
@@ -61,7 +48,16 @@ class RetriedStreams(_Model):
     """Seconds before the second attempt; doubles each time. ``Retry-After`` wins."""
 
     @abstractmethod
-    def _answer(self, kwargs: Mapping[str, Any]) -> Answer: ...
+    def _read(self, chunk: AIMessageChunk, *, has_calls: bool) -> bool:
+        """Make of a chunk, in place, what the caller gets. Whether it is the answer's last one."""
+
+    @abstractmethod
+    def _checked(self) -> AbstractContextManager[None]:
+        """Around the reading of a stream. Raises what :func:`classify` understands."""
+
+    @abstractmethod
+    def _cut(self, kwargs: Mapping[str, Any]) -> Exception | None:
+        """What a stream means that ended without a last chunk."""
 
     async def _astream(
         self,
@@ -73,11 +69,21 @@ class RetriedStreams(_Model):
         opened = super()._astream
 
         async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
-            answer = self._answer(kwargs)
-            with answer.checked():
+            arguments, is_complete = defaultdict[int, str](str), False
+            with self._checked():
                 async for chunk in opened(messages, stop, **kwargs):
-                    for sent in answer.read(chunk):
-                        yield sent
+                    message = chunk.message
+                    assert isinstance(message, AIMessageChunk)
+                    for call in message.tool_call_chunks:
+                        if call["index"] is not None:
+                            arguments[call["index"]] += call["args"] or ""
+                    if self._read(message, has_calls=bool(arguments)):
+                        is_complete = True
+                        if calls := [tool_call_chunk(args=text, index=at) for at, text in spoilers(arguments).items()]:
+                            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=calls))
+                    yield chunk
+            if not is_complete and (error := self._cut(kwargs)):
+                raise error
 
         async def begin() -> tuple[list[ChatGenerationChunk], AsyncGenerator[ChatGenerationChunk]]:
             stream, held = attempt(), list[ChatGenerationChunk]()
@@ -87,15 +93,15 @@ class RetriedStreams(_Model):
                     break
             return held, stream
 
-        held, stream = await AsyncRetrying(**self._retry_policy())(begin)
+        held, stream = await self._retrying()(begin)
         async with aclosing(_after(held, stream)) as chunks:
             async for chunk in chunks:
                 if run_manager:
                     await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
-    def _retry_policy(self) -> dict[str, Any]:
-        """Arguments for tenacity: ``Retry-After`` where the provider states it, else exponential backoff with jitter."""
+    def _retrying(self) -> AsyncRetrying:
+        """Waits as ``Retry-After`` says where the provider states it, else with exponential backoff and jitter."""
 
         def seconds(state: RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
@@ -103,12 +109,12 @@ class RetriedStreams(_Model):
             backoff = self.retry_base_delay * 2 ** (state.attempt_number - 1) * random.uniform(1, 1.2)
             return backoff if asked is None else asked
 
-        return {
-            "stop": stop_after_attempt(self.retry_max_attempts),
-            "wait": seconds,
-            "retry": retry_if_exception(_is_worth_it),
-            "reraise": True,
-        }
+        return AsyncRetrying(
+            stop=stop_after_attempt(self.retry_max_attempts),
+            wait=seconds,
+            retry=retry_if_exception(_is_worth_it),
+            reraise=True,
+        )
 
 
 async def _after(held: list[T], stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
@@ -170,8 +176,8 @@ class CircuitBreakers:
     def __init__(
         self,
         *,
-        failure_threshold: int = FAILURE_THRESHOLD,
-        recovery_timeout: float = RECOVERY_TIMEOUT,
+        failure_threshold: int = 5,
+        recovery_timeout: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = (failure_threshold, recovery_timeout, clock)
@@ -251,4 +257,4 @@ class CallGates:
 
     def gate(self, key: Hashable) -> CallGate:
         gates = self._gates.setdefault(asyncio.get_running_loop(), {})
-        return gates.get(key) or gates.setdefault(key, CallGate(self._clock))
+        return gates.setdefault(key, CallGate(self._clock))

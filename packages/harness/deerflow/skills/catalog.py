@@ -134,10 +134,6 @@ class SkillCatalog:
         own = self.config.skills.directory(self.config.origin.project_root) / PUBLIC
         return own if self.config.skills.path is not None or own.is_dir() else shipped_skills()
 
-    def custom(self, user_id: str) -> Path:
-        """The folder of a person's own skills."""
-        return self._paths.user_skills_dir(user_id) / CUSTOM
-
     def mounts(self, user_id: str) -> dict[str, Path]:
         """Folders of the host by where sandboxes see them, all read-only. Makes the person's."""
         root = self.config.skills.container_path
@@ -147,22 +143,18 @@ class SkillCatalog:
 
     def load(self, user_id: str) -> SkillSet:
         """The skills that a person has now. Blocks; of two with one name the person's own counts."""
-        folder = self.public
+        kept, folder = OwnSkills(self._paths, user_id), self.public
         public = tuple(_skill_files(folder))
         public = self._seen = self._seen if self._seen == public else public
-        own = tuple(_skill_files(self.custom(user_id)))
-        kept = OwnSkills(self._paths, user_id)
+        own = tuple(_skill_files(kept.custom))
         states, used = kept.states(), kept.used()
         key, known = (public, own, states, used), self._sets.get(user_id)
         if known is not None and known[0] == key:
             return known[1]
         skills: dict[str, Skill] = {}
         problems: dict[str, str] = {}
-        found: list[tuple[Category, Path, Found]] = [
-            ("public", folder, public),
-            ("custom", self.custom(user_id), own),
-        ]
-        for category, root, files in found:
+        found: dict[Category, tuple[Path, Found]] = {"public": (folder, public), "custom": (kept.custom, own)}
+        for category, (root, files) in found.items():
             for file, stamp in files:
                 path = f"{self.config.skills.container_path}/{category}/{file.parent.relative_to(root).as_posix()}"
                 skill = self._skill(file, stamp, category, path)

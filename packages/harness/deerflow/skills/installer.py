@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import stat
 import subprocess
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from deerflow.errors import RequestError, TooLargeError
 from deerflow.security.archives import READABLE, TAIL_BYTES, check_directory
-from deerflow.skills.parser import SKILL_FILE, InvalidSkillError, front_matter, problems, read_skill_file
+from deerflow.skills.parser import SKILL_FILE, InvalidSkillError, checked, read_skill_file
 
 MAX_ARCHIVE_BYTES = 30 << 20
 MAX_FILES = 5000
@@ -44,9 +43,7 @@ def unpacked(data: bytes, quarantine: Path) -> Iterator[tuple[str, Path]]:
         try:
             _unpack(data, folder)
             root = _root(folder)
-            front = front_matter(read_skill_file(root / SKILL_FILE))
-            if wrong := problems(front):
-                raise InvalidSkillError(" ".join(wrong))
+            front = checked(read_skill_file(root / SKILL_FILE))
         except InvalidSkillError as error:
             raise RequestError(f"Invalid skill: {error}", code="invalid_skill") from None
         yield front["name"], root
@@ -197,9 +194,3 @@ def _check_size(size: int, count: int) -> None:
 
 def _invalid(why: str) -> RequestError:
     return RequestError(f"Invalid skill: {why}", code="invalid_skill")
-
-
-def move_in(root: Path, target: Path) -> None:
-    """Make the unpacked folder the skill ``target``, which must not exist. Blocks."""
-    shutil.copymode(target.parent, root)
-    root.rename(target)

@@ -1,4 +1,4 @@
-"""What one person keeps about skills, in files of the data directory: which are on, and the skills of their own."""
+"""What one person keeps about skills, in files of the data directory: which are on, their secrets, and the skills of their own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import json
 import logging
 import os
 import secrets
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -19,15 +20,15 @@ from typing_extensions import TypedDict
 
 from deerflow.config import Paths
 from deerflow.config.document import write_text
-from deerflow.errors import ConflictError, NotFoundError, RequestError, TooLargeError
-from deerflow.skills.installer import clone, move_in, unpacked
+from deerflow.config.variables import cipher_of
+from deerflow.errors import ConflictError, NotFoundError, RequestError, TooLargeError, UnavailableError
+from deerflow.skills.installer import clone, unpacked
 from deerflow.skills.parser import (
     MAX_SKILL_FILE_BYTES,
     SKILL_FILE,
     InvalidSkillError,
-    front_matter,
+    checked,
     name_problem,
-    problems,
 )
 from deerflow.skills.scan import Finding, Review, scan, scan_text
 
@@ -35,6 +36,8 @@ FOLDERS = ("references", "templates", "scripts", "assets")
 """Of a skill, whose files can be written one by one."""
 MAX_HISTORY = 100
 MAX_SUGGESTIONS = 50
+MIN_SECRET = 8
+"""Characters. Anything shorter cannot be taken out of what a script prints without harm."""
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +122,36 @@ class OwnSkills:
             usage["today"][name] = usage["today"].get(name, 0) + 1
             write_text(file, json.dumps(usage), 0o600)
 
+    # secrets ------------------------------------------------------------------------------------------------------------
+
+    def secrets_of(self, skill: str) -> dict[str, str]:
+        """What scripts of a skill need, by name. Raises UnavailableError: they cannot be decrypted."""
+        return self._secrets().get(skill, {})
+
+    def set_secret(self, skill: str, name: str, value: str | None) -> None:
+        """Keep a secret, encrypted with the installation's key, or forget it (None). Raises RequestError: it is too short."""
+        if value is not None and (len(value) < MIN_SECRET or "\0" in value):
+            raise RequestError(f"A secret has at least {MIN_SECRET} characters.")
+        with self.alone():
+            kept = self._secrets()
+            of_skill = {key: one for key, one in kept.get(skill, {}).items() if key != name}
+            kept[skill] = of_skill if value is None else {**of_skill, name: value}
+            token = cipher_of(self._paths.secrets_key_file).encrypt(json.dumps(kept).encode()).decode()
+            write_text(self.directory / "secrets", token, 0o600)
+
+    def _secrets(self) -> dict[str, dict[str, str]]:
+        from cryptography.fernet import InvalidToken
+
+        key_file = self._paths.secrets_key_file
+        try:
+            return json.loads(cipher_of(key_file).decrypt((self.directory / "secrets").read_bytes()))
+        except FileNotFoundError:
+            return {}
+        except InvalidToken:
+            raise UnavailableError(
+                f"The secrets of skills were encrypted with another key than {key_file.name}."
+            ) from None
+
     # suggestions --------------------------------------------------------------------------------------------------------
 
     def suggest(self, change: Mapping[str, Any], *, author: str, thread_id: str | None) -> None:
@@ -143,7 +176,7 @@ class OwnSkills:
             }
             entry["diff"] = _difference(entry)
             entry["findings"] = scan_text(path, text or "")
-            write_text(self.directory / "suggestions.json", json.dumps({"waiting": [*waiting, entry]}), 0o600)
+            self._keep_suggestions([*waiting, entry])
 
     def suggestions(self) -> list[SkillSuggestion]:
         """Changes that wait for the person's review, the oldest first."""
@@ -165,14 +198,17 @@ class OwnSkills:
             else:
                 self.write(name, found["new_content"], path=path, new=found["action"] == "create", **why)
         with self.alone():
-            left = [one for one in self.suggestions() if one["id"] != suggestion_id]
-            write_text(self.directory / "suggestions.json", json.dumps({"waiting": left}), 0o600)
+            self._keep_suggestions(one for one in self.suggestions() if one["id"] != suggestion_id)
 
     def note_review(self, suggestion_id: str, review: Mapping[str, Any]) -> None:
         """Keep what a model says of a suggestion."""
         with self.alone():
-            noted = [{**one, "review": review} if one["id"] == suggestion_id else one for one in self.suggestions()]
-            write_text(self.directory / "suggestions.json", json.dumps({"waiting": noted}), 0o600)
+            self._keep_suggestions(
+                {**one, "review": review} if one["id"] == suggestion_id else one for one in self.suggestions()
+            )
+
+    def _keep_suggestions(self, waiting: Iterable[Mapping[str, Any]]) -> None:
+        write_text(self.directory / "suggestions.json", json.dumps({"waiting": [*waiting]}), 0o600)
 
     def _changed(self, change: Mapping[str, Any]) -> str | None:
         """The text of the file after a suggested change. Raises RequestError, NotFoundError."""
@@ -214,7 +250,8 @@ class OwnSkills:
             self._check_free(name)
             found = scan(root)
             self._set_enabled(name, not (found or hold))
-            move_in(root, self.custom / name)
+            shutil.copymode(self.custom, root)
+            root.rename(self.custom / name)
             self._record(name, action="install", author="human", file_path=SKILL_FILE, new_content=self.text(name))
         return name, found
 
@@ -303,8 +340,7 @@ class OwnSkills:
         if len(text.encode("utf-8", "replace")) > MAX_SKILL_FILE_BYTES:
             raise TooLargeError(f"{SKILL_FILE} may have {MAX_SKILL_FILE_BYTES >> 20} MB.")
         try:
-            if wrong := problems(front_matter(text), name):
-                raise InvalidSkillError(" ".join(wrong))
+            checked(text, name)
         except InvalidSkillError as error:
             raise RequestError(f"Invalid skill: {error}", code="invalid_skill") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ KEYS = frozenset({"name", "description", "license", "compatibility", "metadata",
 """Of the specification, and two that many skills have. Others mean nothing here."""
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.{0,4000}?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_WORD = re.compile(r"[^\s,]+")
 _TOOL = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 _SECRET = re.compile(r"[A-Z][A-Z0-9_]{2,63}")
 RESERVED = frozenset({"public", "custom", "archive", "install", "suggestions", "compact"})
@@ -50,7 +51,6 @@ class Skill:
     path: str
     license: str | None = None
     compatibility: str | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     allowed_tools: tuple[str, ...] | None = None
     secrets: tuple[str, ...] = ()
     enabled: bool = True
@@ -62,10 +62,7 @@ class Skill:
 
 def parse(text: str, *, directory: Path, category: Category, path: str) -> Skill:
     """The skill whose SKILL.md holds ``text``. Raises InvalidSkillError, which names everything that is wrong."""
-    front = front_matter(text)
-    if wrong := problems(front, directory.name):
-        raise InvalidSkillError(" ".join(wrong))
-    metadata = front.get("metadata") or {}
+    front = checked(text, directory.name)
     return Skill(
         name=front["name"],
         description=" ".join(front["description"].split()),
@@ -74,9 +71,8 @@ def parse(text: str, *, directory: Path, category: Category, path: str) -> Skill
         path=path,
         license=_text(front.get("license")),
         compatibility=_text(front.get("compatibility")),
-        metadata={str(key): found for key, value in metadata.items() if (found := _text(value)) is not None},
         allowed_tools=tuple(_words(front["allowed-tools"], _TOOL)) if "allowed-tools" in front else None,
-        secrets=tuple(dict.fromkeys(_words(metadata.get("secrets") or (), re.compile(r"[^\s,]+")))),
+        secrets=tuple(dict.fromkeys(_words((front.get("metadata") or {}).get("secrets"), _WORD))),
     )
 
 
@@ -112,6 +108,14 @@ def front_matter(text: str) -> dict[str, Any]:
     return {str(key): value for key, value in front.items()}
 
 
+def checked(text: str, folder: str | None = None) -> dict[str, Any]:
+    """The settings of a SKILL.md in a folder of this name (None: any). Raises InvalidSkillError, which names everything that is wrong."""
+    front = front_matter(text)
+    if wrong := problems(front, folder):
+        raise InvalidSkillError(" ".join(wrong))
+    return front
+
+
 def problems(front: Mapping[str, Any], folder: str | None = None) -> list[str]:
     """What is wrong with the settings of a skill in a folder of this name (None: any); each one a sentence."""
     wrong = [problem] if (problem := name_problem(front.get("name"))) else []
@@ -129,7 +133,7 @@ def problems(front: Mapping[str, Any], folder: str | None = None) -> list[str]:
         return [*wrong, "metadata must be keys with values."]
     if not isinstance(front.get("allowed-tools", ""), str | list):
         wrong.append("allowed-tools must be names of tools with spaces between them.")
-    secrets = _words(metadata.get("secrets") or (), re.compile(r"[^\s,]+"))
+    secrets = _words(metadata.get("secrets"), _WORD)
     if bad := [name for name in secrets if not _SECRET.fullmatch(name) or name.startswith(("LD_", "PYTHON", "BASH"))]:
         wrong.append(f"metadata.secrets: {bad[0]!r} is no name for a secret, such as WEATHER_API_KEY.")
     return wrong

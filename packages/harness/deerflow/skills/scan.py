@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NotRequired
 
@@ -132,16 +132,16 @@ def texts_in(folder: Path) -> list[tuple[str, str]]:
 
 def scan(folder: Path) -> list[Finding]:
     """What is worth a look in a skill: each rule once per file. Blocks."""
-    return [finding for name, file in files_in(folder).items() for finding in _of_file(name, file)]
-
-
-def _of_file(name: str, file: Path) -> Iterator[Finding]:
-    with file.open("rb") as stream:
-        data = stream.read(MAX_SCANNED_BYTES)
-    if data.startswith(_PROGRAMS):
-        yield {"file": name, "line": 0, "rule": "program", "why": "is a program without its source", "text": ""}
-        return
-    yield from scan_text(name, data.decode("utf-8", "replace"))
+    found: list[Finding] = []
+    for name, file in files_in(folder).items():
+        with file.open("rb") as stream:
+            data = stream.read(MAX_SCANNED_BYTES)
+        if data.startswith(_PROGRAMS):
+            why = "is a program without its source"
+            found.append({"file": name, "line": 0, "rule": "program", "why": why, "text": ""})
+        else:
+            found += scan_text(name, data.decode("utf-8", "replace"))
+    return found
 
 
 def scan_text(name: str, text: str) -> list[Finding]:

@@ -20,7 +20,6 @@ from deerflow.skills.installer import pack
 from deerflow.skills.own import OwnSkills, SkillChange, SkillSuggestion
 from deerflow.skills.parser import MAX_SKILL_FILE_BYTES, SKILL_FILE, Category, Skill, read_skill_file
 from deerflow.skills.scan import Finding, Review, files_in, question, review_of, scan, texts_in
-from deerflow.skills.secrets import SkillSecrets
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +133,7 @@ class SkillService:
     async def set_enabled(self, principal: Principal, name: str, enabled: bool) -> SkillInfo:
         """Switch a skill on or off for this person; it counts from the next turn on. Raises NotFoundError."""
         await self._find(principal, name)
-        await asyncio.to_thread(OwnSkills(self._paths, principal.user_id).set_enabled, name, enabled)
+        await asyncio.to_thread(self._own(principal).set_enabled, name, enabled)
         return skill_info(await self._find(principal, name))
 
     # one's own ----------------------------------------------------------------------------------------------------------
@@ -150,7 +149,7 @@ class SkillService:
             ConflictError: there is one of that name.
             ForbiddenError
         """
-        own, model = OwnSkills(self._paths, principal.user_id), await self._moderator()
+        own, model = self._own(principal), await self._moderator()
         if isinstance(source, str):
             if principal.role != "admin":
                 raise ForbiddenError("Only administrators may install from addresses. Send an archive.")
@@ -159,8 +158,8 @@ class SkillService:
             except (Blocked, OSError) as error:
                 raise InvalidRequestError(f"{source} cannot be used: {error}") from None
             source = await asyncio.to_thread(own.cloned, *pinned)
-        archive, hold = source, model is not None or not enable
-        name, findings = await asyncio.to_thread(lambda: own.install(archive, hold=hold))
+        hold = model is not None or not enable
+        name, findings = await asyncio.to_thread(own.install, source, hold=hold)
         review = None
         if model is not None:
             review = await self._reviewed(principal, model, await asyncio.to_thread(texts_in, own.custom / name))
@@ -179,33 +178,33 @@ class SkillService:
     async def write(self, principal: Principal, name: str, content: str, *, new: bool = False) -> SkillText:
         """Write SKILL.md of one's own skill. Raises RequestError, NotFoundError, ConflictError."""
         if not new:
-            await self._find_own(principal, name)
-        own, why = OwnSkills(self._paths, principal.user_id), {"action": "human_edit", "author": principal.user_id}
-        await asyncio.to_thread(lambda: own.write(name, content, new=new, **why))
+            await self._find(principal, name, own=True)
+        why = {"action": "human_edit", "author": principal.user_id}
+        await asyncio.to_thread(self._own(principal).write, name, content, new=new, **why)
         return await self.get(principal, name)
 
     async def delete(self, principal: Principal, name: str) -> None:
         """Delete one's own skill; its history stays. Raises NotFoundError."""
-        own, why = OwnSkills(self._paths, principal.user_id), {"action": "human_delete", "author": principal.user_id}
-        await asyncio.to_thread(lambda: own.delete(name, **why))
+        why = {"action": "human_delete", "author": principal.user_id}
+        await asyncio.to_thread(self._own(principal).delete, name, **why)
 
     async def history(self, principal: Principal, name: str) -> list[SkillChange]:
         """What was done to one's own skill, the oldest first. Raises NotFoundError."""
-        found = await asyncio.to_thread(OwnSkills(self._paths, principal.user_id).history, name)
+        found = await asyncio.to_thread(self._own(principal).history, name)
         if not found:
-            await self._find_own(principal, name)
+            await self._find(principal, name, own=True)
         return found
 
     async def rollback(self, principal: Principal, name: str, index: int) -> SkillText:
         """Undo the change of one's own skill that stands at ``index`` of its history. Raises RequestError, NotFoundError."""
-        own, why = OwnSkills(self._paths, principal.user_id), {"action": "rollback", "author": principal.user_id}
-        await asyncio.to_thread(lambda: own.rollback(name, index, **why))
+        why = {"action": "rollback", "author": principal.user_id}
+        await asyncio.to_thread(self._own(principal).rollback, name, index, **why)
         return await self.get(principal, name)
 
     async def secrets(self, principal: Principal, name: str) -> dict[str, bool]:
         """Which of the secrets that a skill needs are set. Their values leave this only for the skill's scripts."""
         skill = await self._find(principal, name)
-        kept = await asyncio.to_thread(self._secrets(principal).of, name)
+        kept = await asyncio.to_thread(self._own(principal).secrets_of, name)
         return {secret: secret in kept for secret in skill.secrets}
 
     async def set_secret(self, principal: Principal, name: str, secret: str, value: str | None) -> dict[str, bool]:
@@ -213,12 +212,12 @@ class SkillService:
         skill = await self._find(principal, name)
         if secret not in skill.secrets:
             raise NotFoundError(f"Skill {name!r} needs no secret {secret!r}.")
-        await asyncio.to_thread(self._secrets(principal).set, name, secret, value)
+        await asyncio.to_thread(self._own(principal).set_secret, name, secret, value)
         return await self.secrets(principal, name)
 
     async def suggestions(self, principal: Principal) -> list[SkillSuggestion]:
         """Changes of one's skills that agents suggest, the oldest first; each is reviewed when it is first looked at."""
-        own, model = OwnSkills(self._paths, principal.user_id), await self._moderator()
+        own, model = self._own(principal), await self._moderator()
         waiting = await asyncio.to_thread(own.suggestions)
 
         async def reviewed(one: SkillSuggestion) -> SkillSuggestion:
@@ -233,8 +232,7 @@ class SkillService:
 
     async def review(self, principal: Principal, suggestion_id: str, *, accept: bool) -> None:
         """Make a suggested change, or drop it. Raises NotFoundError, ConflictError, RequestError."""
-        own = OwnSkills(self._paths, principal.user_id)
-        await asyncio.to_thread(lambda: own.review(suggestion_id, accept=accept))
+        await asyncio.to_thread(self._own(principal).review, suggestion_id, accept=accept)
 
     async def _moderator(self) -> str | None:
         """The model that reviews skills, if there is one."""
@@ -252,23 +250,17 @@ class SkillService:
             text = f"It could not be asked: {str(error) or type(error).__name__}"
             return {"model": model, "verdict": "failed", "text": inline(text, 500)}
 
-    def _secrets(self, principal: Principal) -> SkillSecrets:
-        return SkillSecrets(OwnSkills(self._paths, principal.user_id), self._paths.secrets_key_file)
+    def _own(self, principal: Principal) -> OwnSkills:
+        return OwnSkills(self._paths, principal.user_id)
 
-    async def _find_own(self, principal: Principal, name: str) -> Skill:
+    async def _find(self, principal: Principal, name: str, *, own: bool = False) -> Skill:
         found = (await self._load(principal)).skills.get(name)
         if found is None:
-            raise NotFoundError(f"Custom skill {name!r} not found")
-        if found.category != "custom":
+            raise NotFoundError(f"{'Custom skill' if own else 'Skill'} {name!r} not found")
+        if own and found.category != "custom":
             raise RequestError(
                 f"{name!r} is a built-in skill. Create a skill of your own with that name to replace it."
             )
-        return found
-
-    async def _find(self, principal: Principal, name: str) -> Skill:
-        found = (await self._load(principal)).skills.get(name)
-        if found is None:
-            raise NotFoundError(f"Skill {name!r} not found")
         return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,13 +83,11 @@ class _Caller:
 
 def acp_tools(config: AppConfig) -> list[BaseTool]:
     """The tool, if there are such agents."""
-    return [_tool_for(config.acp_agents)] if config.acp_agents else []
-
-
-def _tool_for(agents: Mapping[str, AcpAgentConfig]) -> BaseTool:
+    if not (agents := config.acp_agents):
+        return []
     listed = "\n".join(f"- {name}: {inline(entry.description, 500)}" for name, entry in agents.items())
 
-    @async_tool("invoke_acp_agent")
+    @async_tool("invoke_acp_agent", metadata=None)  # it may do anything
     async def invoke_acp_agent(
         agent: str,
         prompt: Annotated[str, Field(description="The whole task: the agent knows nothing else")],
@@ -105,8 +103,7 @@ def _tool_for(agents: Mapping[str, AcpAgentConfig]) -> BaseTool:
         "It has a workspace of its own and sees none of your files: put what it needs into the prompt, and do not mention "
         f"/mnt/user-data. You can read what it leaves at {ACP_WORKSPACE}."
     )
-    invoke_acp_agent.metadata = None  # it may do anything
-    return invoke_acp_agent
+    return [invoke_acp_agent]
 
 
 async def _played(name: str, entry: AcpAgentConfig, prompt: str, runtime: Any) -> str:
@@ -141,6 +138,6 @@ async def _played(name: str, entry: AcpAgentConfig, prompt: str, runtime: Any) -
     except TimeoutError as error:
         why = f"it took longer than {DEADLINE:.0f} seconds. What it said until then: {caller.answer()}"
         raise ToolException(f"Error invoking ACP agent '{name}': {why}") from error
-    except (RequestError, ConnectionError, OSError) as error:
+    except (RequestError, OSError) as error:
         raise ToolException(f"Error invoking ACP agent '{name}': {inline(str(error), 1000)}") from error
     return caller.answer()

@@ -15,7 +15,7 @@ Soul = Annotated[str, Field(description="The whole SOUL.md: purpose, manner, lim
 Skills = Annotated[list[str] | None, Field(description="Names of the only skills that it uses; leave out for all")]
 
 
-@async_tool("setup_agent")
+@async_tool("setup_agent", metadata=OUTLIVES_THREAD)
 async def setup_agent_tool(
     soul: Soul,
     description: Annotated[str, Field(description="One line")],
@@ -28,7 +28,7 @@ async def setup_agent_tool(
     return await _save(runtime, runtime.context.agent_name or name, changes | ({"skills": skills} if skills else {}))
 
 
-@async_tool("update_agent")
+@async_tool("update_agent", metadata=OUTLIVES_THREAD)
 async def update_agent_tool(
     runtime: Runtime,
     soul: Soul | None = None,
@@ -47,10 +47,6 @@ async def _save(runtime: Any, name: str | None, changes: Mapping[str, Any]) -> s
         return await runtime.context.save_agent(name, changes)
     except RequestError as error:
         raise ToolException(f"Error: {error}") from error
-
-
-for _tool in (setup_agent_tool, update_agent_tool):
-    _tool.metadata = OUTLIVES_THREAD
 
 
 def agent_tools(*, is_bootstrap: bool, is_custom: bool) -> list[BaseTool]:

@@ -13,6 +13,7 @@ from pydantic import PlainSerializer
 
 from deerflow.context import RunContext
 from deerflow.event_loop import blocking_twin
+from deerflow.sandbox.interface import SandboxError
 
 _NOT_DUMPED = PlainSerializer(lambda _: None)
 
@@ -21,10 +22,10 @@ Runtime = ToolRuntime[Annotated[RunContext, _NOT_DUMPED], Annotated[Any, _NOT_DU
 20 ms at 2,000 messages. Nobody reads the dump."""
 
 
-IN_SANDBOX = {"openWorldHint": False}
+IN_SANDBOX: dict[str, Any] = {"openWorldHint": False}
 """Annotation, as of the Model Context Protocol, of a tool that reaches nothing outside of the thread. Without one it may."""
 
-OUTLIVES_THREAD = {**IN_SANDBOX, "readOnlyHint": False}
+OUTLIVES_THREAD: dict[str, Any] = {**IN_SANDBOX, "readOnlyHint": False}
 """Annotation of a tool that says nothing from outside, and changes what counts in other threads, too."""
 
 ALIASES = {
@@ -40,10 +41,15 @@ ALIASES = {
 """What models call arguments elsewhere, and what they are called here."""
 
 
+def _as_error(error: ToolException) -> str:
+    text = str(error)
+    return text if text.startswith("Error") else f"Error: {text}"
+
+
 class ForgivingTool(StructuredTool):
     """A tool that takes an argument by its usual other names, and names those that it does not know."""
 
-    handle_tool_error: Any = True
+    handle_tool_error: Any = _as_error
 
     def _parse_input(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> str | dict[str, Any]:
         if isinstance(tool_input, dict):
@@ -66,30 +72,32 @@ class ForgivingTool(StructuredTool):
 
 
 def async_tool(
-    name: str, *, with_artifact: bool = False
+    name: str, *, metadata: dict[str, Any] | None = IN_SANDBOX, with_artifact: bool = False
 ) -> Callable[[Callable[..., Coroutine[Any, Any, Any]]], StructuredTool]:
     """As LangChain's ``@tool(name)`` over a coroutine function; the tool gets a synchronous form as well.
 
+    What the sandbox refuses comes back as ``Error: ...`` text that says what to do; the model reads it and goes on.
+
     Args:
+        metadata: its annotations, as of the Model Context Protocol.
         with_artifact: the function may return ``(text, artifact)``; the artifact is for the harness, not for the model.
     """
 
     def decorate(function: Callable[..., Coroutine[Any, Any, Any]]) -> StructuredTool:
         # Resolved once: LangChain evaluates annotations that are strings anew at every call.
         function.__annotations__ = get_type_hints(function, include_extras=True)
-        called = _with_artifact(function) if with_artifact else function
+
+        @wraps(function)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                result = await function(*args, **kwargs)
+            except SandboxError as error:
+                result = f"Error: {error}"
+            return (result, None) if with_artifact and not isinstance(result, tuple) else result
+
         shape = "content_and_artifact" if with_artifact else "content"
         return ForgivingTool.from_function(
-            blocking_twin(called), called, name=name, response_format=shape, metadata=IN_SANDBOX
+            blocking_twin(call), call, name=name, response_format=shape, metadata=metadata
         )
 
     return decorate
-
-
-def _with_artifact(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    @wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        result = await function(*args, **kwargs)
-        return result if isinstance(result, tuple) else (result, None)
-
-    return call

@@ -1,4 +1,4 @@
-"""The tools for the sandbox's files: list, read, write, change and search.
+"""The tools for the sandbox's files: list, read, write, change, search, and hand to the person.
 
 Failures come back as ``Error: ...`` text that says what to do; the model reads it and goes on.
 """
@@ -8,16 +8,21 @@ from __future__ import annotations
 import asyncio
 import codecs
 import hashlib
+import posixpath
 import re
 from pathlib import PurePosixPath
+from shlex import quote
 from typing import Annotated, Any
 
-from langchain_core.tools import BaseTool
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.types import Command
 from pydantic import AfterValidator, Field
 
 from deerflow.sandbox.documents import READ_BY_TEXT, markdown_of
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import (
+    OUTPUTS,
     WORKSPACE,
     Entry,
     Sandbox,
@@ -39,16 +44,10 @@ LARGE = 1 << 20
 @async_tool("ls")
 async def ls_tool(path: Path, runtime: Runtime, description: Description = "") -> str:
     """List a directory, two levels deep."""
-    try:
-        sandbox = await runtime.context.sandbox()
-        entry = await sandbox.stat(path)
-        if entry is None:
-            return f"Error: Directory not found: {path}"
-        if entry.kind != "directory":
-            return f"Error: Not a directory: {path}. Use read_file to read it."
-        entries, cut = await sandbox.list(path, depth=2)
-    except SandboxError as error:
-        return f"Error: {error}"
+    sandbox = await runtime.context.sandbox()
+    if (await _entry(sandbox, path, "Directory")).kind != "directory":
+        return f"Error: Not a directory: {path}. Use read_file to read it."
+    entries, cut = await sandbox.list(path, depth=2)
     lines = [shown_path(entry.path) + ("/" if entry.kind == "directory" else "") for entry in entries]
     if cut:
         lines.append(f"... [only the first {len(entries)} entries are shown: list a more specific path]")
@@ -67,20 +66,17 @@ async def read_file_tool(
     description: Description = "",
 ) -> str:
     """Read a text file, or a range of its lines; also the text of PDF, Office and mail files, with its pages marked."""
-    try:
-        sandbox = await runtime.context.sandbox()
-        entry = await _file(sandbox, path)
-        notes, why = list[str](), ""
-        if entry.size and PurePosixPath(path).suffix.lower() in READ_BY_TEXT:
-            try:
-                shown = await markdown_of(sandbox, path)
-                notes, path = [f"this is the text of {path}, which is kept in {shown}"], shown
-                entry = await _file(sandbox, path)
-            except SandboxFileError as error:
-                why = f" {error}"
-        data, size = await sandbox.read(path)
-    except SandboxError as error:
-        return f"Error: {error}"
+    sandbox = await runtime.context.sandbox()
+    entry = await _file(sandbox, path)
+    notes, why = list[str](), ""
+    if entry.size and PurePosixPath(path).suffix.lower() in READ_BY_TEXT:
+        try:
+            shown = await markdown_of(sandbox, path)
+            notes, path = [f"this is the text of {path}, which is kept in {shown}"], shown
+            entry = await _file(sandbox, path)
+        except SandboxFileError as error:
+            why = f" {error}"
+    data, size = await sandbox.read(path)
     if kind := kind_of(data, path):
         return f"Error: {path} is {kind[0]} ({entry.size} bytes), not text.{why} {kind[1]}"
     text = decode_text(data, cut=size > len(data))
@@ -112,19 +108,13 @@ async def write_file_tool(
     description: Description = "",
 ) -> str | tuple[str, dict[str, Any]]:
     """Write a text file; directories are made as needed."""
-    try:
-        sandbox = await runtime.context.sandbox()
-        async with sandbox.seen_files.lock(path):
-            if not append and (refusal := await _refusal(sandbox, path)):
-                return refusal
-            before = await sandbox.stat(path)
-            replaced = before is not None and not append and before.size and not sandbox.seen_files.knows(path)
-            data = content.encode("utf-8", "surrogateescape")
-            await sandbox.write(path, data, append=append)
-            written = await receipt(sandbox, path, None if append else data)
-            await _remember(sandbox, path)
-    except (SandboxError, UnicodeEncodeError) as error:
-        return f"Error: {error}"
+    sandbox = await runtime.context.sandbox()
+    async with sandbox.seen_files.lock(path):
+        if not append and (refusal := await _refusal(sandbox, path)):
+            return refusal
+        before = await sandbox.stat(path)
+        replaced = before is not None and not append and before.size and not sandbox.seen_files.knows(path)
+        written = await _write(sandbox, path, content, append=append)
     read = f". This replaced a file of {before.size} bytes that you had not read." if before and replaced else ""
     return f"OK{read}", {"files": [written]}
 
@@ -141,35 +131,29 @@ async def str_replace_tool(
     """Replace text in a file. old_str must occur exactly once unless replace_all is set."""
     if not old_str:
         return "Error: old_str is empty. Give the text to replace, or use write_file for a new file."
-    try:
-        sandbox = await runtime.context.sandbox()
-        async with sandbox.seen_files.lock(path):
-            await _file(sandbox, path)
-            if refusal := await _refusal(sandbox, path):
-                return refusal
-            data, size = await sandbox.read(path)
-            if size > len(data):
-                return f"Error: {path} is too large for str_replace ({size} bytes). Use bash, e.g. sed, to change it."
-            if kind := kind_of(data, path):
-                return f"Error: {path} is {kind[0]}, not text. {kind[1]}"
-            text = decode_text(data)
-            if text is None:
-                return f"Error: {path} is a binary file. Use bash with a suitable program to change it."
-            if text.encode("utf-8", "surrogateescape") != data:
-                return f"Error: {path} is not UTF-8 text. Convert it first, e.g. with iconv in bash."
-            wanted = _any_line_ends(old_str)
-            count = len(wanted.findall(text))
-            if count == 0:
-                return f"Error: String to replace not found in file: {path}. Read the file and copy the text exactly."
-            if count > 1 and not replace_all:
-                return f"Error: old_str occurs {count} times in {path}. Add surrounding lines to make it unique, or set replace_all."
-            new = _LINE_END.sub(_usual_line_end(text), new_str)
-            data = wanted.sub(lambda _: new, text).encode("utf-8", "surrogateescape")
-            await sandbox.write(path, data)
-            written = await receipt(sandbox, path, data)
-            await _remember(sandbox, path)
-    except (SandboxError, UnicodeEncodeError) as error:
-        return f"Error: {error}"
+    sandbox = await runtime.context.sandbox()
+    async with sandbox.seen_files.lock(path):
+        await _file(sandbox, path)
+        if refusal := await _refusal(sandbox, path):
+            return refusal
+        data, size = await sandbox.read(path)
+        if size > len(data):
+            return f"Error: {path} is too large for str_replace ({size} bytes). Use bash, e.g. sed, to change it."
+        if kind := kind_of(data, path):
+            return f"Error: {path} is {kind[0]}, not text. {kind[1]}"
+        text = decode_text(data)
+        if text is None:
+            return f"Error: {path} is a binary file. Use bash with a suitable program to change it."
+        if text.encode("utf-8", "surrogateescape") != data:
+            return f"Error: {path} is not UTF-8 text. Convert it first, e.g. with iconv in bash."
+        wanted = _any_line_ends(old_str)
+        count = len(wanted.findall(text))
+        if count == 0:
+            return f"Error: String to replace not found in file: {path}. Read the file and copy the text exactly."
+        if count > 1 and not replace_all:
+            return f"Error: old_str occurs {count} times in {path}. Add surrounding lines to make it unique, or set replace_all."
+        new = _LINE_END.sub(_usual_line_end(text), new_str)
+        written = await _write(sandbox, path, wanted.sub(lambda _: new, text))
     return "OK", {"files": [written]}
 
 
@@ -184,13 +168,10 @@ async def glob_tool(
 ) -> str:
     """Find files by name pattern."""
     cap = _cap(runtime, "glob", max_results, 200, GLOB_MAX)
-    try:
-        sandbox = await runtime.context.sandbox()
-        if problem := await _not_a_directory(sandbox, path):
-            return problem
-        paths, cut = await sandbox.glob(path, pattern, include_dirs=include_dirs, cap=cap)
-    except SandboxError as error:
-        return f"Error: {error}"
+    sandbox = await runtime.context.sandbox()
+    if (await _entry(sandbox, path, "Directory")).kind != "directory":
+        return f"Error: Not a directory: {path}"
+    paths, cut = await sandbox.glob(path, pattern, include_dirs=include_dirs, cap=cap)
     if not paths:
         return f"No files matched under {path}"
     lines = [f"{number}. {_short(found)}" for number, found in enumerate(paths, 1)]
@@ -213,8 +194,7 @@ async def grep_tool(
     cap = _cap(runtime, "grep", max_results, 100, GREP_MAX)
     try:
         sandbox = await runtime.context.sandbox()
-        if await sandbox.stat(path) is None:
-            return f"Error: Directory not found: {path}"
+        await _entry(sandbox, path, "Directory")
         matches, cut = await sandbox.grep(
             path, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap
         )
@@ -233,6 +213,42 @@ async def grep_tool(
     ]
     trailer = ["Results truncated: narrow the path, the glob or the pattern."] if cut else []
     return "\n".join([head, *lines, *trailer])
+
+
+@async_tool("present_files")
+async def present_file_tool(
+    filepaths: Annotated[list[str], Field(description=f"Paths in {OUTPUTS}; a directory is presented as a ZIP file")],
+    runtime: Runtime,
+) -> Command[Any]:
+    """Show finished files to the user. Only files in /mnt/user-data/outputs can be presented; call it once they are complete."""
+    try:
+        sandbox = await runtime.context.sandbox()
+        found = {path: await _presentable(sandbox, path) for path in filepaths}
+        artifacts = list(dict.fromkeys(file for file in found.values() if file))
+        written = [await receipt(sandbox, file) for file in artifacts]
+    except SandboxError as error:
+        raise ToolException(f"Error: {error}") from error
+    outside = [path for path, file in found.items() if file is None]
+    missing = [path for path, file in found.items() if file == ""]
+    problems = [f"No such file: {', '.join(missing)}. Write the file before presenting it."] if missing else []
+    if outside or not filepaths:
+        named = ", ".join(outside) or "none was named"
+        problems.append(f"Only files in {OUTPUTS} can be presented: {named}. Copy them there first.")
+    if not artifacts:
+        raise ToolException(f"Error: {' '.join(problems)}")
+    packed = [
+        f"{path} as {file}"
+        for path, file in found.items()
+        if file and file.endswith(".zip") and not path.endswith(".zip")
+    ]
+    text = "Successfully presented files" + (f": {', '.join(packed)}" if packed else "")
+    message = ToolMessage(
+        "\n".join([text, *(f"Not presented: {problem}" for problem in problems)]),
+        tool_call_id=runtime.tool_call_id or "",
+        name="present_files",
+        artifact={"files": written},
+    )
+    return Command(update={"messages": [message], "artifacts": artifacts})
 
 
 def _found(count: int, what: str, root: str, cut: bool) -> str:
@@ -285,20 +301,18 @@ async def receipt(sandbox: Sandbox, path: str, data: bytes | None = None) -> dic
     return {"path": path, "bytes": size, "sha256": digest.hexdigest()}
 
 
-async def _file(sandbox: Sandbox, path: str) -> Entry:
+async def _entry(sandbox: Sandbox, path: str, what: str) -> Entry:
     entry = await sandbox.stat(path)
     if entry is None:
-        raise SandboxFileNotFoundError(f"File not found: {path}")
-    if entry.kind == "directory":
-        raise SandboxFileError(f"Path is a directory: {path}. Use ls to list it.")
+        raise SandboxFileNotFoundError(f"{what} not found: {path}")
     return entry
 
 
-async def _not_a_directory(sandbox: Sandbox, path: str) -> str | None:
-    entry = await sandbox.stat(path)
-    if entry is None:
-        return f"Error: Directory not found: {path}"
-    return None if entry.kind == "directory" else f"Error: Not a directory: {path}"
+async def _file(sandbox: Sandbox, path: str) -> Entry:
+    entry = await _entry(sandbox, path, "File")
+    if entry.kind == "directory":
+        raise SandboxFileError(f"Path is a directory: {path}. Use ls to list it.")
+    return entry
 
 
 async def _refusal(sandbox: Sandbox, path: str) -> str | None:
@@ -309,9 +323,16 @@ async def _refusal(sandbox: Sandbox, path: str) -> str | None:
     return None
 
 
-async def _remember(sandbox: Sandbox, path: str) -> None:
+async def _write(sandbox: Sandbox, path: str, text: str, *, append: bool = False) -> dict[str, Any]:
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise SandboxFileError(str(error)) from error
+    await sandbox.write(path, data, append=append)
+    written = await receipt(sandbox, path, None if append else data)
     if entry := await sandbox.stat(path):
         sandbox.seen_files.remember(path, entry.modified, entry.size)
+    return written
 
 
 def _shown(lines: list[str], first: int, last: int, start_char: int, limit: int, notes: list[str]) -> str:
@@ -331,6 +352,38 @@ def _shown(lines: list[str], first: int, last: int, start_char: int, limit: int,
             )
     about = f"\n[{'; '.join(notes)}]" if notes else ""
     return (text or "(empty)").removesuffix("\n" if notes else "") + about
+
+
+# presented files ------------------------------------------------------------------------------------------------------
+
+
+async def _presentable(sandbox: Sandbox, path: str) -> str | None:
+    """The file's canonical path, "" if there is none, None if it may not be presented."""
+    if path.startswith("/") and ".." in path.split("/"):
+        return None
+    names = (
+        ["/" + path.lstrip("/")] if path.startswith("/") else [f"{OUTPUTS}/{path}", f"{WORKSPACE}/{path}", f"/{path}"]
+    )
+    inside = [name for name in map(posixpath.normpath, names) if name.startswith(OUTPUTS + "/")]
+    for name in inside:
+        entry = await sandbox.stat(name)
+        if entry is not None and entry.kind == "file":
+            return name
+        if entry is not None and entry.kind == "directory":
+            return await _packed(sandbox, name)
+    return "" if inside else None
+
+
+async def _packed(sandbox: Sandbox, directory: str) -> str:
+    """A ZIP file of the directory, beside it."""
+    parent, name = posixpath.split(directory)
+    # With a variable it runs apart from the session, whose directory it must not change.
+    done = await sandbox.exec(
+        f"python3 -m zipfile -c ./{quote(name)}.zip ./{quote(name)}", cwd=parent, env={"DEERFLOW_PACK": "1"}
+    )
+    if done.exit_code:
+        raise SandboxError(f"{directory} could not be packed: {done.output.strip()[-300:]}")
+    return f"{directory}.zip"
 
 
 # kinds, encodings and line ends ---------------------------------------------------------------------------------------

@@ -7,15 +7,19 @@ import hashlib
 import io
 import posixpath
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException
 from langgraph.types import Command
 from pydantic import Field
 
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, Sandbox, SandboxError
 from deerflow.tools.decorator import Runtime, async_tool
 from deerflow.tools.shell import absolute
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 ROOTS = (WORKSPACE, UPLOADS, OUTPUTS)
 COPIES = f"{WORKSPACE}/.viewed-images"
@@ -31,10 +35,7 @@ async def view_image_tool(
     try:
         image = await _shown(await runtime.context.sandbox(), image_path)
     except (SandboxError, ValueError) as error:
-        message = ToolMessage(
-            f"Error: {error}", name="view_image", tool_call_id=runtime.tool_call_id or "", status="error"
-        )
-        return Command(update={"messages": [message]})
+        raise ToolException(f"Error: {error}") from error
     message = ToolMessage(
         f"Successfully read image: {image.pop('about')}",
         name="view_image",
@@ -63,7 +64,7 @@ async def keep_picture(sandbox: Sandbox, data: bytes, mime_type: str) -> dict[st
         raise ValueError("it is too large")
     picture = await asyncio.to_thread(prepare, data, mime_type)
     digest = hashlib.sha256(picture.data).hexdigest()[:32]
-    stored = f"{COPIES}/{digest}{picture.extension}"
+    stored = f"{COPIES}/{digest}{_EXTENSIONS[picture.mime_type]}"
     if await sandbox.stat(stored) is None:
         await sandbox.write(stored, picture.data)
     return {"path": stored, "mime_type": picture.mime_type, "stored": stored, "about": picture.about}
@@ -88,9 +89,7 @@ async def _read(sandbox: Sandbox, path: str) -> bytes:
         raise ValueError(
             f"{path} is too large: {entry.size} bytes, the limit is {MAX_FILE_BYTES}. Make it smaller first."
         )
-    data, size = await sandbox.read(path, limit=MAX_FILE_BYTES)
-    if size > MAX_FILE_BYTES:
-        raise ValueError(f"{path} grew beyond {MAX_FILE_BYTES} bytes while it was read.")
+    data, _ = await sandbox.read(path, limit=MAX_FILE_BYTES)
     return data
 
 
@@ -112,10 +111,6 @@ class Picture:
     mime_type: str
     about: str
     """Its size, and what was done to it."""
-
-    @property
-    def extension(self) -> str:
-        return _EXTENSIONS[self.mime_type]
 
 
 def mime_type_of(data: bytes) -> str | None:
@@ -146,10 +141,7 @@ def prepare(data: bytes, mime_type: str) -> Picture:
         raise ValueError(f"the picture cannot be decoded ({type(error).__name__})") from error
 
 
-def _smaller(image: object, about: str) -> Picture:
-    from PIL import Image
-
-    assert isinstance(image, Image.Image)
+def _smaller(image: Image.Image, about: str) -> Picture:
     image.thumbnail((MAX_SIDE, MAX_SIDE))
     alpha = image.mode in ("RGBA", "LA", "P", "PA")
     data, kind = (_encoded(image.convert("RGBA"), "PNG", optimize=True), "PNG") if alpha else (b"", "JPEG")
@@ -161,10 +153,7 @@ def _smaller(image: object, about: str) -> Picture:
     return Picture(data, f"image/{kind.lower()}", about)
 
 
-def _encoded(image: object, form: str, **options: object) -> bytes:
-    from PIL import Image
-
-    assert isinstance(image, Image.Image)
+def _encoded(image: Image.Image, form: str, **options: object) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, form, **options)
     return buffer.getvalue()

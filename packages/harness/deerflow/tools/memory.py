@@ -15,7 +15,7 @@ READS_OUTSIDE = {"readOnlyHint": True}
 """What was remembered or said elsewhere may have come from a web page: such a result is text from outside."""
 
 
-@async_tool("memory_search")
+@async_tool("memory_search", metadata=READS_OUTSIDE)
 async def memory_search_tool(
     query: Annotated[str, Field(description="Words that the facts hold")], runtime: Runtime
 ) -> str:
@@ -24,7 +24,7 @@ async def memory_search_tool(
     return "\n".join(found) or "Nothing is remembered about that."
 
 
-@async_tool("memory_save")
+@async_tool("memory_save", metadata=OUTLIVES_THREAD)
 async def memory_save_tool(
     content: Annotated[str, Field(description="One sentence that can be understood alone")],
     runtime: Runtime,
@@ -36,7 +36,7 @@ async def memory_save_tool(
     return f"Remembered as {await _memory(runtime).save(content, category, runtime.state['messages'])}."
 
 
-@async_tool("memory_forget")
+@async_tool("memory_forget", metadata=OUTLIVES_THREAD)
 async def memory_forget_tool(
     fact_id: Annotated[str, Field(description="As memory_search shows it")], runtime: Runtime
 ) -> str:
@@ -48,7 +48,7 @@ async def memory_forget_tool(
     return "Forgotten."
 
 
-@async_tool("search_chats")
+@async_tool("search_chats", metadata=READS_OUTSIDE)
 async def search_chats_tool(
     query: Annotated[str, Field(description="Words that must all be in the message")], runtime: Runtime
 ) -> str:
@@ -57,10 +57,6 @@ async def search_chats_tool(
 
 
 MEMORY_TOOLS = (memory_search_tool, memory_save_tool, memory_forget_tool)
-for _tool in (memory_search_tool, search_chats_tool):
-    _tool.metadata = READS_OUTSIDE
-for _tool in (memory_save_tool, memory_forget_tool):
-    _tool.metadata = OUTLIVES_THREAD
 
 
 def _memory(runtime: Any) -> MemoryOfRun:

@@ -14,10 +14,9 @@ from deerflow.reflection import resolve_variable
 from deerflow.sandbox.policy import is_host_bash_allowed
 from deerflow.tools.acp import acp_tools
 from deerflow.tools.clarification import ask_clarification_tool
-from deerflow.tools.files import FILE_TOOLS
+from deerflow.tools.files import FILE_TOOLS, present_file_tool
 from deerflow.tools.images import view_image_tool
 from deerflow.tools.memory import MEMORY_TOOLS, search_chats_tool
-from deerflow.tools.present import present_file_tool
 from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 
 logger = logging.getLogger(__name__)

@@ -8,19 +8,14 @@ from __future__ import annotations
 import posixpath
 import re
 import time
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from deerflow.config import AppConfig
-from deerflow.sandbox.interface import (
-    WORKSPACE,
-    ExecResult,
-    Process,
-    SandboxError,
-    SandboxNotFoundError,
-)
+from deerflow.sandbox.interface import WORKSPACE, ExecResult, Process, Sandbox, SandboxNotFoundError
 from deerflow.tools.decorator import Runtime, async_tool
 
 Description = Annotated[str, Field(description="Why, in a few words; shown to the user")]
@@ -65,26 +60,23 @@ async def bash_tool(
 ) -> str | tuple[str, dict[str, Any]]:
     """Run a bash command in the sandbox. Working directory, environment and functions carry over between calls.
     The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
-    try:
-        sandbox = await runtime.context.sandbox()
-        if runtime.context.is_subagent:  # others work in the same shell
-            command = f"(cd {WORKSPACE}\n{command}\n)"
-        if run_in_background:
-            process = await sandbox.start_process(command)
-            return f"Started process {process.id}. Use read_process to see its output and kill_process to end it."
-        limit = timeout or settings(runtime).sandbox.command_timeout
-        most = settings(runtime).sandbox.bash_output_max_chars
-        path = result_path(runtime.tool_call_id)
-        began = time.time()
-        result = await sandbox.exec(
-            command,
-            timeout=limit,
-            keep_output=path,
-            keep_after=max(0, most - OTHER_TEXT) if most else 1 << 20,
-            on_output=lambda text: _live(runtime, text),
-        )
-    except SandboxError as error:
-        return f"Error: {error}"
+    sandbox = await runtime.context.sandbox()
+    if runtime.context.is_subagent:  # others work in the same shell
+        command = f"(cd {WORKSPACE}\n{command}\n)"
+    if run_in_background:
+        process = await sandbox.start_process(command)
+        return f"Started process {process.id}. Use read_process to see its output and kill_process to end it."
+    limit = timeout or settings(runtime).sandbox.command_timeout
+    most = settings(runtime).sandbox.bash_output_max_chars
+    path = result_path(runtime.tool_call_id)
+    began = time.time()
+    result = await sandbox.exec(
+        command,
+        timeout=limit,
+        keep_output=path,
+        keep_after=max(0, most - OTHER_TEXT) if most else 1 << 20,
+        on_output=lambda text: _live(runtime, text),
+    )
     ran = [began, time.time()]
     if (traced := runtime.context.trace_command) is not None:
         traced(command, runtime.tool_call_id, began, result.exit_code)
@@ -101,21 +93,13 @@ async def bash_tool(
 @async_tool("read_process")
 async def read_process_tool(process_id: str, runtime: Runtime, description: Description = "") -> str:
     """Read what a background process wrote since the last read, and whether it still runs."""
-    try:
-        process = await (await runtime.context.sandbox()).read_process(process_id)
-    except SandboxError as error:
-        return await _process_error(runtime, error)
-    return cut_middle(_process_report(process), settings(runtime).sandbox.bash_output_max_chars)
+    return await _process_report(runtime, lambda sandbox: sandbox.read_process(process_id))
 
 
 @async_tool("kill_process")
 async def kill_process_tool(process_id: str, runtime: Runtime, description: Description = "") -> str:
     """End a background process and everything it started."""
-    try:
-        process = await (await runtime.context.sandbox()).kill_process(process_id)
-    except SandboxError as error:
-        return await _process_error(runtime, error)
-    return cut_middle(_process_report(process), settings(runtime).sandbox.bash_output_max_chars)
+    return await _process_report(runtime, lambda sandbox: sandbox.kill_process(process_id))
 
 
 def _live(runtime: Runtime, text: str) -> None:
@@ -147,17 +131,16 @@ _KILLED = {
 }
 
 
-def _process_report(process: Process) -> str:
+async def _process_report(runtime: Runtime, act: Callable[[Sandbox], Awaitable[Process]]) -> str:
+    try:
+        process = await act(await runtime.context.sandbox())
+    except SandboxNotFoundError as error:
+        known = await (await runtime.context.sandbox()).list_processes()
+        return f"Error: {error} Processes: {', '.join(process.id for process in known) or 'none'}."
     state = "running" if process.running else f"ended, Exit Code: {process.exit_code}"
     dropped = f"[{process.dropped_bytes} earlier bytes dropped]\n" if process.dropped_bytes else ""
-    return f"Process {process.id} ({state})\n{dropped}{process.output or '(no new output)'}"
-
-
-async def _process_error(runtime: Runtime, error: SandboxError) -> str:
-    if not isinstance(error, SandboxNotFoundError):
-        return f"Error: {error}"
-    known = await (await runtime.context.sandbox()).list_processes()
-    return f"Error: {error} Processes: {', '.join(process.id for process in known) or 'none'}."
+    report = f"Process {process.id} ({state})\n{dropped}{process.output or '(no new output)'}"
+    return cut_middle(report, settings(runtime).sandbox.bash_output_max_chars)
 
 
 BACKGROUND_TOOLS: tuple[BaseTool, ...] = (read_process_tool, kill_process_tool)
@@ -168,14 +151,11 @@ def cut_middle(text: str, limit: int) -> str:
     """Keep head and tail. ``limit`` 0 means no limit; a limit below the marker's length is a plain cut."""
     if limit <= 0 or len(text) <= limit:
         return text
-    marker = f"\n... [middle truncated: {len(text) - limit} chars skipped] ...\n"
-    keep = limit - len(marker) - 12
+    marker = "\n... [middle truncated: {} chars skipped] ...\n"
+    keep = limit - len(marker.format(len(text) - limit)) - 12
     if keep <= 0:
         return text[:limit]
-    head = keep - keep // 2
-    tail = keep // 2
-    skipped = len(text) - head - tail
-    return f"{text[:head]}\n... [middle truncated: {skipped} chars skipped] ...\n{text[len(text) - tail :]}"
+    return text[: keep - keep // 2] + marker.format(len(text) - keep) + text[len(text) - keep // 2 :]
 
 
 def cut_tail(text: str, limit: int, hint: str) -> str:

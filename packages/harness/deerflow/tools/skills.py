@@ -11,7 +11,6 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from deerflow.errors import RequestError
-from deerflow.sandbox.interface import SandboxError
 from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillSet
 from deerflow.tools.decorator import Runtime, async_tool
@@ -54,7 +53,7 @@ async def run_skill_script_tool(
         result = await (await context.sandbox()).exec(
             command, env=secrets, timeout=settings(runtime).sandbox.command_timeout
         )
-    except (SandboxError, RequestError) as error:
+    except RequestError as error:
         return f"Error: {error}"
     output = result.output
     for value in secrets.values():

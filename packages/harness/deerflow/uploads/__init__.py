@@ -84,13 +84,13 @@ def list_uploads(uploads_dir: Path) -> list[Upload]:
         entries = sorted(uploads_dir.iterdir())
     except FileNotFoundError:
         return []
-    uploads: list[Upload] = []
+    found: list[Upload] = []
     for entry in entries:
         with suppress(FileNotFoundError):  # the sandbox has removed it meanwhile
-            info = entry.lstat()
+            info = entry.lstat()  # of the entry itself, never of what a link points to
             if stat.S_ISREG(info.st_mode):
-                uploads.append(_upload(entry.name, info))
-    return uploads
+                found.append(_upload(entry.name, info))
+    return found
 
 
 def delete_upload(uploads_dir: Path, name: str) -> None:
@@ -132,7 +132,6 @@ def _upload(name: str, info: os.stat_result) -> Upload:
 
 
 MAX_OUTLINE_ENTRIES = 50
-PREVIEW_LINES = 5
 MAX_BYTES, MAX_LINES = 1 << 20, 20_000
 """How far a document is read."""
 MAX_LINE = 1000
@@ -141,23 +140,19 @@ MAX_LINE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Headings as (title, 1-based line); ``truncated`` when there are more; ``preview`` when there is none."""
+    """Headings as (title, 1-based line); ``truncated`` when there are more."""
 
     entries: tuple[tuple[str, int], ...] = ()
     truncated: bool = False
-    preview: tuple[str, ...] = ()
 
 
 def extract_outline(path: Path) -> Outline:
     """Outline of the Markdown file at ``path``; empty if it cannot be read or is a link."""
     try:
-        lines = list(_lines(path))
+        headings = list(islice(_headings(_lines(path)), MAX_OUTLINE_ENTRIES + 1))
     except OSError:
         return Outline()
-    headings = list(islice(_headings(lines), MAX_OUTLINE_ENTRIES + 1))
-    if headings:
-        return Outline(tuple(headings[:MAX_OUTLINE_ENTRIES]), truncated=len(headings) > MAX_OUTLINE_ENTRIES)
-    return Outline(preview=tuple(islice((line.strip() for line in lines if line.strip()), PREVIEW_LINES)))
+    return Outline(tuple(headings[:MAX_OUTLINE_ENTRIES]), truncated=len(headings) > MAX_OUTLINE_ENTRIES)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -168,7 +163,7 @@ def _lines(path: Path) -> Iterator[str]:
         yield line[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n")
 
 
-def _headings(lines: list[str]) -> Iterator[tuple[str, int]]:
+def _headings(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
     fenced = False
     for number, line in enumerate(lines, 1):
         text = line.lstrip(" ")

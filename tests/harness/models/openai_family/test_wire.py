@@ -24,8 +24,7 @@ from langchain_openai import StreamChunkTimeoutError
 from tests.harness.models.openai_family.adapters import PROVIDERS, builder
 from tests.harness.models.openai_family.contract import HELLO, WAYS, Provider, ask, bash, read_file, tool_turn
 
-from deerflow.models.openai import OpenAIChatModel
-from deerflow.models.openai_cache import RecentMap, freeze, message_key, to_json
+from deerflow.models.openai import OpenAIChatModel, RecentMap, freeze, message_key, to_json
 
 build = builder(OpenAIChatModel)
 JSON = st.recursive(
@@ -95,7 +94,7 @@ async def test_a_message_changed_in_place_is_sent_anew(endpoint: ScriptedOpenAI)
 
 
 def test_what_was_not_used_for_long_is_forgotten_and_what_is_used_stays() -> None:
-    kept: RecentMap[int, str] = RecentMap(10)
+    kept: RecentMap[str] = RecentMap(10)
     for number in range(100):
         kept.put(number, str(number))
         assert kept.get(0) == "0"
@@ -105,7 +104,7 @@ def test_what_was_not_used_for_long_is_forgotten_and_what_is_used_stays() -> Non
 
 
 def test_a_value_heavier_than_the_map_does_not_stay_for_ever() -> None:
-    kept: RecentMap[str, bytes] = RecentMap(10)
+    kept: RecentMap[bytes] = RecentMap(10)
     kept.put("image", b"x" * 1000, 1000)
     assert kept.get("image") is not None
     for number in range(30):

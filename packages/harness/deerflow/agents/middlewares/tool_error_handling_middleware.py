@@ -32,7 +32,7 @@ from deerflow.agents.middlewares.results import (
     with_replaced,
 )
 from deerflow.context import RunContext
-from deerflow.models.tool_arguments import as_written
+from deerflow.models.messages import as_written
 from deerflow.sandbox.interface import OUTPUTS, PAGES, UPLOADS, WORKSPACE, SandboxError
 from deerflow.security.door import harmless
 from deerflow.tools.shell import result_path

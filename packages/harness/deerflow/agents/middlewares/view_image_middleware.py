@@ -14,7 +14,7 @@ from deerflow.agents.middlewares.base import Middleware, ModelHandler
 from deerflow.agents.middlewares.results import ModelResult
 from deerflow.agents.transcript import IMAGES, Transcript
 from deerflow.context import RunContext
-from deerflow.models.reminders import is_reminder
+from deerflow.models.messages import is_reminder
 from deerflow.sandbox.interface import SandboxError
 
 HEADER = "Here are the images you've viewed:"

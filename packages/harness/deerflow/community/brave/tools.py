@@ -7,27 +7,24 @@ from typing import Any
 
 from deerflow.community.web import Api, Options, found, image_tool, search_tool
 
-_brave = partial(Api, "Brave Search", key="BRAVE_API_KEY", method="GET")
+_brave = partial(Api, "Brave Search", key="BRAVE_API_KEY", key_header="X-Subscription-Token", method="GET")
 
 
-def _request(query: str, options: Options) -> dict[str, Any]:
-    return {
-        "headers": {"X-Subscription-Token": options["api_key"]},
-        "params": {"q": query, "count": options["max_results"], "freshness": options["time_range"]},
-    }
+def _content(query: str, options: Options) -> dict[str, Any]:
+    return {"q": query, "count": options["max_results"], "freshness": options["time_range"]}
 
 
 web_search_tool = search_tool(
     _brave(
         "https://api.search.brave.com/res/v1/web/search",
-        _request,
+        _content,
         found("web.results", title="title", url="url", snippet="description"),
     )
 )
 image_search_tool = image_tool(
     _brave(
         "https://api.search.brave.com/res/v1/images/search",
-        _request,
+        _content,
         found(
             "results",
             title="title",

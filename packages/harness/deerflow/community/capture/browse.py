@@ -84,10 +84,7 @@ class Browser:
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """What it answers. Events that come meanwhile are kept. Raises Unshown."""
         self._count += 1
-        request = {"id": self._count, "method": method, "params": params}
-        if self.session:
-            request["sessionId"] = self.session
-        os.write(self._out, json.dumps(request).encode() + b"\0")
+        self._send(self._count, method, params)
         while True:
             message = self._receive(self.until)
             if message is None:
@@ -124,14 +121,16 @@ class Browser:
         raw, _, self._data = self._data.partition(b"\0")
         message = json.loads(raw)
         if message.get("method") == "Page.javascriptDialogOpening":
-            self._dismiss()
+            self._send(0, "Page.handleJavaScriptDialog", {"accept": False})
         elif "method" in message and len(self.events) < 10_000:
             self.events.append(message)
         return message
 
-    def _dismiss(self) -> None:
-        request = {"id": 0, "method": "Page.handleJavaScriptDialog", "params": {"accept": False}}
-        os.write(self._out, json.dumps({**request, "sessionId": self.session}).encode() + b"\0")
+    def _send(self, number: int, method: str, params: dict[str, Any]) -> None:
+        request = {"id": number, "method": method, "params": params}
+        if self.session:
+            request["sessionId"] = self.session
+        os.write(self._out, json.dumps(request).encode() + b"\0")
 
 
 def shown(browser: Browser, url: str, seconds: float, most_height: int) -> tuple[dict[str, Any], bytes]:

@@ -18,10 +18,9 @@ from typing import Annotated, Any
 from langchain_core.tools import ToolException
 from pydantic import Field
 
-from deerflow.community.web import READS_OUTSIDE, keep, network_of, options_of, outside, shown_page
+from deerflow.community.web import READS_OUTSIDE, check, keep, network_of, options_of, shown_page
 from deerflow.config.schema import AppConfig
-from deerflow.sandbox.interface import WORKSPACE, Limits, Mount, Policy, Sandbox, SandboxError, sandbox_id
-from deerflow.security.addresses import Blocked
+from deerflow.sandbox.interface import WORKSPACE, Mount, Policy, Sandbox, SandboxError, sandbox_id
 from deerflow.security.html import Page
 from deerflow.security.outbound import Outbound
 from deerflow.security.text import inline
@@ -36,7 +35,7 @@ MOST_HEIGHT = 8000
 MOST_PICTURE, MOST_TEXT = 20 << 20, 16 << 20
 
 
-@async_tool("web_capture")
+@async_tool("web_capture", metadata={**READS_OUTSIDE, NEEDS_PROGRAM: BROWSERS})
 async def web_capture_tool(
     url: Annotated[str, Field(description="With https://, exactly as the user or a tool gave it")],
     runtime: Runtime,
@@ -47,10 +46,7 @@ async def web_capture_tool(
     """Open a page in a browser: its text after its scripts ran, and a screenshot as a PNG file for view_image.
     Slower than web_fetch: use it for pages that need JavaScript, and to see what a page looks like."""
     options, config = options_of(runtime, "web_capture"), settings(runtime)
-    try:
-        Outbound(network_of(config)).check(url)
-    except Blocked as blocked:
-        raise ToolException(f"Error: {inline(url)}: {blocked}") from blocked
+    check(Outbound(network_of(config)), url)
     try:
         async with _own_sandbox(runtime, config) as sandbox:
             page, picture = await _captured(sandbox, url, float(options["timeout"]), full_page)
@@ -74,7 +70,7 @@ async def _own_sandbox(runtime: Runtime, config: AppConfig) -> AsyncIterator[San
     base, key = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="deerflow-capture-")), secrets.token_hex(8)
     limits = replace(runtime.context.sandbox_policy.limits, file_size_mb=256, disk_mb=1024, cpu_seconds=120)
     network = network_of(config)
-    policy = Policy((Mount(base / "work", WORKSPACE),), base / "home", base / "tmp", {}, network, limits or Limits())
+    policy = Policy((Mount(base / "work", WORKSPACE),), base / "home", base / "tmp", {}, network, limits)
     try:
         await asyncio.to_thread(base.chmod, 0o711)
         sandbox = await provider.acquire(key, user_id=OWNER, policy=policy)
@@ -110,6 +106,3 @@ async def _captured(sandbox: Sandbox, url: str, seconds: float, full_page: bool)
 @cache
 def _program() -> str:
     return Path(__file__).with_name("browse.py").read_text("utf-8")
-
-
-outside(web_capture_tool).metadata = {**READS_OUTSIDE, NEEDS_PROGRAM: BROWSERS}

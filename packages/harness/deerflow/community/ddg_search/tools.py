@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from deerflow.community.fetcher import WebError
-from deerflow.community.web import Ask, Options, search_tool
+from deerflow.community.web import Ask, Options, WebError, search_tool
 
 
 def by_library(kind: str, read: Callable[[dict[str, Any]], dict[str, Any]]) -> Ask:

@@ -1,7 +1,5 @@
 """Pictures by DuckDuckGo, without an account."""
 
-from __future__ import annotations
-
 from deerflow.community.ddg_search.tools import by_library
 from deerflow.community.web import image_tool
 

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from deerflow.community.web import Api, Options, fetch_tool, image_tool, search_tool
+from deerflow.community.web import Api, fetch_tool, image_tool, search_tool
 from deerflow.security.html import Page, readable
 
 _infoquest = partial(Api, "InfoQuest", key="INFOQUEST_API_KEY")
 _SEARCH = "https://search.infoquest.bytepluses.com"
 
 
-def _request(options: Options, **body: Any) -> dict[str, Any]:
-    # Times below 0 stand for none.
-    kept = {name: value for name, value in body.items() if not (isinstance(value, int) and value < 0)}
-    return {"headers": {"Authorization": f"Bearer {options['api_key']}"}, "json": kept}
+def _time(value: Any) -> Any:
+    """Times below 0 stand for none."""
+    return None if isinstance(value, int) and value < 0 else value
 
 
 def _things(answer: Any) -> Iterator[dict[str, Any]]:
@@ -30,11 +29,7 @@ def _things(answer: Any) -> Iterator[dict[str, Any]]:
 
 def _hits(answer: Any) -> list[dict[str, Any]]:
     return [
-        {
-            "title": thing.get("title"),
-            "url": thing.get("url"),
-            "snippet": thing.get("desc") or thing.get("snippet") or thing.get("source"),
-        }
+        {**thing, "snippet": thing.get("desc") or thing.get("snippet") or thing.get("source")}
         for thing in _things(answer)
     ]
 
@@ -58,35 +53,38 @@ def _page(answer: Any) -> Page:
 web_search_tool = search_tool(
     _infoquest(
         _SEARCH,
-        lambda query, o: _request(o, query=query, format="JSON", time_range=o["search_time_range"], site=o["site"]),
+        lambda query, options: {
+            "query": query,
+            "format": "JSON",
+            "time_range": _time(options["search_time_range"]),
+            "site": options["site"],
+        },
         _hits,
     )
 )
 image_search_tool = image_tool(
     _infoquest(
         _SEARCH,
-        lambda query, o: _request(
-            o,
-            query=query,
-            format="JSON",
-            search_type="Images",
-            time_range=o["image_search_time_range"],
-            image_size=o["image_size"],
-        ),
+        lambda query, options: {
+            "query": query,
+            "format": "JSON",
+            "search_type": "Images",
+            "time_range": _time(options["image_search_time_range"]),
+            "image_size": options["image_size"],
+        },
         _pictures,
     )
 )
 web_fetch_tool = fetch_tool(
     _infoquest(
         "https://reader.infoquest.bytepluses.com",
-        lambda url, o: _request(
-            o,
-            url=url,
-            format="HTML",
-            fetch_time=o["fetch_time"],
-            timeout=int(o["timeout"]),
-            navi_timeout=o["navigation_timeout"],
-        ),
+        lambda url, options: {
+            "url": url,
+            "format": "HTML",
+            "fetch_time": _time(options["fetch_time"]),
+            "timeout": int(options["timeout"]),
+            "navi_timeout": _time(options["navigation_timeout"]),
+        },
         _page,
     )
 )

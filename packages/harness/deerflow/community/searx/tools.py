@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from deerflow.community.web import Api, Options, fetch_tool, found, image_tool, search_tool
 
+_searx = partial(Api, "SearXNG", "/search", method="GET")
 
-def _request(query: str, options: Options, **more: Any) -> dict[str, Any]:
+
+def _content(query: str, options: Options) -> dict[str, Any]:
     names = ("language", "safesearch", "time_range", "categories", "engines")
-    return {"params": {"q": query, "format": "json", **{name: options[name] for name in names}, **more}}
+    return {"q": query, "format": "json", **{name: options[name] for name in names}}
 
 
-web_search_tool = search_tool(
-    Api("SearXNG", "/search", _request, found("results", title="title", url="url", snippet="content"), method="GET")
-)
+web_search_tool = search_tool(_searx(_content, found("results", title="title", url="url", snippet="content")))
 image_search_tool = image_tool(
-    Api(
-        "SearXNG",
-        "/search",
-        lambda query, options: _request(query, options, categories="images"),
+    _searx(
+        lambda query, options: {**_content(query, options), "categories": "images"},
         found(
             "results",
             title="title",
@@ -28,7 +27,6 @@ image_search_tool = image_tool(
             source_url="url",
             resolution="resolution",
         ),
-        method="GET",
     )
 )
 web_fetch_tool = fetch_tool()

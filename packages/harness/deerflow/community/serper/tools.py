@@ -7,24 +7,24 @@ from typing import Any
 
 from deerflow.community.web import Api, Options, found, image_tool, search_tool
 
-_serper = partial(Api, "Serper", key="SERPER_API_KEY")
+_serper = partial(Api, "Serper", key="SERPER_API_KEY", key_header="X-API-KEY")
 
 
-def _request(query: str, options: Options) -> dict[str, Any]:
-    return {"headers": {"X-API-KEY": options["api_key"]}, "json": {"q": query, "num": options["max_results"]}}
+def _content(query: str, options: Options) -> dict[str, Any]:
+    return {"q": query, "num": options["max_results"]}
 
 
 web_search_tool = search_tool(
     _serper(
         "https://google.serper.dev/search",
-        _request,
+        _content,
         found("organic", title="title", url="link", snippet="snippet"),
     )
 )
 image_search_tool = image_tool(
     _serper(
         "https://google.serper.dev/images",
-        _request,
+        _content,
         found(
             "images",
             title="title",

@@ -1,4 +1,4 @@
-"""Keeping broken tool arguments broken.
+"""What is told apart in messages: notes for one request from a person's words, broken tool arguments from sound ones.
 
 LangChain completes cut JSON when it merges the chunks of a stream, so of a file whose text hit the output limit half
 would be written as if it were whole. A suffix that matches nothing makes the call the invalid one that it is.
@@ -7,10 +7,9 @@ would be written as if it were whole. A suffix that matches nothing makes the ca
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from langchain_core.messages import ToolCallChunk
-from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.utils.json import parse_partial_json
 
 MARK = "\ue0de\ue0ad"
@@ -18,6 +17,11 @@ MARK = "\ue0de\ue0ad"
 
 # Brackets that match nothing: outside of a string, at the end of one, and behind a backslash in one.
 _SUFFIXES = ("", *(MARK + suffix for suffix in ("]", "}", '"]', '"}', '\\"]', '\\"}')))
+
+
+def is_reminder(message: BaseMessage) -> bool:
+    """Whether ``message`` is a middleware's note for this request only: it has a name, and no id since it is never stored."""
+    return isinstance(message, HumanMessage) and bool(message.name) and message.id is None
 
 
 def spoiler(arguments: str) -> str:
@@ -34,22 +38,9 @@ def as_written(arguments: str) -> str:
     return arguments.rpartition(MARK)[0] if MARK in arguments[-len(MARK) - 3 :] else arguments
 
 
-class StreamedArguments:
-    """The arguments of the calls in one stream, by index."""
-
-    def __init__(self) -> None:
-        self._texts: dict[int, str] = {}
-
-    def add(self, chunks: Sequence[ToolCallChunk]) -> None:
-        for chunk in chunks:
-            index = chunk["index"]
-            if index is not None:
-                self._texts[index] = self._texts.get(index, "") + (chunk["args"] or "")
-
-    def spoilers(self) -> list[ToolCallChunk]:
-        """Chunks to send before the stream ends."""
-        suffixes = {index: spoiler(text) for index, text in self._texts.items()}
-        return [tool_call_chunk(args=suffix, index=index) for index, suffix in suffixes.items() if suffix]
+def spoilers(arguments: Mapping[int, str]) -> dict[int, str]:
+    """What to append to the arguments of the calls in one stream, by index, before it ends."""
+    return {index: suffix for index, text in arguments.items() if (suffix := spoiler(text))}
 
 
 def _is_completed(arguments: str) -> bool:

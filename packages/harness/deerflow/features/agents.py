@@ -28,7 +28,7 @@ from deerflow.identity import Principal, check_agent_name
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.registry import subagents_of
+from deerflow.subagents import subagents_of
 
 CREATED_BY = {"created_by": "agents"}
 """Metadata of assistants that are custom agents."""

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from deerflow.context import RunContext
 from deerflow.models.pricing import cost_of, pricing_of
-from deerflow.subagents.registry import SubagentConfig
+from deerflow.subagents import SubagentConfig
 from deerflow.tools.decorator import Runtime, async_tool
 from deerflow.tracing import SUBAGENT
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
 
-from deerflow.agents.memory.documents import fact_json
+from deerflow.agents.memory.store import fact_json
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["memory"])

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deerflow.agents.memory.documents import (
+from deerflow.agents.memory.facts import CORRECTION, Changes, made
+from deerflow.agents.memory.storage import SECTIONS
+from deerflow.agents.memory.store import (
     MAX_SUMMARY,
+    Shelf,
     confidence_of,
     document_of,
     fact_json,
@@ -19,10 +22,7 @@ from deerflow.agents.memory.documents import (
     moment_of,
     text_of,
 )
-from deerflow.agents.memory.facts import CORRECTION, Changes, made
-from deerflow.agents.memory.storage import SECTIONS
-from deerflow.agents.memory.store import Shelf
-from deerflow.agents.middlewares.results import is_error
+from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.transcript import INJECTED_NAMES
 from deerflow.storage.memory import Fact, Watermark
 from deerflow.storage.search import words_of

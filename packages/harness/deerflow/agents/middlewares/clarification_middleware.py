@@ -7,8 +7,9 @@ from typing import Any
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
     ModelResult,
     error_result,
     messages_of,

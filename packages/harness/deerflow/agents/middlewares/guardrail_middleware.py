@@ -17,9 +17,16 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from deerflow.agents.marks import NOTE
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
-from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result, with_replaced
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ToolHandler,
+    ToolResult,
+    asking_id,
+    emit,
+    error_result,
+    with_replaced,
+)
+from deerflow.agents.transcript import NOTE
 from deerflow.agents.turn import FACTS, MEMORY, PROMPT
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.config.section import EMPTY

@@ -12,8 +12,18 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.results import ERROR, ModelResult, cut_off, is_empty, is_error, last_ai, reminder
+from deerflow.agents.middlewares.base import (
+    ERROR,
+    Middleware,
+    ModelHandler,
+    ModelResult,
+    cut_off,
+    emit,
+    is_empty,
+    is_error,
+    last_ai,
+    reminder,
+)
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
 from deerflow.models.context_window import model_id

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     LOOP_STOP,
+    Middleware,
+    ModelHandler,
     ModelResult,
     content_text,
     continued,

@@ -15,9 +15,15 @@ from typing import Any, NamedTuple
 
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.marks import NOTE
-from deerflow.agents.middlewares.base import Middleware, ToolHandler
-from deerflow.agents.middlewares.results import ToolResult, error_result, tool_messages, with_replaced
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ToolHandler,
+    ToolResult,
+    error_result,
+    tool_messages,
+    with_replaced,
+)
+from deerflow.agents.transcript import NOTE
 
 MAX_COMMAND = 10_000
 """Characters of a command."""

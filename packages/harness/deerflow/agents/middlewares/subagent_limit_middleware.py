@@ -5,9 +5,9 @@ from __future__ import annotations
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.loop_detection_middleware import final_answer
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
     ModelResult,
     ends_turn,
     error_result,
@@ -17,6 +17,7 @@ from deerflow.agents.middlewares.results import (
     pending_calls,
     with_messages,
 )
+from deerflow.agents.middlewares.loop_detection_middleware import final_answer
 from deerflow.agents.transcript import current_turn
 from deerflow.context import RunContext
 from deerflow.subagents.task import TASK, TURN_LIMIT

@@ -19,17 +19,28 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from typing_extensions import TypedDict
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     SUMMARIZER_TAG,
+    Middleware,
+    ModelHandler,
     ModelResult,
+    emit,
     last_ai,
     messages_of,
     reminder,
     with_update,
 )
-from deerflow.agents.summaries import COMPACTION, Summary, newest, shortened, summarized
-from deerflow.agents.transcript import INJECTED_NAMES, SUMMARY, MessageMemo, Transcript
+from deerflow.agents.transcript import (
+    COMPACTION,
+    INJECTED_NAMES,
+    SUMMARY,
+    MessageMemo,
+    Summary,
+    Transcript,
+    newest_summary,
+    shortened,
+    summarized,
+)
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.context import RunContext
@@ -100,7 +111,7 @@ class SummarizationMiddleware(Middleware):
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
         messages = transcript.messages
-        seen = summarized(messages, newest(transcript.state.get("summaries") or (), messages))
+        seen = summarized(messages, newest_summary(transcript.state.get("summaries") or (), messages))
         return transcript if seen is messages else transcript.with_messages(seen)
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
@@ -241,7 +252,10 @@ class SummarizationMiddleware(Middleware):
 
     def _record(self, request: ModelRequest[RunContext], cut: int, text: str, limit: int | None) -> Summary:
         before = request.messages[:cut]
-        context, last = request.runtime.context, newest(request.state.get("summaries") or (), request.state["messages"])
+        context, last = (
+            request.runtime.context,
+            newest_summary(request.state.get("summaries") or (), request.state["messages"]),
+        )
         return Summary(
             upto=next(message.id or "" for message in reversed(before) if message.id),
             text=text,
@@ -397,7 +411,7 @@ def _seen(request: ModelRequest[RunContext], summary: Summary | None) -> ModelRe
 
 def _nothing_yet(request: ModelRequest[RunContext]) -> Summary:
     """The summary that holds so far, or an empty one."""
-    last = newest(request.state.get("summaries") or (), request.state["messages"])
+    last = newest_summary(request.state.get("summaries") or (), request.state["messages"])
     return last or Summary(upto="", text="", pinned=[], skills={}, shortened_upto="", before=0, after=0)
 
 

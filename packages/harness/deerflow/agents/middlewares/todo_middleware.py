@@ -14,9 +14,10 @@ from langgraph.types import Command
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     LOOP_STOP,
+    Middleware,
+    ModelHandler,
     ModelResult,
     continued,
     ends_turn,

@@ -14,18 +14,20 @@ from langchain_core.messages.ai import UsageMetadata
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     ERROR,
     SPENDING_LIMIT,
+    Middleware,
+    ModelHandler,
     ModelResult,
+    emit,
     is_summary_request,
     last_ai,
     messages_of,
     reminder,
     with_messages,
 )
+from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
 from deerflow.config.schema import SpendingConfig
 from deerflow.context import RunContext
 from deerflow.models.context_window import estimate, model_id

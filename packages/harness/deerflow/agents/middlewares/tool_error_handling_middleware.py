@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import difflib
 import json
 import logging
 import re
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
@@ -15,22 +18,23 @@ from langchain_core.messages.tool import tool_call
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.marks import UNTRUSTED
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
     ModelResult,
+    ToolHandler,
     ToolResult,
     content_text,
     cut_off,
     error_result,
     last_ai,
     messages_of,
-    structure,
     tool_messages,
     with_messages,
     with_own_ids,
     with_replaced,
 )
+from deerflow.agents.transcript import UNTRUSTED
 from deerflow.context import RunContext
 from deerflow.models.tool_arguments import as_written
 from deerflow.sandbox.interface import OUTPUTS, PAGES, UPLOADS, WORKSPACE, SandboxError
@@ -269,3 +273,57 @@ async def _spill(message: ToolMessage, text: str, context: RunContext | None) ->
         logger.warning("Could not write the long result of %s to %s: %s", message.name, path, error)
         return None
     return path
+
+
+# what a long text holds ----------------------------------------------------------------------------------------------
+
+SHOWN_KEYS, SHOWN_ERRORS, SHOWN_LINE, DEPTH = 40, 12, 200, 3
+_ERROR = re.compile(r"(?:error|exception)\b|\b(?:traceback|failed|failure|fatal|panic)\b", re.IGNORECASE)
+
+
+def structure(text: str) -> str:
+    """What a text holds, in a few lines: the keys of JSON, the columns and rows of a table, else its lines and those about errors.
+
+    Linear in its length.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return f"JSON: {_shape(json.loads(text), DEPTH)}"
+        except (ValueError, RecursionError):
+            pass
+    lines = text.splitlines()
+    if (table := _table(lines)) is not None:
+        return table
+    errors = [f"{number}: {line[:SHOWN_LINE]}" for number, line in enumerate(lines, 1) if _ERROR.search(line[:2000])]
+    found = f"Text of {len(lines)} lines."
+    if errors:
+        more = f" (the first {SHOWN_ERRORS})" if len(errors) > SHOWN_ERRORS else ""
+        found += f" {len(errors)} lines about errors{more}:\n" + "\n".join(errors[:SHOWN_ERRORS])
+    return found
+
+
+def _shape(value: Any, depth: int) -> str:
+    if isinstance(value, dict):
+        if not depth:
+            return f"object with {len(value)} keys"
+        shown = [f"{key[:60]}: {_shape(inner, depth - 1)}" for key, inner in islice(value.items(), SHOWN_KEYS)]
+        return "{" + ", ".join(shown) + (f", … {len(value)} keys in all" if len(value) > SHOWN_KEYS else "") + "}"
+    if isinstance(value, list):
+        return f"list of {len(value)}" + (f", the first {_shape(value[0], depth - 1)}" if value and depth else "")
+    if isinstance(value, str):
+        return f"text of {len(value)} characters" if len(value) > 40 else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)
+
+
+def _table(lines: Sequence[str]) -> str | None:
+    """Of comma or tab separated values: if the first twenty rows have the same number of columns, at least two."""
+    for delimiter in (",", "\t", ";", "|"):
+        try:
+            rows = list(csv.reader((line[:10_000] for line in lines[:20]), delimiter=delimiter))
+        except csv.Error:
+            return None
+        if len(rows) > 2 and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1:
+            columns = ", ".join(column.strip()[:60] for column in rows[0][:SHOWN_KEYS])
+            more = f", … {len(rows[0])} in all" if len(rows[0]) > SHOWN_KEYS else ""
+            return f"Table of about {len(lines) - 1} rows. Columns: {columns}{more}"
+    return None

@@ -10,8 +10,7 @@ from typing import Any
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import ModelResult
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
 from deerflow.agents.transcript import IMAGES, Transcript
 from deerflow.context import RunContext
 from deerflow.models.reminders import is_reminder

@@ -15,35 +15,34 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.types import Checkpointer
 
-from deerflow.agents.chain import AnyMiddleware, in_order, insert_extras, with_replacements
-from deerflow.agents.factory import Agent, assemble
+from deerflow.agents.factory import Agent, AnyMiddleware, assemble, in_order, insert_extras, with_replacements
 from deerflow.agents.features import RuntimeFeatures
-from deerflow.agents.lead_agent.prompt import apply_prompt_template
 from deerflow.agents.middlewares.base import Middleware
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
-from deerflow.agents.middlewares.deferred_tool_filter_middleware import DEFERRED_FROM, DeferredToolFilterMiddleware
+from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
+    DEFERRED_FROM,
+    DeferredToolFilterMiddleware,
+    SkillsMiddleware,
+)
 from deerflow.agents.middlewares.guardrail_middleware import Reach, guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
-from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
-from deerflow.agents.middlewares.skills_middleware import SkillsMiddleware
-from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.subagent_limit_middleware import SubagentLimitMiddleware, TurnLimitMiddleware
 from deerflow.agents.middlewares.summarization_middleware import (
     ContextTable,
     SummarizationMiddleware,
     context_table,
 )
-from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
+from deerflow.agents.middlewares.thread_data_middleware import SandboxMiddleware, ThreadDataMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware, write_todos_tool
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
+from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware, ToolOrderMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
-from deerflow.agents.middlewares.tool_ledger_middleware import ToolLedgerMiddleware
-from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddleware
-from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
+from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware, UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
+from deerflow.agents.prompt import apply_prompt_template
 from deerflow.agents.receipts import file_receipts
 from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
@@ -57,7 +56,7 @@ from deerflow.models.factory import NO_MODELS
 from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
-from deerflow.subagents.registry import INHERIT, SubagentConfig, subagents_of
+from deerflow.subagents import INHERIT, SubagentConfig, subagents_of
 from deerflow.subagents.task import Subagents
 from deerflow.tools.agents import agent_tools
 from deerflow.tools.clarification import ask_clarification_tool

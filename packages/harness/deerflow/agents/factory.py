@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from deerflow.agents.features import RuntimeFeatures
-from deerflow.agents.middlewares.base import EndsAtOnce, FusedMiddleware, fuse, has_nodes_after_model
+from deerflow.agents.middlewares.base import AFTER_MODEL, EndsAtOnce, FusedMiddleware, fuse, overrides
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
@@ -27,7 +27,9 @@ from deerflow.agents.middlewares.tool_error_handling_middleware import ToolError
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.thread_state import ThreadState
+from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext
+from deerflow.sandbox.interface import SandboxProvider
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.images import view_image_tool
 
@@ -76,17 +78,14 @@ def with_replacements(slots: Mapping[str, AnyMiddleware], features: RuntimeFeatu
     """
     result = dict(slots)
     for name, feature in vars(features).items() if features else ():
+        if name == "sandbox" and feature is not True:
+            result = {slot: middleware for slot, middleware in result.items() if slot not in SANDBOX_TRIO}
         if isinstance(feature, AgentMiddleware):
-            for slot in SANDBOX_TRIO if name == "sandbox" else ():
-                result.pop(slot, None)
             result[name] = feature
         elif feature is True and name not in result:
             raise ValueError(
                 f"RuntimeFeatures({name}=True) has no built-in middleware here: pass an AgentMiddleware instance."
             )
-        elif feature is False and name == "sandbox":
-            for slot in SANDBOX_TRIO:
-                result.pop(slot, None)
     return result
 
 
@@ -102,68 +101,61 @@ def insert_extras(chain: Sequence[AnyMiddleware], extras: Sequence[AnyMiddleware
     for extra in extras:
         if not isinstance(extra, AgentMiddleware):
             raise TypeError(f"extra_middleware takes AgentMiddleware instances, not {type(extra).__name__}.")
-    anchored = [extra for extra in extras if _anchors(extra)]
-    _check_conflicts(anchored)
+    own_places = [_Placed(extra) for extra in extras]
+    _check_conflicts(own_places)
     result = list(chain)
-    before_clarification = (
-        len(result) - 1 if result and isinstance(result[-1], ClarificationMiddleware) else len(result)
-    )
-    result[before_clarification:before_clarification] = [extra for extra in extras if not _anchors(extra)]
-    _insert_anchored(result, anchored)
-    return [m for m in result if not isinstance(m, ClarificationMiddleware)] + [
-        m for m in result if isinstance(m, ClarificationMiddleware)
-    ]
+    last = [middleware for middleware in result[-1:] if isinstance(middleware, ClarificationMiddleware)]
+    result[len(result) - len(last) :] = [*(each.extra for each in own_places if each.anchor is None), *last]
+    _insert_anchored(result, [each for each in own_places if each.anchor is not None])
+    return sorted(result, key=lambda middleware: isinstance(middleware, ClarificationMiddleware))
 
 
-def _anchors(extra: AnyMiddleware) -> tuple[type | None, type | None] | None:
-    after, before = getattr(type(extra), "_next_anchor", None), getattr(type(extra), "_prev_anchor", None)
-    if after and before:
-        raise ValueError(f"{type(extra).__name__} has both @Next and @Prev: choose one.")
-    return (after, before) if after or before else None
+class _Placed:
+    """A middleware of a person's own, and which class it stands behind or before, if it says so."""
+
+    def __init__(self, extra: AnyMiddleware) -> None:
+        self.extra, self.name = extra, type(extra).__name__
+        after, before = getattr(type(extra), "_next_anchor", None), getattr(type(extra), "_prev_anchor", None)
+        if after and before:
+            raise ValueError(f"{self.name} has both @Next and @Prev: choose one.")
+        self.anchor: type | None = after or before
+        self.is_next = after is not None
+
+    def stands_by(self, other: AnyMiddleware) -> bool:
+        return self.anchor is not None and isinstance(other, self.anchor)
 
 
-def _check_conflicts(anchored: Sequence[AnyMiddleware]) -> None:
-    taken: dict[type, tuple[bool, str]] = {}
-    for extra in anchored:
-        after, before = _anchors(extra) or (None, None)
-        anchor, is_next, name = after or before, after is not None, type(extra).__name__
-        assert anchor is not None
-        if anchor in taken:
-            other_next, other = taken[anchor]
-            if other_next == is_next:
-                raise ValueError(
-                    f"Conflict: {other} and {name} are both {'@Next' if is_next else '@Prev'} of {anchor.__name__}. Anchor one to the other."
-                )
+def _check_conflicts(extras: Sequence[_Placed]) -> None:
+    taken: dict[type, _Placed] = {}
+    for extra in extras:
+        if extra.anchor is None:
+            continue
+        other, anchor = taken.setdefault(extra.anchor, extra), extra.anchor.__name__
+        if other is not extra and other.is_next == extra.is_next:
             raise ValueError(
-                f"Conflict: {other} and {name} use @Next and @Prev of {anchor.__name__}; cross-anchoring on one anchor is not supported."
+                f"Conflict: {other.name} and {extra.name} are both {'@Next' if extra.is_next else '@Prev'} of {anchor}. Anchor one to the other."
             )
-        taken[anchor] = (is_next, name)
+        if other is not extra:
+            raise ValueError(
+                f"Conflict: {other.name} and {extra.name} use @Next and @Prev of {anchor}; cross-anchoring on one anchor is not supported."
+            )
 
 
-def _insert_anchored(result: list[AnyMiddleware], anchored: Sequence[AnyMiddleware]) -> None:
-    waiting = list(anchored)
+def _insert_anchored(result: list[AnyMiddleware], waiting: Sequence[_Placed]) -> None:
     while waiting:
-        placed = [extra for extra in waiting if _place(result, extra)]
+        placed = [each for each in waiting if _insert(result, each)]
         if not placed:
-            names = ", ".join(type(extra).__name__ for extra in waiting)
-            circular = any(isinstance(other, _anchor_of(extra)) for extra in waiting for other in waiting)
+            names = ", ".join(each.name for each in waiting)
+            circular = any(each.stands_by(other.extra) for each in waiting for other in waiting)
             raise ValueError(f"{'Circular dependency among' if circular else 'Cannot resolve the anchors of'} {names}.")
-        waiting = [extra for extra in waiting if extra not in placed]
+        waiting = [each for each in waiting if each not in placed]
 
 
-def _place(result: list[AnyMiddleware], extra: AnyMiddleware) -> bool:
-    index = next((i for i, middleware in enumerate(result) if isinstance(middleware, _anchor_of(extra))), None)
-    if index is None:
-        return False
-    result.insert(index + 1 if getattr(type(extra), "_next_anchor", None) else index, extra)
-    return True
-
-
-def _anchor_of(extra: AnyMiddleware) -> type:
-    after, before = _anchors(extra) or (None, None)
-    anchor = after or before
-    assert anchor is not None
-    return anchor
+def _insert(result: list[AnyMiddleware], placed: _Placed) -> bool:
+    index = next((i for i, middleware in enumerate(result) if placed.stands_by(middleware)), None)
+    if index is not None:
+        result.insert(index + placed.is_next, placed.extra)
+    return index is not None
 
 
 # agents --------------------------------------------------------------------------------------------------------------
@@ -212,20 +204,14 @@ def create_deerflow_agent(
             raise ValueError(
                 "Cannot specify both 'middleware' and 'extra_middleware': 'middleware' is the whole chain."
             )
-        return assemble(
-            model,
-            tools or (),
-            middleware,
-            system_prompt=system_prompt,
-            state_schema=state_schema,
-            checkpointer=checkpointer,
-            name=name,
-        )
-    features = features or RuntimeFeatures()
-    chain = insert_extras(_feature_chain(features, plan_mode), extra_middleware or ())
+        chain, built_in = middleware, []
+    else:
+        features = features or RuntimeFeatures()
+        chain = insert_extras(_feature_chain(features, plan_mode), extra_middleware or ())
+        built_in = _feature_tools(features)
     return assemble(
         model,
-        [*(tools or ()), *_feature_tools(features)],
+        [*(tools or ()), *built_in],
         chain,
         system_prompt=system_prompt,
         state_schema=state_schema,
@@ -245,17 +231,18 @@ def assemble(
     name: str | None = None,
 ) -> Agent:
     """The last step of every assembly: duplicates dropped, adjacent middlewares fused, the graph compiled."""
-    own = {tool.name for tool in tools}
-    first = {tool.name: tool for tool in reversed(tools)}
+    own: dict[str, BaseTool] = {}
+    for tool in tools:
+        own.setdefault(tool.name, tool)
     middlewares = fuse(chain)
-    if has_nodes_after_model(middlewares):
+    if any(overrides(middleware, *AFTER_MODEL) for middleware in middlewares):
         middlewares.append(EndsAtOnce())
     for middleware in middlewares:
         if isinstance(middleware, FusedMiddleware):
             middleware.tools = [tool for tool in middleware.tools if tool.name not in own]
     return create_agent(
         model,
-        list(first[tool_name] for tool_name in dict.fromkeys(tool.name for tool in tools)) or None,
+        list(own.values()) or None,
         system_prompt=system_prompt,
         middleware=middlewares,
         state_schema=state_schema or ThreadState,
@@ -265,20 +252,32 @@ def assemble(
     )
 
 
-def _feature_chain(features: RuntimeFeatures, plan_mode: bool) -> list[AnyMiddleware]:
-    slots: dict[str, AnyMiddleware] = {
+def core_slots() -> dict[str, AnyMiddleware]:
+    """What every agent has that DeerFlow puts together."""
+    return {
         "dangling_tool_call": DanglingToolCallMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),
         "loop_detection": LoopDetectionMiddleware(),
         "clarification": ClarificationMiddleware(),
     }
+
+
+def sandbox_slots(
+    paths: Paths | None = None, provider: SandboxProvider | None = None, config: AppConfig | None = None
+) -> dict[str, AnyMiddleware]:
+    """What an agent with a sandbox has besides."""
+    return {
+        "tool_order": ToolOrderMiddleware(),
+        "thread_data": ThreadDataMiddleware(paths),
+        "uploads": UploadsMiddleware(),
+        "sandbox": SandboxMiddleware(provider, paths, config),
+    }
+
+
+def _feature_chain(features: RuntimeFeatures, plan_mode: bool) -> list[AnyMiddleware]:
+    slots = core_slots()
     if features.sandbox is True:
-        slots |= {
-            "tool_order": ToolOrderMiddleware(),
-            "thread_data": ThreadDataMiddleware(),
-            "uploads": UploadsMiddleware(),
-            "sandbox": SandboxMiddleware(),
-        }
+        slots |= sandbox_slots()
     if features.vision is True:
         slots["vision"] = ViewImageMiddleware()
     if plan_mode:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Generic, NotRequired, TypeVar
+from typing import Any, Generic, NotRequired, TypeGuard, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from typing_extensions import TypedDict
@@ -93,9 +93,14 @@ def current_turn(messages: Sequence[Any]) -> Sequence[Any]:
     """The messages since a person last spoke, that message included; everything if no person did."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if isinstance(message, HumanMessage) and message.name not in INJECTED_NAMES:
+        if is_person(message):
             return messages[index:]
     return messages
+
+
+def is_person(message: Any) -> TypeGuard[HumanMessage]:
+    """Whether a person wrote it."""
+    return isinstance(message, HumanMessage) and message.name not in INJECTED_NAMES
 
 
 # telling what the system says from what tools, files and web pages only pretend it to say ----------------------------

@@ -23,7 +23,7 @@ from deerflow.agents.memory.store import (
     text_of,
 )
 from deerflow.agents.middlewares.base import is_error
-from deerflow.agents.transcript import INJECTED_NAMES
+from deerflow.agents.transcript import is_person
 from deerflow.storage.memory import Fact, Watermark
 from deerflow.storage.search import words_of
 
@@ -241,7 +241,7 @@ def _is_said(message: BaseMessage) -> bool:
         return False
     if isinstance(message, AIMessage):
         return not message.tool_calls and not is_error(message)
-    return isinstance(message, HumanMessage) and message.name not in INJECTED_NAMES
+    return is_person(message)
 
 
 def _is_small_talk(text: str) -> bool:

@@ -57,7 +57,9 @@ def last_ai(result: ModelResult) -> AIMessage | None:
     return next((message for message in reversed(messages_of(result)) if isinstance(message, AIMessage)), None)
 
 
-def with_messages(result: ModelResult, messages: Sequence[BaseMessage]) -> ModelResult:
+def with_messages(
+    result: ModelResult, messages: Sequence[BaseMessage]
+) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
     """``result`` with other messages; its structured response and its command stay."""
     if isinstance(result, ExtendedModelResponse):
         return replace(result, model_response=replace(result.model_response, result=list(messages)))
@@ -69,17 +71,18 @@ def with_messages(result: ModelResult, messages: Sequence[BaseMessage]) -> Model
 def with_update(result: ModelResult, messages: Sequence[BaseMessage], update: dict[str, Any]) -> ModelResult:
     """``result`` with other messages and one more update of the state."""
     changed = with_messages(result, messages)
-    if isinstance(changed, ExtendedModelResponse):
-        earlier = changed.command.update if changed.command is not None else None
-        return replace(changed, command=Command(update={**(earlier if isinstance(earlier, dict) else {}), **update}))
-    response = ModelResponse(result=[changed]) if isinstance(changed, AIMessage) else changed
-    return ExtendedModelResponse(model_response=response, command=Command(update=update))
+    response = changed.model_response if isinstance(changed, ExtendedModelResponse) else changed
+    return ExtendedModelResponse(response, Command(update={**_update_of(result), **update}))
 
 
 def ends_turn(result: ModelResult) -> bool:
     """Whether an inner middleware decided that the turn is over, whatever calls there are."""
+    return _update_of(result).get("jump_to") == "end"
+
+
+def _update_of(result: ModelResult) -> dict[str, Any]:
     command = result.command if isinstance(result, ExtendedModelResponse) else None
-    return command is not None and isinstance(command.update, dict) and command.update.get("jump_to") == "end"
+    return command.update if command is not None and isinstance(command.update, dict) else {}
 
 
 def pending_calls(result: ModelResult) -> list[Any]:
@@ -109,6 +112,12 @@ def with_own_ids(result: ModelResult) -> ModelResult:
     return with_messages(result, [changed if m is message else m for m in messages_of(result)])
 
 
+def without_raw_calls(message: AIMessage) -> dict[str, Any]:
+    """Its ``additional_kwargs`` without calls as the provider wrote them."""
+    kwargs = message.additional_kwargs
+    return {key: value for key, value in kwargs.items() if key not in ("tool_calls", "function_call")}
+
+
 def is_empty(message: AIMessage) -> bool:
     """Whether a model said nothing: no text, no call, no picture or other block; thoughts do not count."""
     if message.tool_calls or message.invalid_tool_calls or "audio" in message.additional_kwargs:
@@ -118,17 +127,11 @@ def is_empty(message: AIMessage) -> bool:
     return not any(_says_something(block) for block in message.content)
 
 
-def finish_reason(message: AIMessage) -> str:
-    """Why the provider stopped, in lower case; "" if it does not say."""
-    metadata = message.response_metadata
-    return str(
-        metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason") or ""
-    ).lower()
-
-
 def cut_off(message: BaseMessage) -> str | None:
     """Why an answer is not whole: ``length`` or ``content_filter``, whatever the provider calls it; None if it is."""
-    reason = finish_reason(message) if isinstance(message, AIMessage) else ""
+    metadata = message.response_metadata if isinstance(message, AIMessage) else {}
+    reasons = (metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason"))
+    reason = str(next(filter(None, reasons), "")).lower()
     if reason in LIMIT_REASONS:
         return "length"
     return "content_filter" if reason in FILTER_REASONS else None
@@ -169,8 +172,7 @@ def tool_messages(result: ToolResult) -> list[ToolMessage]:
     """The messages in a result."""
     if isinstance(result, ToolMessage):
         return [result]
-    update = result.update if isinstance(result, Command) else None
-    messages = update.get("messages") if isinstance(update, dict) else None
+    messages = result.update.get("messages") if isinstance(result.update, dict) else None
     return [message for message in messages or () if isinstance(message, ToolMessage)]
 
 
@@ -205,10 +207,15 @@ def content_text(content: str | Sequence[Any]) -> str:
     return "\n".join(block if isinstance(block, str) else str(block.get("text") or "") for block in content)
 
 
+def context_of(request: ToolCallRequest) -> RunContext | None:
+    """None: the graph was invoked without one."""
+    return request.runtime.context
+
+
 def asking_id(request: ToolCallRequest) -> str:
     """The id of the message that asked for a call."""
-    messages = request.state["messages"] if isinstance(request.state, dict) else ()
-    return next((message.id or "" for message in reversed(messages) if isinstance(message, AIMessage)), "")
+    messages = reversed(request.state["messages"])
+    return next((message.id or "" for message in messages if isinstance(message, AIMessage)), "")
 
 
 # middlewares ---------------------------------------------------------------------------------------------------------
@@ -251,14 +258,12 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
         self.middlewares = tuple(middlewares)
         self._mark = MessageMemo(marked)
         self.tools = [tool for middleware in middlewares for tool in getattr(middleware, "tools", ())]
-        self._compilers = [m.compile for m in middlewares if type(m).compile is not Middleware.compile]
-        self._arrivals = [m.arrivals for m in middlewares if type(m).arrivals is not Middleware.arrivals]
-        self._around_model = [
-            m.awrap_model_call for m in middlewares if type(m).awrap_model_call is not Middleware.awrap_model_call
-        ]
-        self._around_tool = [
-            m.awrap_tool_call for m in middlewares if type(m).awrap_tool_call is not Middleware.awrap_tool_call
-        ]
+
+        def overridden(method: str) -> list[Callable[..., Any]]:
+            return [getattr(one, method) for one in middlewares if overrides(one, method, of=Middleware)]
+
+        self._compilers, self._arrivals = overridden("compile"), overridden("arrivals")
+        self._around_model, self._around_tool = overridden("awrap_model_call"), overridden("awrap_tool_call")
 
     @property
     def name(self) -> str:
@@ -266,7 +271,7 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
 
     def compiled(self, request: ModelRequest[RunContext]) -> ModelRequest[RunContext]:
         """``request`` with its messages run through every ``compile``."""
-        context = request.runtime.context if request.runtime is not None else None
+        context = request.runtime.context
         before = Transcript(tuple(request.messages), state=request.state)
         after = reduce(lambda transcript, step: step(transcript, context), self._compilers, before)
         return request if after is before else request.override(messages=after.request())
@@ -275,21 +280,17 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
         arrived = [message for arrivals in self._arrivals for message in await arrivals(request)]
         if arrived:
             request = request.override(messages=[*request.messages, *arrived])
-        result = await _nest(self._around_model, self._with_marks(handler))(
-            self.compiled(request) if self._compilers else request
-        )
-        return with_messages(result, [*arrived, *messages_of(result)]) if arrived else result
 
-    def _with_marks(self, handler: ModelHandler) -> ModelHandler:
-        async def ask(request: ModelRequest[RunContext]) -> ModelResult:
+        async def with_marks(request: ModelRequest[RunContext]) -> ModelResult:
             mark = thread_mark(request.messages)
             messages = [self._mark(message, mark) for message in request.messages]
             return await handler(request.override(messages=messages))
 
-        return ask
+        result = await reduce(_around, reversed(self._around_model), with_marks)(self.compiled(request))
+        return with_messages(result, [*arrived, *messages_of(result)]) if arrived else result
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        return await _nest(self._around_tool, handler)(request)
+        return await reduce(_around, reversed(self._around_tool), handler)(request)
 
     def wrap_model_call(
         self, request: ModelRequest[RunContext], handler: Callable[[ModelRequest[RunContext]], ModelResult]
@@ -305,7 +306,7 @@ def fuse(middlewares: Sequence[AgentMiddleware[Any, Any, Any]]) -> list[AgentMid
     fused: list[AgentMiddleware[Any, Any, Any]] = []
     pending: list[Middleware] = []
     for middleware in [*middlewares, None]:
-        if isinstance(middleware, Middleware) and not _has_node_hooks(middleware):
+        if isinstance(middleware, Middleware) and not overrides(middleware, *_NODE_HOOKS):
             pending.append(middleware)
             continue
         if pending:
@@ -316,32 +317,20 @@ def fuse(middlewares: Sequence[AgentMiddleware[Any, Any, Any]]) -> list[AgentMid
     return fused
 
 
-def _has_node_hooks(middleware: AgentMiddleware[Any, Any, Any]) -> bool:
-    hooks = (
-        "before_agent",
-        "abefore_agent",
-        "before_model",
-        "abefore_model",
-        "after_model",
-        "aafter_model",
-        "after_agent",
-        "aafter_agent",
-    )
-    return any(getattr(type(middleware), hook) is not getattr(AgentMiddleware, hook) for hook in hooks)
+AFTER_MODEL = ("after_model", "aafter_model")
+_NODE_HOOKS = (
+    *("before_agent", "abefore_agent", "before_model", "abefore_model"),
+    *(*AFTER_MODEL, "after_agent", "aafter_agent"),
+)
 
 
-def _nest(
-    wrappers: Sequence[Callable[[Any, Any], Awaitable[Any]]], handler: Callable[[Any], Awaitable[Any]]
-) -> Callable[[Any], Awaitable[Any]]:
-    for wrapper in reversed(wrappers):
-        handler = _bind(wrapper, handler)
-    return handler
+def overrides(middleware: AgentMiddleware[Any, Any, Any], *methods: str, of: type = AgentMiddleware) -> bool:
+    """Whether its class has any of these methods of its own."""
+    return any(getattr(type(middleware), method) is not getattr(of, method) for method in methods)
 
 
-def _bind(
-    wrapper: Callable[[Any, Any], Awaitable[Any]], inner: Callable[[Any], Awaitable[Any]]
-) -> Callable[[Any], Awaitable[Any]]:
-    return lambda request: wrapper(request, inner)
+def _around(handler: Callable[[Any], Awaitable[Any]], wrapper: Callable[..., Any]) -> Callable[[Any], Awaitable[Any]]:
+    return lambda request: wrapper(request, handler)
 
 
 class EndsAtOnce(AgentMiddleware[Any, Any, Any]):
@@ -355,20 +344,12 @@ class EndsAtOnce(AgentMiddleware[Any, Any, Any]):
         return {"jump_to": "end"} if state.get("jump_to") == "end" else None
 
 
-def has_nodes_after_model(middlewares: Sequence[AgentMiddleware[Any, Any, Any]]) -> bool:
-    hooks = ("after_model", "aafter_model")
-    return any(getattr(type(one), hook) is not getattr(AgentMiddleware, hook) for one in middlewares for hook in hooks)
-
-
 logger = logging.getLogger(__name__)
 
 
 def emit(runtime: Any, event: dict[str, Any]) -> None:
-    """Write ``event`` to the run's custom stream, if there is one. A client that went away must not fail the run."""
-    writer = getattr(runtime, "stream_writer", None)
-    if writer is None:
-        return
+    """Write ``event`` to the run's custom stream. A client that went away must not fail the run."""
     try:
-        writer(event)
+        runtime.stream_writer(event)
     except Exception:
         logger.warning("Could not emit the event %s", event.get("type"), exc_info=True)

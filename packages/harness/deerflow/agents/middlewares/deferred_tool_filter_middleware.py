@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
-from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
@@ -19,9 +19,10 @@ from deerflow.agents.middlewares.base import (
     ModelResult,
     ToolHandler,
     ToolResult,
+    context_of,
     error_result,
 )
-from deerflow.agents.transcript import INJECTED_NAMES
+from deerflow.agents.transcript import is_person
 from deerflow.agents.turn import DURING_WORK, FACTS, SKILL
 from deerflow.config import Paths
 from deerflow.context import RunContext
@@ -132,20 +133,16 @@ class SkillsMiddleware(Middleware):
         self._paths = paths
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        context, call = request.runtime.context, request.tool_call
-        skill = active_skill(request.state["messages"] if isinstance(request.state, Mapping) else ())
+        context, call = context_of(request), request.tool_call
+        skill = active_skill(request.state["messages"])
         path = str(call["args"].get("path") or "")
         skills = context.skills if context is not None else NO_SKILLS
         reads = call["name"] == "read_file" and path.startswith(f"{skills.root}/")
         if skill and skill["allowed_tools"] is not None and not reads and not _is_allowed(call, skill["allowed_tools"]):
             allowed = ", ".join(skill["allowed_tools"]) or "none"
-            text = f"Error: The active skill {skill['name']} allows only these tools: {allowed}."
-            return error_result(call, text)
-        if (
-            context is not None
-            and reads
-            and (used := next((one for one in skills.enabled.values() if one.file == path), None))
-        ):
+            return error_result(call, f"Error: The active skill {skill['name']} allows only these tools: {allowed}.")
+        used = next((one for one in skills.enabled.values() if reads and one.file == path), None)
+        if used is not None and context is not None:
             await asyncio.to_thread(OwnSkills(self._paths, context.principal.user_id).count, used.name)
         return await handler(request)
 
@@ -153,7 +150,7 @@ class SkillsMiddleware(Middleware):
 def active_skill(messages: Sequence[Any]) -> Mapping[str, Any] | None:
     """The skill that the current turn's message activated, or a message that came during its work."""
     for message in reversed(messages):
-        if isinstance(message, HumanMessage) and message.name not in INJECTED_NAMES:
+        if is_person(message):
             facts = message.additional_kwargs.get(FACTS) or {}
             if SKILL in facts or not facts.get(DURING_WORK):
                 return facts.get(SKILL)

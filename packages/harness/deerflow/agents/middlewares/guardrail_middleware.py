@@ -22,6 +22,7 @@ from deerflow.agents.middlewares.base import (
     ToolHandler,
     ToolResult,
     asking_id,
+    context_of,
     emit,
     error_result,
     with_replaced,
@@ -30,7 +31,6 @@ from deerflow.agents.transcript import NOTE
 from deerflow.agents.turn import FACTS, MEMORY, PROMPT
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.config.section import EMPTY
-from deerflow.context import RunContext
 from deerflow.guardrails import (
     GuardrailDecision,
     GuardrailProvider,
@@ -180,12 +180,13 @@ class GuardrailMiddleware(Middleware):
         if not decision.ask:
             return await _denied(request, decision)
         try:
-            answer = _answer(request, decision, self._sources(request))
+            answer = _answer(request, decision, self.reach.sources(request.state["messages"], _inherited(request)))
         except GraphInterrupt:
             if (grant := await self._grant_for(request)) is not None:
                 await _record(request, "grant", replace(decision, policy_id=grant))
                 return await handler(request)
-            if not self._is_unattended(request) or self.unattended.mode == "park":
+            context = context_of(request)
+            if context is None or not context.unattended or self.unattended.mode == "park":
                 raise
             return await _denied(request, replace(decision, reasons=[NO_PERSON, *decision.reasons]))
         await _record(request, answer["type"], decision)
@@ -204,17 +205,9 @@ class GuardrailMiddleware(Middleware):
             request.tool_call, f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
         )
 
-    def _sources(self, request: ToolCallRequest) -> list[Source]:
-        context = _context(request)
-        return self.reach.sources(request.state["messages"], context.untrusted if context else ())
-
-    def _is_unattended(self, request: ToolCallRequest) -> bool:
-        context = _context(request)
-        return context is not None and context.unattended
-
     async def _grant_for(self, request: ToolCallRequest) -> str | None:
         """What grants this tool of this agent for such arguments: the person (``grant``), or the configuration (its name)."""
-        context, call = _context(request), request.tool_call
+        context, call = context_of(request), request.tool_call
         if context is None:
             return None
         patterns = await context.approvals.patterns(context.agent_name or "", call["name"]) if context.approvals else ()
@@ -256,20 +249,23 @@ class GuardrailMiddleware(Middleware):
         return decision
 
     async def _provided(self, request: ToolCallRequest) -> GuardrailDecision:
-        context = _context(request)
         asked = GuardrailRequest(
             tool_name=request.tool_call["name"],
             tool_input=request.tool_call["args"],
             agent_id=self.passport,
             timestamp=datetime.now(UTC).isoformat(),
-            thread_id=context.thread_id if context else None,
-            is_subagent=context.is_subagent if context else False,
-            user_id=context.principal.user_id if context else None,
-            run_id=context.run_id if context else None,
-            agent_name=context.agent_name if context else None,
             outward=request.tool_call["name"] not in self.reach.harmless,
-            untrusted=(*(context.untrusted if context else ()), *self.reach.untrusted(request.state["messages"])),
+            untrusted=(*_inherited(request), *self.reach.untrusted(request.state["messages"])),
         )
+        if (context := context_of(request)) is not None:
+            asked = replace(
+                asked,
+                thread_id=context.thread_id,
+                is_subagent=context.is_subagent,
+                user_id=context.principal.user_id,
+                run_id=context.run_id,
+                agent_name=context.agent_name,
+            )
         try:
             return await self.provider.aevaluate(asked)
         except GraphBubbleUp:
@@ -363,12 +359,14 @@ def _problem_of_grant(decision: Mapping[str, Any], args: Mapping[str, Any]) -> s
     return None
 
 
-def _context(request: ToolCallRequest) -> RunContext | None:
-    return request.runtime.context if request.runtime is not None else None
+def _inherited(request: ToolCallRequest) -> Sequence[str]:
+    """By what text from outside came into the thread that a subagent works for."""
+    context = context_of(request)
+    return context.untrusted if context is not None else ()
 
 
 async def _grant(request: ToolCallRequest, answer: Mapping[str, Any]) -> None:
-    context = _context(request)
+    context = context_of(request)
     if answer.get("grant") and context is not None and context.approvals is not None:
         everywhere = answer["grant"] == "always"
         agent, tool = context.agent_name or "", request.tool_call["name"]
@@ -392,7 +390,7 @@ def _why(decision: GuardrailDecision) -> str:
 async def _record(request: ToolCallRequest, outcome: str, decision: GuardrailDecision) -> None:
     """What was decided, in the run's events and as a row."""
     reasons = [{"code": reason.code, "message": reason.message} for reason in decision.reasons]
-    call, context = request.tool_call, _context(request)
+    call, context = request.tool_call, context_of(request)
     event = {"tool": call["name"], "tool_call_id": call["id"], "decision": outcome, "reasons": reasons}
     emit(request.runtime, {"type": "guardrail", **event, "policy_id": decision.policy_id})
     if context is not None and context.approvals is not None:

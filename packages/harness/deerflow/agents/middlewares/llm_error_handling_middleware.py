@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 EMPTY_ANSWER_REPEATS = 3
 EMPTY_ANSWER_REMINDER = "Your last answer was empty. If the work is done, tell the user the result in a few sentences; otherwise continue with it."
+OUTPUT_LIMIT = "the output limit was used up before the answer began: raise models[].max_tokens."
 
 
 class LLMErrorHandlingMiddleware(Middleware):
@@ -107,10 +108,8 @@ class LLMErrorHandlingMiddleware(Middleware):
         is_available = None
         try:
             outcome = await self._retry(request, handler, gate)
-            if not isinstance(outcome, Failure):
-                is_available = True
-            elif outcome.retriable:
-                is_available = False
+            if not isinstance(outcome, Failure) or outcome.retriable:
+                is_available = not isinstance(outcome, Failure)
             return outcome
         finally:
             breaker.report(is_available)
@@ -127,7 +126,10 @@ class LLMErrorHandlingMiddleware(Middleware):
                 raise
             except Exception as error:
                 failure = classify(error)
-                _log(failure, number, error)
+                # With a traceback only where the error may be ours.
+                unexpected = failure.kind is ErrorKind.GENERIC and failure.status is None
+                text = "Model call failed (%s, attempt %d): %s"
+                logger.warning(text, failure.kind, number, failure.detail, exc_info=unexpected)
             if failure.kind is ErrorKind.BUSY:
                 gate.hold(self._delay_ms(failure, number) / 1000)
             is_late = failure.retry_after is not None and failure.retry_after * 1000 > self.retry_after_cap_ms
@@ -146,46 +148,20 @@ class LLMErrorHandlingMiddleware(Middleware):
         return round(min(backoff * (1 + self._jitter() / 4), self.retry_cap_delay_ms))
 
 
-def _log(failure: Failure, number: int, error: Exception) -> None:
-    """With a traceback only where the error may be ours."""
-    unexpected = failure.kind is ErrorKind.GENERIC and failure.status is None
-    logger.warning(
-        "Model call failed (%s, attempt %d): %s",
-        failure.kind,
-        number,
-        failure.detail,
-        exc_info=error if unexpected else None,
-    )
-
-
 async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
     """Ask, and up to three times more while the answer is empty; once more if the output limit was used up by thoughts."""
     again = request.override(messages=[*request.messages, reminder("empty_answer_reminder", EMPTY_ANSWER_REMINDER)])
-    why = ""
     for attempt in range(1 + EMPTY_ANSWER_REPEATS):
         result = await handler(again if attempt else request)
         message = last_ai(result)
         if message is None or not is_empty(message):
             return result
-        if (failure := _refusal(message)) is not None:
-            return failure
-        if attempt and (why := _why_empty(message)):
-            break
-    return Failure(ErrorKind.EMPTY_ANSWER, why)
-
-
-def _refusal(message: AIMessage) -> Failure | None:
-    """Why the provider kept silent on purpose, if it did."""
-    refusal = message.additional_kwargs.get("refusal")
-    if refusal or cut_off(message) == "content_filter":
-        return Failure(ErrorKind.CONTENT_FILTER, str(refusal or ""))
-    return None
-
-
-def _why_empty(message: AIMessage) -> str:
-    if cut_off(message) == "length":
-        return "the output limit was used up before the answer began: raise models[].max_tokens."
-    return ""
+        refusal = message.additional_kwargs.get("refusal")
+        if refusal or cut_off(message) == "content_filter":
+            return Failure(ErrorKind.CONTENT_FILTER, str(refusal or ""))
+        if attempt and cut_off(message) == "length":
+            return Failure(ErrorKind.EMPTY_ANSWER, OUTPUT_LIMIT)
+    return Failure(ErrorKind.EMPTY_ANSWER)
 
 
 def _emit_retry(request: ModelRequest[RunContext], failure: Failure, message: str, **numbers: int) -> None:

@@ -49,7 +49,7 @@ class SubagentLimitMiddleware(Middleware):
         turn = current_turn(request.state["messages"])
         made = [message for message in turn if isinstance(message, ToolMessage) and message.name == TASK]
         left = self.max_delegations - sum(DEFERRED not in message.additional_kwargs for message in made)
-        context = request.runtime.context if request.runtime is not None else None
+        context = request.runtime.context
         busy = context.background_subagents() if context is not None and context.background_subagents else 0
         allowed = max(0, min(self.max_concurrent - busy, left))
         if len(calls) <= allowed:
@@ -68,7 +68,7 @@ class TurnLimitMiddleware(Middleware):
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
         result = await handler(request)
-        limit = request.runtime.context.max_turns if request.runtime is not None and request.runtime.context else None
+        limit = request.runtime.context.max_turns if request.runtime.context else None
         if limit is None or is_summary_request(request) or ends_turn(result):
             return result
         answers = sum(isinstance(message, AIMessage) for message in request.state["messages"]) + 1

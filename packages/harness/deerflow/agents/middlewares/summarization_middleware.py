@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -32,11 +31,11 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.agents.transcript import (
     COMPACTION,
-    INJECTED_NAMES,
     SUMMARY,
     MessageMemo,
     Summary,
     Transcript,
+    is_person,
     newest_summary,
     shortened,
     summarized,
@@ -270,7 +269,7 @@ class SummarizationMiddleware(Middleware):
 
     def _pinned(self, messages: Sequence[AnyMessage], room: int) -> list[str]:
         """What people said: the first and the last message always, others as far as they fit, the newest ones first."""
-        people = [message for message in messages if _is_person(message)]
+        people = [message for message in messages if is_person(message) and message.id]
         pinned = {message.id or "" for message in (*people[:1], *people[-1:])}
         left = PINNED_SHARE * room
         for message in reversed(people):
@@ -363,21 +362,18 @@ def context_table(
     messages: Sequence[AnyMessage],
 ) -> ContextTable:
     """The table for a compiled request."""
-    sizes = Counter[str](system=estimate(HumanMessage(prompt)), tools=sum(map(_tool_size, tools)))
+    sizes = {"system": estimate(HumanMessage(prompt)), "tools": sum(map(_tool_size, tools))}
+    sizes |= {"messages": 0, "tool_results": 0, "summary": 0}
     for message in messages:
         kind = "tool_results" if isinstance(message, ToolMessage) else "messages"
         sizes["summary" if message.name == SUMMARY else kind] += estimate(message)
-    counted = {kind: windows.counted(model, sizes[kind]) for kind in sizes}
+    counted = {kind: windows.counted(model, size) for kind, size in sizes.items()}
     return ContextTable(
         model=model_id(model),
         window=windows.window(model, config),
         limit=windows.limit(model, config),
         used=sum(counted.values()),
-        system=counted["system"],
-        tools=counted["tools"],
-        messages=counted.get("messages", 0),
-        tool_results=counted.get("tool_results", 0),
-        summary=counted.get("summary", 0),
+        **counted,
     )
 
 
@@ -415,12 +411,8 @@ def _nothing_yet(request: ModelRequest[RunContext]) -> Summary:
     return last or Summary(upto="", text="", pinned=[], skills={}, shortened_upto="", before=0, after=0)
 
 
-def _is_person(message: AnyMessage) -> bool:
-    return isinstance(message, HumanMessage) and bool(message.id) and message.name not in INJECTED_NAMES
-
-
 def _is_kept(message: AnyMessage) -> bool:
-    return _is_person(message) or message.name == SUMMARY
+    return (is_person(message) and bool(message.id)) or message.name == SUMMARY
 
 
 def _as_text(messages: Sequence[AnyMessage], tokens: int | None) -> str:
@@ -442,4 +434,4 @@ def _tool_size(tool: BaseTool | dict[str, Any]) -> int:
 
 
 def _config(request: ModelRequest[RunContext]) -> Any:
-    return request.runtime.context.config if request.runtime and request.runtime.context else None
+    return request.runtime.context.config if request.runtime.context else None

@@ -33,15 +33,10 @@ class ThreadDataMiddleware(Middleware):
         context = request.runtime.context
         if isinstance(context, RunContext) and context.workspace is not None:
             return await handler(request)
-        context = (
-            context
-            if isinstance(context, RunContext)
-            else RunContext(thread_id=_thread_id(context, request.runtime.config))
-        )
+        if not isinstance(context, RunContext):
+            context = RunContext(thread_id=_thread_id(context, request.runtime.config))
         workspace = await asyncio.to_thread(thread_workspace, self.paths, context)
-        return await handler(
-            replace(request, runtime=replace(request.runtime, context=replace(context, workspace=workspace)))
-        )
+        return await handler(_with_context(request, replace(context, workspace=workspace)))
 
 
 def thread_workspace(paths: Paths, context: RunContext) -> Workspace:
@@ -56,6 +51,10 @@ def thread_workspace(paths: Paths, context: RunContext) -> Workspace:
     )
 
 
+def _with_context(request: ToolCallRequest, context: RunContext) -> ToolCallRequest:
+    return replace(request, runtime=replace(request.runtime, context=context))
+
+
 def _thread_id(context: Any, config: Mapping[str, Any]) -> str:
     given = context.get("thread_id") if isinstance(context, Mapping) else None
     thread_id = given or (config.get("configurable") or {}).get("thread_id")
@@ -66,7 +65,7 @@ def _thread_id(context: Any, config: Mapping[str, Any]) -> str:
 
 async def _running(request: ModelRequest[RunContext]) -> str:
     """At the beginning of a turn: what still runs since earlier ones."""
-    context = request.runtime.context if request.runtime is not None else None
+    context = request.runtime.context
     begins = bool(request.messages) and isinstance(request.messages[-1], HumanMessage)
     if not begins or not isinstance(context, RunContext) or context.sandbox_provider is None:
         return ""
@@ -108,4 +107,4 @@ class SandboxMiddleware(Middleware):
         context = replace(
             context, config=context.config or self.config, sandbox_provider=self.provider, sandbox_policy=policy
         )
-        return await handler(replace(request, runtime=replace(request.runtime, context=context)))
+        return await handler(_with_context(request, context))

@@ -63,7 +63,7 @@ class TokenUsageMiddleware(Middleware):
         self.size = size or (lambda request: sum(map(estimate, request.messages)))
 
     async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
-        context = request.runtime.context if request.runtime is not None else None
+        context = request.runtime.context
         budget = context.budget if context is not None else None
         if context is None or budget is None:
             return await self._asked(request, context, handler)
@@ -196,7 +196,7 @@ def _decision(answer: Any) -> str | None:
 def _report(request: ModelRequest[RunContext], message: AIMessage) -> None:
     usage: dict[str, Any] = dict(message.usage_metadata or {})
     model = model_id(request.model)  # the one that was asked, which a fallback may have changed
-    context = request.runtime.context if request.runtime is not None else None
+    context = request.runtime.context
     pricing = pricing_of(context.config, model, context.model_name) if context is not None else None
     logger.info(
         "Token usage of %s: input=%s output=%s total=%s cache_read=%s",

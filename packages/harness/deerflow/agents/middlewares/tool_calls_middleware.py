@@ -9,8 +9,7 @@ from threading import Lock
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, asking_id, error_result
-from deerflow.context import RunContext, ToolLedger
+from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, asking_id, context_of, error_result
 
 READERS = frozenset({"ls", "read_file", "glob", "grep", "view_image", "read_process", "present_files"})
 WRITERS = frozenset({"bash", "write_file", "str_replace", "kill_process"})
@@ -89,13 +88,13 @@ class ToolLedgerMiddleware(Middleware):
     """
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        context: RunContext | None = request.runtime.context if request.runtime is not None else None
-        ledger: ToolLedger | None = context.ledger if context is not None else None
-        if ledger is None or not request.tool_call["id"] or request.tool_call["name"] in REPEATABLE:
+        context = context_of(request)
+        ledger = context.ledger if context is not None else None
+        if context is None or ledger is None or not request.tool_call["id"] or request.tool_call["name"] in REPEATABLE:
             return await handler(request)
         # Some providers count their calls anew in every message.
         call_id = f"{asking_id(request)}/{request.tool_call['id']}"
-        if context is not None and context.task_namespace:
+        if context.task_namespace:
             call_id = f"{context.task_namespace}/{call_id}"
         if not await ledger.begin(call_id):
             return error_result(request.tool_call, CUT_OFF)

@@ -25,14 +25,17 @@ from deerflow.agents.middlewares.base import (
     ToolHandler,
     ToolResult,
     content_text,
+    context_of,
     cut_off,
     error_result,
     last_ai,
     messages_of,
+    pending_calls,
     tool_messages,
     with_messages,
     with_own_ids,
     with_replaced,
+    without_raw_calls,
 )
 from deerflow.agents.transcript import UNTRUSTED
 from deerflow.context import RunContext
@@ -72,7 +75,7 @@ class ToolErrorHandlingMiddleware(Middleware):
         return _with_readable_calls(with_own_ids(await handler(request)))
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        context = request.runtime.context if request.runtime is not None else None
+        context = context_of(request)
         try:
             result = await handler(request)
         except GraphBubbleUp:
@@ -204,16 +207,10 @@ def _with_readable_calls(result: ModelResult) -> ModelResult:
         last = (unreadable or message.tool_calls)[-1]
         texts[last["id"]] = _cut_text(last["name"])
     calls = [*message.tool_calls, *unreadable]
-    answered = {m.tool_call_id for m in messages_of(result) if isinstance(m, ToolMessage)}
-    errors = [
-        error_result(call, texts[call["id"]], **{UNREADABLE: True})
-        for call in calls
-        if call["id"] in texts and call["id"] not in answered
-    ]
-    kwargs = {
-        key: value for key, value in message.additional_kwargs.items() if key not in ("tool_calls", "function_call")
-    }
-    changed = message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": kwargs})
+    pending = {call["id"] for call in pending_calls(result)} & texts.keys()
+    errors = [error_result(call, texts[call["id"]], **{UNREADABLE: True}) for call in calls if call["id"] in pending]
+    update = {"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": without_raw_calls(message)}
+    changed = message.model_copy(update=update)
     return with_messages(result, [*(changed if m is message else m for m in messages_of(result)), *errors])
 
 

@@ -49,11 +49,8 @@ class SteeringMiddleware(Middleware):
     """Takes the messages that wait for the run; one that the transcript has already (the run went on after a crash) is not said twice."""
 
     async def arrivals(self, request: ModelRequest[RunContext]) -> list[AnyMessage]:
-        context = request.runtime.context if request.runtime is not None else None
-        if context is None or context.arrivals is None:
-            return []
-        waiting = await context.arrivals()
-        if not waiting:
+        context = request.runtime.context
+        if context is None or context.arrivals is None or not (waiting := await context.arrivals()):
             return []
         said = {message.id for message in request.messages}
         arrived = [message for message in waiting if message.id not in said]

@@ -54,7 +54,7 @@ class ViewImageMiddleware(Middleware):
         stored = {url for message in request.messages for url in _references(message)}
         if not stored:
             return await handler(request)
-        context = request.runtime.context if request.runtime is not None else None
+        context = request.runtime.context
         uris = dict(zip(stored, await asyncio.gather(*(_data_uri(url, context) for url in stored)), strict=True))
         return await handler(request.override(messages=[_loaded(message, uris) for message in request.messages]))
 

@@ -203,12 +203,10 @@ class DocumentShelf:
         self._facts[fact.id] = fact
 
     def purge(self, ended_before: datetime | None = None) -> None:
-        kept = [
-            fact
-            for fact in self._facts.values()
-            if ended_before is not None and (fact.ended_at is None or fact.ended_at >= ended_before)
-        ]
-        self._facts = {fact.id: fact for fact in kept}
+        known, self._facts = self._facts.values(), {}
+        for fact in known:
+            if ended_before is not None and (fact.ended_at is None or fact.ended_at >= ended_before):
+                self.put(fact)
 
 
 def fill(shelf: Shelf, document: Mapping[str, Any]) -> None:
@@ -222,9 +220,8 @@ def fill(shelf: Shelf, document: Mapping[str, Any]) -> None:
 
 def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> MemoryStore:
     """What ``storage_class`` and ``storage_path`` name. The default of the class is the database, if no path is given."""
-    name, is_default = config.storage_class, config.storage_class == DEFAULT_CLASS
-    files = FileMemoryStorage(paths, config.storage_path)
-    if is_default:
+    name, files = config.storage_class, FileMemoryStorage(paths, config.storage_path)
+    if name == MemoryConfig.model_fields["storage_class"].default:
         return DocumentMemory(files, database) if config.storage_path else DatabaseMemory(database, files)
     try:
         cls: Any = resolve_class(name if ":" in name else ":".join(name.rsplit(".", 1)), MemoryStorage)
@@ -236,9 +233,6 @@ def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> Memo
         return DatabaseMemory(database, files)
 
 
-DEFAULT_CLASS: str = MemoryConfig.model_fields["storage_class"].default
-
-
 # the document that API, files, export and import have in common -------------------------------------------------------
 
 MAX_CONTENT = 2000
@@ -247,6 +241,11 @@ MANUAL, UNKNOWN = "manual", "unknown"
 _ENDED = "superseded"
 """Facts that ended, in files: they can be restored."""
 _KEYS = {
+    "id": "id",
+    "content": "content",
+    "category": "category",
+    "confidence": "confidence",
+    "createdAt": "created_at",
     "source": "source",
     "sourceMessage": "message_id",
     "sourceError": "source_error",
@@ -256,6 +255,7 @@ _KEYS = {
     "endedAt": "ended_at",
     "supersededBy": "superseded_by",
 }
+_TEXTS = ("message_id", "source_error", "untrusted", "superseded_by")
 _MOMENTS = ("used_at", "expires_at", "ended_at")
 
 
@@ -290,32 +290,23 @@ def read_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], datetime
 
 
 def fact_json(fact: Fact) -> dict[str, Any]:
-    more = {key: getattr(fact, name) for key, name in _KEYS.items()}
-    return {
-        "id": fact.id,
-        "content": fact.content,
-        "category": fact.category,
-        "confidence": fact.confidence,
-        "createdAt": iso(fact.created_at),
-        **{
-            key: iso(value) if isinstance(value, datetime) else value
-            for key, value in more.items()
-            if value is not None
-        },
-    }
+    found = {key: getattr(fact, name) for key, name in _KEYS.items()}
+    known = {key: value for key, value in found.items() if value is not None}
+    return {key: iso(value) if isinstance(value, datetime) else value for key, value in known.items()}
 
 
 def fact_of(entry: Mapping[str, Any]) -> Fact:
     """A fact of a document, whose content is text."""
-    more: dict[str, Any] = {name: entry.get(key) for key, name in _KEYS.items() if key != "source"}
-    more = {name: moment_of(given) if name in _MOMENTS else text_of(given) or None for name, given in more.items()}
+    given = {name: entry.get(key) for key, name in _KEYS.items()}
+    more: dict[str, Any] = {name: text_of(given[name]) or None for name in _TEXTS}
+    more |= {name: moment_of(given[name]) for name in _MOMENTS}
     return Fact(
-        id=text_of(entry.get("id"), 128) or new_id(),
-        content=text_of(entry.get("content")),
-        category=text_of(entry.get("category"), 64) or "context",
-        confidence=confidence_of(entry.get("confidence"), 0.5),
-        source=text_of(entry.get("source"), 128) or UNKNOWN,
-        created_at=moment_of(entry.get("createdAt")) or utc_now(),
+        id=text_of(given["id"], 128) or new_id(),
+        content=text_of(given["content"]),
+        category=text_of(given["category"], 64) or "context",
+        confidence=confidence_of(given["confidence"], 0.5),
+        source=text_of(given["source"], 128) or UNKNOWN,
+        created_at=moment_of(given["created_at"]) or utc_now(),
         **more,
     )
 

@@ -21,7 +21,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from deerflow.agents.thread_state import ThreadState
-from deerflow.agents.transcript import REMINDER_NAMES, MessageMemo, Transcript, marked, thread_mark
+from deerflow.agents.transcript import NOTE, REMINDER_NAMES, MessageMemo, Transcript, marked, thread_mark
 from deerflow.blocking import off_loop, run_blocking
 from deerflow.context import RunContext
 
@@ -187,6 +187,16 @@ def with_replaced(result: ToolResult, replacement: Callable[[ToolMessage], ToolM
     update: dict[str, Any] = {**result.update}  # pyright: ignore[reportGeneralTypeIssues] - it held messages, so it is a dict
     update["messages"] = [replaced.get(id(message), message) for message in update["messages"]]
     return replace(result, update=update)
+
+
+def with_note(result: ToolResult, note: str) -> ToolResult:
+    """``result`` with what the system has to say about it, apart from the tool's own words."""
+
+    def noted(message: ToolMessage) -> ToolMessage:
+        notes = "\n".join(filter(None, (message.additional_kwargs.get(NOTE), note)))
+        return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NOTE: notes}})
+
+    return with_replaced(result, noted)
 
 
 def error_result(call: dict[str, Any] | Any, text: str, **kwargs: Any) -> ToolMessage:

@@ -25,9 +25,8 @@ from deerflow.agents.middlewares.base import (
     context_of,
     emit,
     error_result,
-    with_replaced,
+    with_note,
 )
-from deerflow.agents.transcript import NOTE
 from deerflow.agents.turn import FACTS, MEMORY, PROMPT
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.config.section import EMPTY
@@ -227,12 +226,7 @@ class GuardrailMiddleware(Middleware):
         if not decision.allow and not decision.ask:
             return await _denied(changed, decision)
         note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
-
-        def noted(message: ToolMessage) -> ToolMessage:
-            notes = "\n".join(filter(None, (message.additional_kwargs.get(NOTE), note)))
-            return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NOTE: notes}})
-
-        return with_replaced(await handler(changed), noted)
+        return with_note(await handler(changed), note)
 
     async def _judged(self, request: ToolCallRequest) -> GuardrailDecision:
         """A tool's own policy makes the provider's stricter; only what the shipped policy asks about can be allowed by it."""

@@ -117,10 +117,9 @@ class SummarizationMiddleware(Middleware):
         asked = _compaction(request.messages)
         if asked is not None:
             return await self._on_demand(request, handler, str(asked.get("keep") or ""))
-        size, limit = self.size(request), self._limit(request)
-        smaller, made = request, None
-        if self._is_due(request, size, limit):
-            smaller, made = await self._smaller(request, handler, limit)
+        smaller, made, size = request, None, self.size(request)
+        if self._is_due(request, size):
+            smaller, made = await self._smaller(request, handler)
         try:
             result = await handler(smaller)
         except Exception as error:
@@ -128,7 +127,7 @@ class SummarizationMiddleware(Middleware):
             if failure.kind is not ErrorKind.CONTEXT_LENGTH or isinstance(error, GraphBubbleUp) or made is not None:
                 raise
             self.windows.learn(request.model, failure.detail, size)
-            smaller, made = await self._smaller(request, handler, self._limit(request))
+            smaller, made = await self._smaller(request, handler)
             if made is None:
                 raise
             result = await handler(smaller)
@@ -146,22 +145,24 @@ class SummarizationMiddleware(Middleware):
         tools = sum(map(self._estimate_tool, request.tools))
         return tools + sum(map(self._estimate_message, (*fixed, *request.messages)))
 
-    def _limit(self, request: ModelRequest[RunContext]) -> int | None:
-        return self.windows.limit(request.model, _config(request))
+    def _limit(self, request: ModelRequest[RunContext], *, sure: bool = False) -> int | None:
+        context = request.runtime.context
+        return self.windows.limit(request.model, context.config if context else None, sure=sure)
 
-    def _is_due(self, request: ModelRequest[RunContext], size: int, limit: int | None) -> bool:
+    def _is_due(self, request: ModelRequest[RunContext], size: int) -> bool:
+        limit = self._limit(request)
         if limit is not None and size > limit:
             return True
         if not self.settings.enabled:
             return False
         amounts = {"tokens": size, "messages": len(request.messages), "fraction": size / limit if limit else 0}
         due = any(amounts[each.type] >= each.value for each in self.settings.trigger or DEFAULT_TRIGGER)
-        return due and self._cut(request, limit) > 0
+        return due and self._cut(request) > 0
 
     # making room ------------------------------------------------------------------------------------------------------
 
     async def _smaller(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, limit: int | None
+        self, request: ModelRequest[RunContext], handler: ModelHandler
     ) -> tuple[ModelRequest[RunContext], Summary | None]:
         """``request`` with a summary, with shortened results, or both; and what the thread is to remember of that.
 
@@ -170,13 +171,13 @@ class SummarizationMiddleware(Middleware):
         """
         key = (request.runtime.context.thread_id if request.runtime.context else "", request.messages[-1].id or "")
         made = self._made.get(key)
-        if made is None and self.settings.enabled and (cut := self._cut(request, limit)):
-            made = await self._summary(request, handler, cut, limit)
+        if made is None and self.settings.enabled and (cut := self._cut(request)):
+            made = await self._summary(request, handler, cut)
         smaller = _seen(request, made)
-        if limit is not None and self.size(smaller) > limit:
-            made = self._shortened(smaller, limit, made or _nothing_yet(request)) or made
+        if self._is_over(smaller):
+            made = self._shortened(smaller, made or _so_far(request)) or made
             smaller = _seen(request, made)
-            sure = self.windows.limit(request.model, _config(request), sure=True)
+            sure = self._limit(request, sure=True)
             if sure is not None and self.size(smaller) > sure:
                 raise model_error(
                     ContextOverflowError,
@@ -190,32 +191,35 @@ class SummarizationMiddleware(Middleware):
             self._made[key] = made
         return smaller, made
 
-    def _cut(self, request: ModelRequest[RunContext], limit: int | None) -> int:
+    def _cut(self, request: ModelRequest[RunContext]) -> int:
         """How many of the request's first messages a summary may stand for; 0 if it is not worth it."""
         messages = request.messages
         while messages and messages[-1].id is None and isinstance(messages[-1], HumanMessage):
             messages = messages[:-1]
         sizes = [self._estimate_message(message) for message in messages]
-        room = self._room(request, limit)
+        room = self._room(request)
         cut = _cut(sizes, self.settings.keep, room)
         while cut > 0 and (isinstance(messages[cut], ToolMessage) or messages[cut].id is None):
             cut -= 1
         pinned = {*self._pinned(messages[:cut], room), None}
         gain = sum(size for message, size in zip(messages[:cut], sizes, strict=False) if message.id not in pinned)
-        over = limit is not None and self.size(request) > limit
-        return cut if gain > 0 and (over or gain >= WORTH_IT * sum(sizes)) else 0
+        return cut if gain > 0 and (gain >= WORTH_IT * sum(sizes) or self._is_over(request)) else 0
 
-    def _room(self, request: ModelRequest[RunContext], limit: int | None) -> int:
+    def _is_over(self, request: ModelRequest[RunContext]) -> bool:
+        limit = self._limit(request)
+        return limit is not None and self.size(request) > limit
+
+    def _room(self, request: ModelRequest[RunContext]) -> int:
         """Estimated tokens that messages may take."""
         counted = self.windows.counted(request.model, 1000) / 1000
-        return round((limit or WITHOUT_WINDOW) / counted)
+        return round((self._limit(request) or WITHOUT_WINDOW) / counted)
 
     async def _summary(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, cut: int, limit: int | None, keep: str = ""
+        self, request: ModelRequest[RunContext], handler: ModelHandler, cut: int, keep: str = ""
     ) -> Summary | None:
         """Ask for it; None if there is none to be had."""
         emit(request.runtime, {"type": "summarizing", "messages": cut})
-        question = self._question(request, keep, limit)
+        question = self._question(request, keep)
         for attempt in range(TRIES):
             try:
                 answer = last_ai(await handler(question))
@@ -225,18 +229,18 @@ class SummarizationMiddleware(Middleware):
                 logger.warning("No summary (attempt %d): %s", attempt + 1, classify(error).detail)
                 continue
             if answer is not None and answer.text.strip():
-                return self._record(request, cut, answer.text.strip(), limit)
+                return self._record(request, cut, answer.text.strip())
             logger.warning("No summary (attempt %d): the answer was empty", attempt + 1)
         return None
 
-    def _question(self, request: ModelRequest[RunContext], keep: str, limit: int | None) -> ModelRequest[RunContext]:
+    def _question(self, request: ModelRequest[RunContext], keep: str) -> ModelRequest[RunContext]:
         prompt = (self.settings.summary_prompt or REQUEST).replace("{messages}", "the conversation above")
         prompt += KEEP.format(keep=keep) if keep else ""
         silent = {"tags": [*(request.model.tags or ()), TAG_NOSTREAM, SUMMARIZER_TAG]}
         if self.model is None:
             fitting = request
-            if limit is not None and self.size(request) > limit:
-                fitting = _seen(request, self._shortened(request, limit, _nothing_yet(request)))
+            if self._is_over(request):
+                fitting = _seen(request, self._shortened(request, _so_far(request)))
             messages = [*fitting.messages, reminder("summary_request", prompt)]
             return fitting.override(model=request.model.model_copy(update=silent), messages=messages)
         text = _as_text(request.messages, self.settings.trim_tokens_to_summarize)
@@ -249,18 +253,15 @@ class SummarizationMiddleware(Middleware):
             tools=[],
         )
 
-    def _record(self, request: ModelRequest[RunContext], cut: int, text: str, limit: int | None) -> Summary:
+    def _record(self, request: ModelRequest[RunContext], cut: int, text: str) -> Summary:
         before = request.messages[:cut]
-        context, last = (
-            request.runtime.context,
-            newest_summary(request.state.get("summaries") or (), request.state["messages"]),
-        )
+        context, earlier = request.runtime.context, _so_far(request)
         return Summary(
             upto=next(message.id or "" for message in reversed(before) if message.id),
             text=text,
-            pinned=self._pinned(before, self._room(request, limit)),
-            skills=self._skills(before, last["skills"] if last else {}),
-            shortened_upto=last["shortened_upto"] if last else "",
+            pinned=self._pinned(before, self._room(request)),
+            skills=self._skills(before, earlier["skills"]),
+            shortened_upto=earlier["shortened_upto"],
             before=self.size(request),
             after=0,
             made_at=datetime.now(UTC).isoformat(),
@@ -303,9 +304,9 @@ class SummarizationMiddleware(Middleware):
                 left -= size
         return dict([*found.items()][::-1])
 
-    def _shortened(self, request: ModelRequest[RunContext], limit: int, summary: Summary) -> Summary | None:
+    def _shortened(self, request: ModelRequest[RunContext], summary: Summary) -> Summary | None:
         """With as many of the oldest long results shortened as it takes to have some room again; None: there are none."""
-        excess = self._estimate(request) - SHORTENED_SHARE * self._room(request, limit)
+        excess = self._estimate(request) - SHORTENED_SHARE * self._room(request)
         end = summary["shortened_upto"]
         for message in request.messages:
             if excess <= 0:
@@ -317,11 +318,11 @@ class SummarizationMiddleware(Middleware):
 
     async def _on_demand(self, request: ModelRequest[RunContext], handler: ModelHandler, keep: str) -> ModelResult:
         """``/compact``: summarize all that was said before it; the answer says what came of it, or the work goes on."""
-        limit, before = self._limit(request), request.override(messages=request.messages[:-1])
+        before = request.override(messages=request.messages[:-1])
         cut = len(before.messages)
         made = None
         if any(not _is_kept(message) for message in before.messages):
-            made = await self._summary(before, handler, cut, limit, keep)
+            made = await self._summary(before, handler, cut, keep)
         if made is not None:
             made["after"] = self.size(_seen(before, made))
         update = {"summaries": [made]} if made is not None else {}
@@ -405,7 +406,7 @@ def _seen(request: ModelRequest[RunContext], summary: Summary | None) -> ModelRe
     return request if summary is None else request.override(messages=list(summarized(request.messages, summary)))
 
 
-def _nothing_yet(request: ModelRequest[RunContext]) -> Summary:
+def _so_far(request: ModelRequest[RunContext]) -> Summary:
     """The summary that holds so far, or an empty one."""
     last = newest_summary(request.state.get("summaries") or (), request.state["messages"])
     return last or Summary(upto="", text="", pinned=[], skills={}, shortened_upto="", before=0, after=0)
@@ -431,7 +432,3 @@ def _as_text(messages: Sequence[AnyMessage], tokens: int | None) -> str:
 
 def _tool_size(tool: BaseTool | dict[str, Any]) -> int:
     return len(json.dumps(convert_to_openai_tool(tool))) // BYTES_PER_TOKEN
-
-
-def _config(request: ModelRequest[RunContext]) -> Any:
-    return request.runtime.context.config if request.runtime.context else None

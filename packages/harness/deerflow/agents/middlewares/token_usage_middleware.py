@@ -144,8 +144,21 @@ class TokenUsageMiddleware(Middleware):
                 caller = f"subagent:{context.subagent_name}"
                 message.response_metadata["run_id"] = context.run_id  # its thread is not the run's
             context.count_usage(message, caller)
-        if self.emits:
-            _report(request, message)
+        if not self.emits:
+            return
+        usage: dict[str, Any] = dict(message.usage_metadata or {})
+        model = model_id(request.model)  # the one that was asked, which a fallback may have changed
+        pricing = pricing_of(context.config, model, context.model_name) if context is not None else None
+        logger.info(
+            "Token usage of %s: input=%s output=%s total=%s cache_read=%s",
+            model,
+            usage.get("input_tokens"),
+            usage.get("output_tokens"),
+            usage.get("total_tokens"),
+            int((usage.get("input_token_details") or {}).get("cache_read") or 0),
+        )
+        cost = cost_of(usage, pricing)
+        emit(request.runtime, {"type": "token_usage", "model": model, "usage": usage, "cost": cost})
 
 
 async def _reserve(budget: Budget, call: object, worst: Amount) -> None:
@@ -191,22 +204,3 @@ def _decision(answer: Any) -> str | None:
     first = decisions[0] if isinstance(decisions, list) and len(decisions) == 1 else None
     kind = first.get("type") if isinstance(first, Mapping) else None
     return kind if kind in ("approve", "reject") else None
-
-
-def _report(request: ModelRequest[RunContext], message: AIMessage) -> None:
-    usage: dict[str, Any] = dict(message.usage_metadata or {})
-    model = model_id(request.model)  # the one that was asked, which a fallback may have changed
-    context = request.runtime.context
-    pricing = pricing_of(context.config, model, context.model_name) if context is not None else None
-    logger.info(
-        "Token usage of %s: input=%s output=%s total=%s cache_read=%s",
-        model,
-        usage.get("input_tokens"),
-        usage.get("output_tokens"),
-        usage.get("total_tokens"),
-        int((usage.get("input_token_details") or {}).get("cache_read") or 0),
-    )
-    emit(
-        request.runtime,
-        {"type": "token_usage", "model": model, "usage": usage, "cost": cost_of(usage, pricing)},
-    )

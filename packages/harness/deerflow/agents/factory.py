@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from deerflow.agents.features import RuntimeFeatures
-from deerflow.agents.middlewares.base import AFTER_MODEL, EndsAtOnce, FusedMiddleware, fuse, overrides
+from deerflow.agents.middlewares.base import AFTER_MODEL, AnyMiddleware, EndsAtOnce, FusedMiddleware, fuse, overrides
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
@@ -32,8 +32,6 @@ from deerflow.context import RunContext
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.images import view_image_tool
-
-AnyMiddleware = AgentMiddleware[Any, Any, Any]
 
 SLOTS = (
     "tool_order",

@@ -16,7 +16,6 @@ from langgraph.types import Checkpointer
 
 from deerflow.agents.factory import (
     Agent,
-    AnyMiddleware,
     assemble,
     core_slots,
     in_order,
@@ -25,7 +24,7 @@ from deerflow.agents.factory import (
     with_replacements,
 )
 from deerflow.agents.features import RuntimeFeatures
-from deerflow.agents.middlewares.base import Middleware
+from deerflow.agents.middlewares.base import AnyMiddleware, Middleware
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
     DEFERRED_FROM,
     DeferredToolFilterMiddleware,

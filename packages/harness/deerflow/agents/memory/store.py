@@ -8,11 +8,10 @@ import logging
 import math
 import secrets
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -33,61 +32,7 @@ Also = Callable[[Connection], None]
 logger = logging.getLogger(__name__)
 
 
-class Shelf(Protocol):
-    """The memory of one owner while a job works on it."""
-
-    def sections(self) -> tuple[Mapping[str, Any], datetime | None]:
-        """The summaries, and when the memory last changed."""
-        ...
-
-    def touch(self, sections: Mapping[str, Any] | None = None) -> None:
-        """The memory changes now; with ``sections`` the summaries do."""
-        ...
-
-    def live(self, *, category: str | None = None, limit: int = ...) -> list[Fact]:
-        """Facts that hold, the surest first, then the newest."""
-        ...
-
-    def find(self, words: Sequence[str], limit: int) -> list[Fact]:
-        """Facts that hold and have any of the words, those that fit best, in any order."""
-        ...
-
-    def get(self, fact_id: str) -> Fact | None:
-        """A fact, also one that has ended."""
-        ...
-
-    def superseded_by(self, fact_id: str) -> list[Fact]: ...
-    def of_source(self, source: str) -> list[Fact]:
-        """Facts that hold and were learned in a thread."""
-        ...
-
-    def put(self, fact: Fact) -> None:
-        """Add a fact, or change that of the same id."""
-        ...
-
-    def purge(self, ended_before: datetime | None = None) -> None:
-        """Delete what has ended before then; None: everything."""
-        ...
-
-
-class MemoryStore(ABC):
-    """Jobs are functions of a shelf. Those that write are kept as a whole or, when they raise, not at all."""
-
-    @abstractmethod
-    async def read(self, owner: Owner, job: Callable[[Shelf], T]) -> T: ...
-
-    @abstractmethod
-    async def write(self, owner: Owner, job: Callable[[Shelf], T], also: Also | None = None) -> T:
-        """Args:
-        also: what else is to be written: in the same transaction if memory is in the database, else right after.
-        """
-
-    @abstractmethod
-    async def recalled(self, owner: Owner, fact_ids: Sequence[str]) -> None:
-        """Note that a run uses facts."""
-
-
-class DatabaseMemory(MemoryStore):
+class DatabaseMemory:
     """Facts are rows. What files of the layout of :class:`FileMemoryStorage` hold is taken over at the first use."""
 
     def __init__(self, database: Database, files: FileMemoryStorage) -> None:
@@ -127,7 +72,7 @@ class DatabaseMemory(MemoryStore):
         self._known.add(owner)
 
 
-class DocumentMemory(MemoryStore):
+class DocumentMemory:
     """Each job reads and writes a whole document, one at a time in this process."""
 
     def __init__(self, storage: MemoryStorage, database: Database) -> None:
@@ -164,7 +109,7 @@ class DocumentMemory(MemoryStore):
 
 
 class DocumentShelf:
-    """A shelf over a document."""
+    """The memory of one owner in a document, while a job works on it."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._sections, self._updated_at, facts = read_document(document)
@@ -174,39 +119,56 @@ class DocumentShelf:
         return document_of(self._sections, self._updated_at, self._facts.values(), with_ended=True)
 
     def sections(self) -> tuple[Mapping[str, Any], datetime | None]:
+        """The summaries, and when the memory last changed."""
         return self._sections, self._updated_at
 
     def touch(self, sections: Mapping[str, Any] | None = None) -> None:
+        """The memory changes now; with ``sections`` the summaries do."""
         self._sections, self._updated_at = (self._sections if sections is None else sections), utc_now()
 
     def live(self, *, category: str | None = None, limit: int = 1_000_000) -> list[Fact]:
+        """Facts that hold, the surest first, then the newest."""
         now = utc_now()
         held = [fact for fact in self._facts.values() if fact.holds(now) and category in (None, fact.category)]
         return sorted(held, key=lambda fact: (fact.confidence, fact.created_at), reverse=True)[:limit]
 
     def find(self, words: Sequence[str], limit: int) -> list[Fact]:
+        """Facts that hold and have any of the words, those that fit best, in any order."""
         wanted = set(words)
         shared = [(len(wanted & set(words_of(fact.content))), fact) for fact in self.live()]
         best = sorted((pair for pair in shared if pair[0]), key=lambda pair: pair[0], reverse=True)
         return [fact for _, fact in best[:limit]]
 
     def get(self, fact_id: str) -> Fact | None:
+        """A fact, also one that has ended."""
         return self._facts.get(fact_id)
 
     def superseded_by(self, fact_id: str) -> list[Fact]:
         return [fact for fact in self._facts.values() if fact.superseded_by == fact_id]
 
     def of_source(self, source: str) -> list[Fact]:
+        """Facts that hold and were learned in a thread."""
         return [fact for fact in self.live() if fact.source == source]
 
     def put(self, fact: Fact) -> None:
+        """Add a fact, or change that of the same id."""
         self._facts[fact.id] = fact
 
     def purge(self, ended_before: datetime | None = None) -> None:
+        """Delete what has ended before then; None: everything."""
         known, self._facts = self._facts.values(), {}
         for fact in known:
             if ended_before is not None and (fact.ended_at is None or fact.ended_at >= ended_before):
                 self.put(fact)
+
+
+Shelf = RowShelf | DocumentShelf
+MemoryStore = DatabaseMemory | DocumentMemory
+"""Jobs are functions of a shelf. Those that write are kept as a whole or, when they raise, not at all.
+
+``also`` is what else is to be written: in the same transaction if memory is in the database, else right after.
+``recalled`` notes that a run uses facts.
+"""
 
 
 def fill(shelf: Shelf, document: Mapping[str, Any]) -> None:

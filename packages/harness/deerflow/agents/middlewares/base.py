@@ -27,6 +27,8 @@ from deerflow.context import RunContext
 
 # what a call of a model or a tool returned, whatever shape a handler gave it -----------------------------------------
 
+AnyMiddleware = AgentMiddleware[Any, Any, Any]
+Request = ModelRequest[RunContext]
 ModelResult = ModelResponse[Any] | ExtendedModelResponse[Any] | AIMessage
 ToolResult = ToolMessage | Command[Any]
 
@@ -147,12 +149,12 @@ def reminder(name: str, text: str) -> HumanMessage:
     return HumanMessage(content=text, name=name)
 
 
-def is_summary_request(request: ModelRequest[RunContext]) -> bool:
+def is_summary_request(request: Request) -> bool:
     """Whether the model is asked for a summary: what it says then is no step of the turn."""
     return SUMMARIZER_TAG in (request.model.tags or ())
 
 
-def continued(request: ModelRequest[RunContext], *messages: BaseMessage) -> ModelRequest[RunContext]:
+def continued(request: Request, *messages: BaseMessage) -> Request:
     """``request`` with what was said since; its reminders go, they were for the former answer."""
     kept = list(request.messages)
     while kept and isinstance(kept[-1], HumanMessage) and kept[-1].name in REMINDER_NAMES:
@@ -199,7 +201,7 @@ def with_note(result: ToolResult, note: str) -> ToolResult:
     return with_replaced(result, noted)
 
 
-def error_result(call: dict[str, Any] | Any, text: str, **kwargs: Any) -> ToolMessage:
+def error_result(call: Any, text: str, **kwargs: Any) -> ToolMessage:
     """An error as the result of a call."""
     return ToolMessage(
         content=text,
@@ -230,7 +232,7 @@ def asking_id(request: ToolCallRequest) -> str:
 
 # middlewares ---------------------------------------------------------------------------------------------------------
 
-ModelHandler = Callable[[ModelRequest[RunContext]], Awaitable[ModelResult]]
+ModelHandler = Callable[[Request], Awaitable[ModelResult]]
 ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
 
 
@@ -247,11 +249,11 @@ class Middleware(AgentMiddleware[ThreadState, RunContext, Any]):
         """What this middleware adds to the request. Pure: no I/O, no clock, same input, same output."""
         return transcript
 
-    async def arrivals(self, request: ModelRequest[RunContext]) -> list[AnyMessage]:
+    async def arrivals(self, request: Request) -> list[AnyMessage]:
         """Messages that join the transcript before the model is asked: they are kept in front of its answer."""
         return []
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         return await handler(request)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
@@ -279,19 +281,19 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
     def name(self) -> str:
         return "+".join(middleware.name for middleware in self.middlewares)
 
-    def compiled(self, request: ModelRequest[RunContext]) -> ModelRequest[RunContext]:
+    def compiled(self, request: Request) -> Request:
         """``request`` with its messages run through every ``compile``."""
         context = request.runtime.context
         before = Transcript(tuple(request.messages), state=request.state)
         after = reduce(lambda transcript, step: step(transcript, context), self._compilers, before)
         return request if after is before else request.override(messages=after.request())
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         arrived = [message for arrivals in self._arrivals for message in await arrivals(request)]
         if arrived:
             request = request.override(messages=[*request.messages, *arrived])
 
-        async def with_marks(request: ModelRequest[RunContext]) -> ModelResult:
+        async def with_marks(request: Request) -> ModelResult:
             mark = thread_mark(request.messages)
             messages = [self._mark(message, mark) for message in request.messages]
             return await handler(request.override(messages=messages))
@@ -302,18 +304,16 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         return await reduce(_around, reversed(self._around_tool), handler)(request)
 
-    def wrap_model_call(
-        self, request: ModelRequest[RunContext], handler: Callable[[ModelRequest[RunContext]], ModelResult]
-    ) -> ModelResult:
+    def wrap_model_call(self, request: Request, handler: Callable[[Request], ModelResult]) -> ModelResult:
         return run_blocking(self.awrap_model_call(request, off_loop(handler)))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
         return run_blocking(self.awrap_tool_call(request, off_loop(handler)))
 
 
-def fuse(middlewares: Sequence[AgentMiddleware[Any, Any, Any]]) -> list[AgentMiddleware[Any, Any, Any]]:
+def fuse(middlewares: Sequence[AnyMiddleware]) -> list[AnyMiddleware]:
     """Replace every run of adjacent DeerFlow middlewares by one; all others stay as they are, where they are."""
-    fused: list[AgentMiddleware[Any, Any, Any]] = []
+    fused: list[AnyMiddleware] = []
     pending: list[Middleware] = []
     for middleware in [*middlewares, None]:
         if isinstance(middleware, Middleware) and not overrides(middleware, *_NODE_HOOKS):
@@ -334,7 +334,7 @@ _NODE_HOOKS = (
 )
 
 
-def overrides(middleware: AgentMiddleware[Any, Any, Any], *methods: str, of: type = AgentMiddleware) -> bool:
+def overrides(middleware: AnyMiddleware, *methods: str, of: type = AgentMiddleware) -> bool:
     """Whether its class has any of these methods of its own."""
     return any(getattr(type(middleware), method) is not getattr(of, method) for method in methods)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -17,6 +16,7 @@ from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     ToolHandler,
     ToolResult,
     context_of,
@@ -25,7 +25,6 @@ from deerflow.agents.middlewares.base import (
 from deerflow.agents.transcript import is_person
 from deerflow.agents.turn import DURING_WORK, FACTS, SKILL
 from deerflow.config import Paths
-from deerflow.context import RunContext
 from deerflow.mcp import SERVER
 from deerflow.security.text import inline
 from deerflow.skills.catalog import NO_SKILLS
@@ -61,7 +60,7 @@ class DeferredToolFilterMiddleware(Middleware):
             *(self.deferred[name] for name in promoted(messages) if name in self.deferred),
         ]
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         return await handler(request.override(tools=self.offered(request.tools, request.state["messages"])))
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:

@@ -7,7 +7,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
@@ -17,6 +16,7 @@ from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     cut_off,
     emit,
     is_empty,
@@ -85,7 +85,7 @@ class LLMErrorHandlingMiddleware(Middleware):
             return transcript
         return transcript.with_messages(message for message in transcript.messages if not is_error(message))
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         failures: list[tuple[BaseChatModel, Failure]] = []
         for model in (request.model, *self.fallbacks):
             if failures:
@@ -97,7 +97,7 @@ class LLMErrorHandlingMiddleware(Middleware):
             failures.append((model, outcome))
         return _error_message(failures)
 
-    async def _ask(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
+    async def _ask(self, request: Request, handler: ModelHandler) -> ModelResult | Failure:
         """One model, as often as it makes sense."""
         gate = self.gates.gate(_gate_key(request.model))
         if gate.held * 1000 > self.retry_after_cap_ms:
@@ -114,9 +114,7 @@ class LLMErrorHandlingMiddleware(Middleware):
         finally:
             breaker.report(is_available)
 
-    async def _retry(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, gate: CallGate
-    ) -> ModelResult | Failure:
+    async def _retry(self, request: Request, handler: ModelHandler, gate: CallGate) -> ModelResult | Failure:
         number, limits = 1, _limits(request)
         while True:
             try:
@@ -148,7 +146,7 @@ class LLMErrorHandlingMiddleware(Middleware):
         return round(min(backoff * (1 + self._jitter() / 4), self.retry_cap_delay_ms))
 
 
-async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
+async def _ask_for_words(request: Request, handler: ModelHandler) -> ModelResult | Failure:
     """Ask, and up to three times more while the answer is empty; once more if the output limit was used up by thoughts."""
     again = request.override(messages=[*request.messages, reminder("empty_answer_reminder", EMPTY_ANSWER_REMINDER)])
     for attempt in range(1 + EMPTY_ANSWER_REPEATS):
@@ -164,7 +162,7 @@ async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandle
     return Failure(ErrorKind.EMPTY_ANSWER)
 
 
-def _emit_retry(request: ModelRequest[RunContext], failure: Failure, message: str, **numbers: int) -> None:
+def _emit_retry(request: Request, failure: Failure, message: str, **numbers: int) -> None:
     emit(request.runtime, {"type": "llm_retry", **numbers, "reason": failure.kind.value, "message": message})
 
 
@@ -200,7 +198,7 @@ def _address(model: BaseChatModel) -> str:
     return next((str(value) for name in names if (value := getattr(model, name, None))), "")
 
 
-def _limits(request: ModelRequest[RunContext]) -> tuple[int | None, int | None]:
+def _limits(request: Request) -> tuple[int | None, int | None]:
     """How many calls at once and per minute."""
     config, name = request.runtime.context and request.runtime.context.config, model_id(request.model)
     entry = next((entry for entry in config.models if entry.model == name), None) if config else None

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from deerflow.agents.middlewares.base import (
@@ -17,6 +16,7 @@ from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     content_text,
     continued,
     ends_turn,
@@ -87,7 +87,7 @@ class LoopDetectionMiddleware(Middleware):
         warning = self._warning(current_turn(transcript.messages))
         return transcript.with_reminder(warning, name="loop_warning") if warning else transcript
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         if is_summary_request(request):
             return await handler(request)
         result = await handler(request)
@@ -135,7 +135,7 @@ class LoopDetectionMiddleware(Middleware):
 
 
 async def final_answer(
-    request: ModelRequest[RunContext],
+    request: Request,
     handler: ModelHandler,
     result: ModelResult,
     pending: Sequence[Any],
@@ -157,7 +157,7 @@ async def final_answer(
     return with_messages(final, [*so_far, stripped(answer)])
 
 
-async def without_tools(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+async def without_tools(request: Request, handler: ModelHandler) -> ModelResult:
     """Ask with tools forbidden; where a provider refuses that setting, trust the reminder."""
     forbidden: Any = {"type": "none"} if request.model._llm_type.startswith("anthropic") else "none"
     try:

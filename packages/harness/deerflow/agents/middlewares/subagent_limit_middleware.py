@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     ends_turn,
     error_result,
     is_summary_request,
@@ -19,7 +19,6 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.agents.middlewares.loop_detection_middleware import final_answer
 from deerflow.agents.transcript import current_turn
-from deerflow.context import RunContext
 from deerflow.subagents.task import TASK, TURN_LIMIT
 
 DEFERRED = "deferred"
@@ -41,7 +40,7 @@ class SubagentLimitMiddleware(Middleware):
         self.max_concurrent = min(max(max_concurrent, LEAST), MOST)
         self.max_delegations = max_delegations
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         result = await handler(request)
         calls = [call for call in pending_calls(result) if call["name"] == TASK]
         if not calls:
@@ -66,7 +65,7 @@ class SubagentLimitMiddleware(Middleware):
 class TurnLimitMiddleware(Middleware):
     """A subagent whose turns are used up is asked for its final answer, so that its work is not lost."""
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         result = await handler(request)
         limit = request.runtime.context.max_turns if request.runtime.context else None
         if limit is None or is_summary_request(request) or ends_turn(result):

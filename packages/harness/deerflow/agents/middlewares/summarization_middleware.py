@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, get_buffer_string
@@ -23,6 +22,7 @@ from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     emit,
     last_ai,
     messages_of,
@@ -113,7 +113,7 @@ class SummarizationMiddleware(Middleware):
         seen = summarized(messages, newest_summary(transcript.state.get("summaries") or (), messages))
         return transcript if seen is messages else transcript.with_messages(seen)
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         asked = _compaction(request.messages)
         if asked is not None:
             return await self._on_demand(request, handler, str(asked.get("keep") or ""))
@@ -136,20 +136,20 @@ class SummarizationMiddleware(Middleware):
 
     # counting ---------------------------------------------------------------------------------------------------------
 
-    def size(self, request: ModelRequest[RunContext]) -> int:
+    def size(self, request: Request) -> int:
         """Tokens of a request, about as its provider counts them."""
         return self.windows.counted(request.model, self._estimate(request))
 
-    def _estimate(self, request: ModelRequest[RunContext]) -> int:
+    def _estimate(self, request: Request) -> int:
         fixed = [request.system_message] if request.system_message else []
         tools = sum(map(self._estimate_tool, request.tools))
         return tools + sum(map(self._estimate_message, (*fixed, *request.messages)))
 
-    def _limit(self, request: ModelRequest[RunContext], *, sure: bool = False) -> int | None:
+    def _limit(self, request: Request, *, sure: bool = False) -> int | None:
         context = request.runtime.context
         return self.windows.limit(request.model, context.config if context else None, sure=sure)
 
-    def _is_due(self, request: ModelRequest[RunContext], size: int) -> bool:
+    def _is_due(self, request: Request, size: int) -> bool:
         limit = self._limit(request)
         if limit is not None and size > limit:
             return True
@@ -161,9 +161,7 @@ class SummarizationMiddleware(Middleware):
 
     # making room ------------------------------------------------------------------------------------------------------
 
-    async def _smaller(
-        self, request: ModelRequest[RunContext], handler: ModelHandler
-    ) -> tuple[ModelRequest[RunContext], Summary | None]:
+    async def _smaller(self, request: Request, handler: ModelHandler) -> tuple[Request, Summary | None]:
         """``request`` with a summary, with shortened results, or both; and what the thread is to remember of that.
 
         Raises:
@@ -191,7 +189,7 @@ class SummarizationMiddleware(Middleware):
             self._made[key] = made
         return smaller, made
 
-    def _cut(self, request: ModelRequest[RunContext]) -> int:
+    def _cut(self, request: Request) -> int:
         """How many of the request's first messages a summary may stand for; 0 if it is not worth it."""
         messages = request.messages
         while messages and messages[-1].id is None and isinstance(messages[-1], HumanMessage):
@@ -205,18 +203,16 @@ class SummarizationMiddleware(Middleware):
         gain = sum(size for message, size in zip(messages[:cut], sizes, strict=False) if message.id not in pinned)
         return cut if gain > 0 and (gain >= WORTH_IT * sum(sizes) or self._is_over(request)) else 0
 
-    def _is_over(self, request: ModelRequest[RunContext]) -> bool:
+    def _is_over(self, request: Request) -> bool:
         limit = self._limit(request)
         return limit is not None and self.size(request) > limit
 
-    def _room(self, request: ModelRequest[RunContext]) -> int:
+    def _room(self, request: Request) -> int:
         """Estimated tokens that messages may take."""
         counted = self.windows.counted(request.model, 1000) / 1000
         return round((self._limit(request) or WITHOUT_WINDOW) / counted)
 
-    async def _summary(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, cut: int, keep: str = ""
-    ) -> Summary | None:
+    async def _summary(self, request: Request, handler: ModelHandler, cut: int, keep: str = "") -> Summary | None:
         """Ask for it; None if there is none to be had."""
         emit(request.runtime, {"type": "summarizing", "messages": cut})
         question = self._question(request, keep)
@@ -233,7 +229,7 @@ class SummarizationMiddleware(Middleware):
             logger.warning("No summary (attempt %d): the answer was empty", attempt + 1)
         return None
 
-    def _question(self, request: ModelRequest[RunContext], keep: str) -> ModelRequest[RunContext]:
+    def _question(self, request: Request, keep: str) -> Request:
         prompt = (self.settings.summary_prompt or REQUEST).replace("{messages}", "the conversation above")
         prompt += KEEP.format(keep=keep) if keep else ""
         silent = {"tags": [*(request.model.tags or ()), TAG_NOSTREAM, SUMMARIZER_TAG]}
@@ -253,7 +249,7 @@ class SummarizationMiddleware(Middleware):
             tools=[],
         )
 
-    def _record(self, request: ModelRequest[RunContext], cut: int, text: str) -> Summary:
+    def _record(self, request: Request, cut: int, text: str) -> Summary:
         before = request.messages[:cut]
         context, earlier = request.runtime.context, _so_far(request)
         return Summary(
@@ -304,7 +300,7 @@ class SummarizationMiddleware(Middleware):
                 left -= size
         return dict([*found.items()][::-1])
 
-    def _shortened(self, request: ModelRequest[RunContext], summary: Summary) -> Summary | None:
+    def _shortened(self, request: Request, summary: Summary) -> Summary | None:
         """With as many of the oldest long results shortened as it takes to have some room again; None: there are none."""
         excess = self._estimate(request) - SHORTENED_SHARE * self._room(request)
         end = summary["shortened_upto"]
@@ -316,7 +312,7 @@ class SummarizationMiddleware(Middleware):
                 end = message.id
         return Summary(**{**summary, "shortened_upto": end}) if end != summary["shortened_upto"] else None
 
-    async def _on_demand(self, request: ModelRequest[RunContext], handler: ModelHandler, keep: str) -> ModelResult:
+    async def _on_demand(self, request: Request, handler: ModelHandler, keep: str) -> ModelResult:
         """``/compact``: summarize all that was said before it; the answer says what came of it, or the work goes on."""
         before = request.override(messages=request.messages[:-1])
         cut = len(before.messages)
@@ -402,11 +398,11 @@ def _compaction(messages: Sequence[AnyMessage]) -> Mapping[str, Any] | None:
     return asked if isinstance(asked, Mapping) else None
 
 
-def _seen(request: ModelRequest[RunContext], summary: Summary | None) -> ModelRequest[RunContext]:
+def _seen(request: Request, summary: Summary | None) -> Request:
     return request if summary is None else request.override(messages=list(summarized(request.messages, summary)))
 
 
-def _so_far(request: ModelRequest[RunContext]) -> Summary:
+def _so_far(request: Request) -> Summary:
     """The summary that holds so far, or an empty one."""
     last = newest_summary(request.state.get("summaries") or (), request.state["messages"])
     return last or Summary(upto="", text="", pinned=[], skills={}, shortened_upto="", before=0, after=0)

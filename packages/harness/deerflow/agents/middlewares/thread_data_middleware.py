@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import HumanMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, ToolHandler, ToolResult, reminder
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
+    ModelResult,
+    Request,
+    ToolHandler,
+    ToolResult,
+    reminder,
+)
 from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext, Workspace
 from deerflow.sandbox.interface import SandboxError, SandboxProvider, sandbox_id
@@ -63,7 +70,7 @@ def _thread_id(context: Any, config: Mapping[str, Any]) -> str:
     return str(thread_id)
 
 
-async def _running(request: ModelRequest[RunContext]) -> str:
+async def _running(request: Request) -> str:
     """At the beginning of a turn: what still runs since earlier ones."""
     context = request.runtime.context
     begins = bool(request.messages) and isinstance(request.messages[-1], HumanMessage)
@@ -92,7 +99,7 @@ class SandboxMiddleware(Middleware):
         self.config = config or AppConfig()
         self.provider = provider or build_sandbox_provider(self.config, self.paths)
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         text = await _running(request)
         note = [reminder("running_processes", text)] if text else []
         return await handler(request.override(messages=[*request.messages, *note]) if note else request)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, tool
 from langgraph.errors import GraphBubbleUp
@@ -19,6 +18,7 @@ from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     continued,
     ends_turn,
     error_result,
@@ -98,7 +98,7 @@ class TodoMiddleware(Middleware):
         separated = _separated(transcript.messages)
         return transcript if len(separated) == len(transcript.messages) else transcript.with_messages(separated)
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         if is_summary_request(request):
             return await handler(request)
         todos: list[dict[str, Any]] = request.state.get("todos") or []
@@ -108,7 +108,7 @@ class TodoMiddleware(Middleware):
         result = _one_list_at_a_time(await handler(request))
         return await self._until_finished(request, handler, result, todos)
 
-    def _went_out_of_sight(self, request: ModelRequest[RunContext], todos: Sequence[dict[str, Any]]) -> bool:
+    def _went_out_of_sight(self, request: Request, todos: Sequence[dict[str, Any]]) -> bool:
         """Unfinished, and either summarised away or of this turn and not touched for long."""
         if not _unfinished(todos) or _written_in(request.messages[-self.remind_after :]):
             return False
@@ -116,7 +116,7 @@ class TodoMiddleware(Middleware):
 
     async def _until_finished(
         self,
-        request: ModelRequest[RunContext],
+        request: Request,
         handler: ModelHandler,
         result: ModelResult,
         todos: Sequence[dict[str, Any]],

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.errors import GraphInterrupt
@@ -20,6 +19,7 @@ from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     emit,
     is_summary_request,
     last_ai,
@@ -36,7 +36,7 @@ from deerflow.storage.budgets import Amount, Budget, LimitReached
 
 logger = logging.getLogger(__name__)
 
-Size = Callable[[ModelRequest[RunContext]], int]
+Size = Callable[[Request], int]
 ANSWER_TOKENS = 8192
 """What a call of a model without ``max_tokens`` is taken to write at most."""
 MARGIN = 1.25
@@ -62,7 +62,7 @@ class TokenUsageMiddleware(Middleware):
         self.emits = emits
         self.size = size or (lambda request: sum(map(estimate, request.messages)))
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         context = request.runtime.context
         budget = context.budget if context is not None else None
         if context is None or budget is None:
@@ -77,9 +77,7 @@ class TokenUsageMiddleware(Middleware):
         finally:
             budget.settle(call)
 
-    async def _asked(
-        self, request: ModelRequest[RunContext], context: RunContext | None, handler: ModelHandler
-    ) -> ModelResult:
+    async def _asked(self, request: Request, context: RunContext | None, handler: ModelHandler) -> ModelResult:
         """A call that is stopped has no figures, but it costs: what was sent is counted as it was estimated."""
         try:
             result = await handler(request)
@@ -96,7 +94,7 @@ class TokenUsageMiddleware(Middleware):
 
     async def _last(
         self,
-        request: ModelRequest[RunContext],
+        request: Request,
         handler: ModelHandler,
         context: RunContext,
         worst: Amount,
@@ -130,14 +128,14 @@ class TokenUsageMiddleware(Middleware):
         final.additional_kwargs[SPENDING_LIMIT] = reached.facts
         return with_messages(result, [final if message is answer else message for message in messages_of(result)])
 
-    def _worst(self, request: ModelRequest[RunContext], context: RunContext, limits: SpendingConfig) -> Amount:
+    def _worst(self, request: Request, context: RunContext, limits: SpendingConfig) -> Amount:
         sent, model = round(self.size(request) * MARGIN), model_id(request.model)
         received = getattr(request.model, "max_tokens", None) or ANSWER_TOKENS
         usage = {"input_tokens": sent, "output_tokens": received, "input_token_details": {"cache_creation": sent}}
         cost = cost_of(usage, pricing_of(context.config, model, context.model_name))
         return Amount(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
 
-    def _count(self, request: ModelRequest[RunContext], context: RunContext | None, message: AIMessage) -> None:
+    def _count(self, request: Request, context: RunContext | None, message: AIMessage) -> None:
         caller = "middleware:summarization" if is_summary_request(request) else "lead_agent"
         if context is not None and context.count_usage is not None:
             if context.is_subagent:

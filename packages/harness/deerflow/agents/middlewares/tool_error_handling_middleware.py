@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import tool_call
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
@@ -22,6 +21,7 @@ from deerflow.agents.middlewares.base import (
     Middleware,
     ModelHandler,
     ModelResult,
+    Request,
     ToolHandler,
     ToolResult,
     content_text,
@@ -71,7 +71,7 @@ class ToolErrorHandlingMiddleware(Middleware):
         self.max_output_chars = max_output_chars
         self.kept_chars = min(kept_chars, max_output_chars)
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         return _with_readable_calls(with_own_ids(await handler(request)))
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
@@ -88,14 +88,30 @@ class ToolErrorHandlingMiddleware(Middleware):
         result = with_replaced(result, lambda message: _clearer(message, request))
         if request.tool is not None and _is_foreign(request, result):
             result = await asyncio.to_thread(with_replaced, result, _from_outside)
-        return await self._shortened(result, context)
-
-    async def _shortened(self, result: ToolResult, context: RunContext | None) -> ToolResult:
-        short = {
-            id(message): await shortened(message, context, limit=self.max_output_chars, kept=self.kept_chars)
-            for message in tool_messages(result)
-        }
+        short = {id(message): await self._shortened(message, context) for message in tool_messages(result)}
         return with_replaced(result, lambda message: short[id(message)])
+
+    async def _shortened(self, message: ToolMessage, context: RunContext | None) -> ToolMessage:
+        """Up to so many characters of text as it is, else its beginning and end, what it holds, and where the rest is.
+
+        Blocks that are no text, such as pictures, stay.
+        """
+        text = content_text(message.content)
+        if len(text) <= self.max_output_chars:
+            return message
+        path = await _spill(message, text, context)
+        where = (
+            f"The whole result is in {path}: use grep or read_file with line ranges." if path else "The rest is lost."
+        )
+        half = self.kept_chars // 2
+        head, tail = text[:half], text[-half:]
+        holds = await asyncio.to_thread(structure, text)
+        left_out = len(text) - len(head) - len(tail)
+        synopsis = f"{head}\n\n[... {left_out} of {len(text)} characters left out. {where}\n{holds}]\n\n{tail}"
+        if isinstance(message.content, str):
+            return message.model_copy(update={"content": synopsis})
+        others = [block for block in message.content if isinstance(block, dict) and block.get("type") != "text"]
+        return message.model_copy(update={"content": [{"type": "text", "text": synopsis}, *others]})
 
 
 # what comes from outside ----------------------------------------------------------------------------------------------
@@ -238,26 +254,6 @@ def _json_problem(raw: str, error: str | None) -> str:
 
 
 # long results --------------------------------------------------------------------------------------------------------
-
-
-async def shortened(message: ToolMessage, context: RunContext | None, *, limit: int, kept: int) -> ToolMessage:
-    """``message`` as it is up to ``limit`` characters of text, else its first and last ``kept`` / 2, what it holds, and where the rest is.
-
-    Blocks that are no text, such as pictures, stay.
-    """
-    text = content_text(message.content)
-    if len(text) <= limit:
-        return message
-    path = await _spill(message, text, context)
-    where = f"The whole result is in {path}: use grep or read_file with line ranges." if path else "The rest is lost."
-    head, tail = text[: kept // 2], text[-(kept // 2) :]
-    holds = await asyncio.to_thread(structure, text)
-    left_out = len(text) - len(head) - len(tail)
-    synopsis = f"{head}\n\n[... {left_out} of {len(text)} characters left out. {where}\n{holds}]\n\n{tail}"
-    if isinstance(message.content, str):
-        return message.model_copy(update={"content": synopsis})
-    others = [block for block in message.content if isinstance(block, dict) and block.get("type") != "text"]
-    return message.model_copy(update={"content": [{"type": "text", "text": synopsis}, *others]})
 
 
 async def _spill(message: ToolMessage, text: str, context: RunContext | None) -> str | None:

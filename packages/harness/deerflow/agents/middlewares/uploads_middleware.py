@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from deerflow.agents.middlewares.base import Middleware
+from deerflow.agents.middlewares.base import Middleware, Request
 from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES, MessageMemo, Transcript, system_note, thread_mark
 from deerflow.agents.turn import DURING_WORK, FACTS, PROMPT, render_facts
 from deerflow.context import RunContext
@@ -48,7 +47,7 @@ def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
 class SteeringMiddleware(Middleware):
     """Takes the messages that wait for the run; one that the transcript has already (the run went on after a crash) is not said twice."""
 
-    async def arrivals(self, request: ModelRequest[RunContext]) -> list[AnyMessage]:
+    async def arrivals(self, request: Request) -> list[AnyMessage]:
         context = request.runtime.context
         if context is None or context.arrivals is None or not (waiting := await context.arrivals()):
             return []

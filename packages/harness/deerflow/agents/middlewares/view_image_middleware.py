@@ -7,10 +7,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, Request
 from deerflow.agents.transcript import IMAGES, Transcript
 from deerflow.context import RunContext
 from deerflow.models.reminders import is_reminder
@@ -50,7 +49,7 @@ class ViewImageMiddleware(Middleware):
         first = max(self._first_sent(total), images_of_old_turns(transcript.messages))
         return transcript.with_messages(_with_images(transcript.messages, first))
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         stored = {url for message in request.messages for url in _references(message)}
         if not stored:
             return await handler(request)

@@ -14,11 +14,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from deerflow.agents.memory.extraction import Excerpt, learned
-from deerflow.agents.middlewares.results import structure
 from deerflow.agents.middlewares.sandbox_audit_middleware import judge
-from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR
+from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR, structure
 from deerflow.agents.receipts import is_test_command
-from deerflow.agents.summaries import shortened
+from deerflow.agents.transcript import shortened
 from deerflow.config.env import read_dotenv, resolve
 from deerflow.features.ask import without_thoughts
 from deerflow.features.mcp import _FLAG, _without_values

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
-from deerflow.agents.memory.documents import fact_json
+from deerflow.agents.memory.store import fact_json
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, NotFoundError

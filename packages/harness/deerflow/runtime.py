@@ -69,7 +69,7 @@ logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 10.0
 HOUSEKEEPING = timedelta(hours=24)
-LEAD_AGENT_MODULE = "deerflow.agents.lead_agent.agent"
+LEAD_AGENT_MODULE = "deerflow.agents.lead_agent"
 
 
 class Runtime(RunObserver):

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from deerflow.agents.memory import FileMemoryStorage, MemoryStorage, create_empty_memory
-from deerflow.agents.memory.documents import document_of
-from deerflow.agents.memory.facts import Changes, apply, change, made, search, undo
-from deerflow.agents.memory.recall import Recalled, recall
-from deerflow.agents.memory.store import DatabaseMemory, DocumentMemory, MemoryStore, fill, memory_store
+from deerflow.agents.memory.facts import Changes, Recalled, apply, change, made, recall, search, undo
+from deerflow.agents.memory.store import DatabaseMemory, DocumentMemory, MemoryStore, document_of, fill, memory_store
 from deerflow.config import Paths
 from deerflow.config.schema import MemoryConfig
 from deerflow.errors import NotFoundError

@@ -12,13 +12,11 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deerflow.agents import Next, Prev, RuntimeFeatures, create_deerflow_agent
-from deerflow.agents.chain import insert_extras
-from deerflow.agents.factory import _feature_chain
+from deerflow.agents.factory import _feature_chain, insert_extras
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
-from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
-from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
+from deerflow.agents.middlewares.thread_data_middleware import SandboxMiddleware, ThreadDataMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware

@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from tests.support.unpaired_calls import unpaired_calls
 
-from deerflow.agents.chain import in_order
-from deerflow.agents.lead_agent.agent import _slots
+from deerflow.agents.factory import in_order
+from deerflow.agents.lead_agent import _slots
 from deerflow.agents.middlewares.base import FusedMiddleware, fuse
 from deerflow.agents.middlewares.view_image_middleware import MAX_IMAGES, images_of_old_turns
 from deerflow.agents.thread_state import merge_messages

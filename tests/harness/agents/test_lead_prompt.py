@@ -9,8 +9,8 @@ from pathlib import Path
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deerflow.agents.lead_agent.prompt import PACKAGES, apply_prompt_template
 from deerflow.agents.middlewares.todo_middleware import write_todos_tool
+from deerflow.agents.prompt import PACKAGES, apply_prompt_template
 from deerflow.config import AppConfig, load_config
 from deerflow.sandbox.tool_image import PACKAGED_REQUIREMENTS
 from deerflow.tools import get_available_tools
@@ -21,7 +21,7 @@ BYTES_PER_TOKEN = 3.3
 FIXED = """
 import json
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from deerflow.agents.lead_agent.prompt import apply_prompt_template
+from deerflow.agents.prompt import apply_prompt_template
 from deerflow.config import load_config
 from deerflow.tools import get_available_tools
 config = load_config()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from deerflow.agents.marks import NOTE, UNTRUSTED, marked, system_note, thread_mark
+from deerflow.agents.transcript import NOTE, UNTRUSTED, marked, system_note, thread_mark
 
 
 def test_threads_have_marks_of_their_own_that_stay():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp_types import Tool
 
-from deerflow.agents.lead_agent.agent import _deferred
+from deerflow.agents.lead_agent import _deferred
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import DeferredToolFilterMiddleware
 from deerflow.config import AppConfig
 from deerflow.mcp.tools import tool_of

@@ -10,9 +10,9 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.tools import tool
 from langgraph.errors import GraphBubbleUp, NodeCancelledError
 
+from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
-from deerflow.agents.middlewares.results import is_error
 from deerflow.models.openai import OpenAIChatModel
 from deerflow.models.resilience import CallGates, CircuitBreakers
 

@@ -19,12 +19,11 @@ from tests.support.unpaired_calls import unpaired_calls
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
-from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.summarization_middleware import SummarizationMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
-from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
+from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware, UploadsMiddleware
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.models.context_window import ContextWindows, estimate

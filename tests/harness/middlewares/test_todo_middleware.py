@@ -7,11 +7,11 @@ from bench.scripted_openai import Empty, HttpError, Text, ToolCalls
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 
+from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
-from deerflow.agents.middlewares.results import is_error
 from deerflow.agents.middlewares.todo_middleware import TODO_PROMPT, TodoMiddleware
 from deerflow.tools.clarification import ask_clarification_tool
 

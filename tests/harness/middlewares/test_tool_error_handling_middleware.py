@@ -12,8 +12,7 @@ from langchain_core.tools import tool
 from langgraph.types import Command, interrupt
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
-from deerflow.agents.middlewares.results import structure
-from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
+from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware, structure
 from deerflow.context import RunContext
 from deerflow.models.openai import OpenAIChatModel
 

@@ -8,9 +8,9 @@ import re
 from bench.scripted_openai import Text, ToolCalls
 from langchain_core.messages import ToolMessage
 
-from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
+from deerflow.agents.middlewares.thread_data_middleware import SandboxMiddleware
+from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
-from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddleware
 from deerflow.sandbox.interface import OUTPUTS, WORKSPACE
 from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.tools import SANDBOX_TOOLS

@@ -126,7 +126,7 @@ def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> R
     if open_todos:
         proofs = [*(proofs or [True]), False]
     return {
-        "verification": _verification(proofs, has_receipts=True),
+        "verification": _verification(proofs),
         "claims": claims,
         "checks": list(checks),
         "commands": commands[-MOST:],
@@ -151,10 +151,10 @@ def is_test_command(command: str) -> bool:
     return bool(found) and ("pipefail" in command or not _HIDES_EXIT_CODE.search(end, found[-1].end()))
 
 
-def _verification(proofs: Sequence[bool], *, has_receipts: bool) -> Verification:
+def _verification(proofs: Sequence[bool]) -> Verification:
     if proofs and all(proofs):
         return "verified"
-    return "partly" if any(proofs) or (has_receipts and not proofs) else "claimed"
+    return "partly" if any(proofs) or not proofs else "claimed"
 
 
 def _claims(answer: str, tested: bool, known: set[str]) -> list[Claim]:

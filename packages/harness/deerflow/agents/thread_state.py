@@ -12,7 +12,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from typing_extensions import TypedDict
 
-from deerflow.agents.summaries import Summary
+from deerflow.agents.transcript import Summary
 
 SNAPSHOT_FREQUENCY = 50
 """Updates between two full snapshots of ``messages``: the measured optimum of bytes written against replay time."""

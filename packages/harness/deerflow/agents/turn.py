@@ -51,17 +51,14 @@ def human_message(
         prompt: the one of an MCP server that this message calls.
     """
     facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A")}
-    new = [_described(upload, uploads_dir) for upload in files]
     names = {upload.filename for upload in files}
     there = list_uploads(uploads_dir) if uploads_dir else []
     texts = {f"{upload.filename}.md" for upload in there if uploads_dir and text_beside(uploads_dir, upload.filename)}
     earlier = [upload for upload in there if upload.filename not in names | texts]
-    if new:
-        facts["files"] = new
+    if files:
+        facts["files"] = [_described(upload, uploads_dir) for upload in files]
     if earlier:
-        facts["earlier_files"] = [
-            {"filename": _utf8(upload.filename), "size": upload.size} for upload in earlier[:MAX_EARLIER_FILES]
-        ]
+        facts["earlier_files"] = [_described(upload, None) for upload in earlier[:MAX_EARLIER_FILES]]
         facts["earlier_count"] = len(earlier)
     if skill is not None:
         facts[SKILL] = {"name": skill.name, "file": skill.file, "allowed_tools": skill.allowed_tools}
@@ -72,13 +69,7 @@ def human_message(
         kwargs["run_id"] = run_id
     if files:
         kwargs["files"] = [
-            {
-                "filename": _utf8(upload.filename),
-                "size": upload.size,
-                "path": _utf8(upload.path),
-                "status": "uploaded",
-            }
-            for upload in files
+            {**_described(upload, None), "path": _utf8(upload.path), "status": "uploaded"} for upload in files
         ]
     return HumanMessage(content=text, id=str(uuid.uuid4()), name="user-input", additional_kwargs=kwargs)
 

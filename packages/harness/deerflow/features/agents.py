@@ -30,7 +30,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import assistant_versions, assistants, threads, utc_now
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.registry import subagents_of
+from deerflow.subagents import subagents_of
 
 NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
 """Of the ids of assistants that have a name: the lead agent and custom agents."""

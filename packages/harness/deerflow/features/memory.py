@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from sqlalchemy import Connection
 
-from deerflow.agents.memory.documents import MANUAL, document_of, text_of
 from deerflow.agents.memory.extraction import is_said_by, is_worth_reading, learned, prompt, unread
-from deerflow.agents.memory.facts import Changes, apply, change, made, search, undo
-from deerflow.agents.memory.recall import Recalled, line, recall
-from deerflow.agents.memory.store import MemoryStore, fill, memory_store
+from deerflow.agents.memory.facts import Changes, Recalled, apply, change, line, made, recall, search, undo
+from deerflow.agents.memory.store import MANUAL, MemoryStore, document_of, fill, memory_store, text_of
 from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.config import AppConfig, Paths
 from deerflow.context import MemoryOfRun
@@ -196,7 +194,7 @@ class MemoryService:
         text: str,
         earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None,
     ) -> dict[str, Any] | None:
-        """What to record with a person's message, see :func:`deerflow.agents.memory.recall.recall`.
+        """What to record with a person's message, see :func:`deerflow.agents.memory.facts.recall`.
 
         Args:
             earlier: the messages of the thread before it; None: there are none.

@@ -159,7 +159,7 @@ class Workshop:
         given: Any = {"skills": skills, "persona": persona, "features": self._features}
 
         def table() -> ContextTable:
-            from deerflow.agents.lead_agent.agent import lead_context
+            from deerflow.agents.lead_agent import lead_context
 
             own = replace(harness, models=ModelCache())
             return lead_context(own, options, values, extra_middleware=self._extra, **given)
@@ -189,7 +189,7 @@ class Workshop:
     ) -> Agent:
         def build(models: ModelCache) -> Agent:
             # Takes seconds, and this is a worker thread.
-            from deerflow.agents.lead_agent.agent import build_lead_agent, build_reader
+            from deerflow.agents.lead_agent import build_lead_agent, build_reader
 
             own, given = replace(harness, models=models), {"features": self._features, "extra_middleware": self._extra}
             if options is None:

@@ -26,7 +26,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
-from deerflow.agents.middlewares.results import ERROR, SPENDING_LIMIT, cut_off, is_error
+from deerflow.agents.middlewares.base import ERROR, SPENDING_LIMIT, cut_off, is_error
 from deerflow.agents.receipts import Check, receipts
 from deerflow.agents.transcript import CHECKS
 from deerflow.config import ConfigError

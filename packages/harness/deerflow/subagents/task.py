@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from deerflow.context import RunContext
 from deerflow.models.pricing import cost_of, pricing_of
-from deerflow.subagents.registry import SubagentConfig
+from deerflow.subagents import SubagentConfig
 from deerflow.tools.decorator import Runtime, async_tool
 from deerflow.tracing import SUBAGENT
 
@@ -49,15 +49,6 @@ DESCRIPTION = """Give a subagent one self-contained part of the work. It shares 
 cannot ask: state the goal, the paths, and what to report. Types: {types}."""
 
 
-class Started(TypedDict):
-    """``namespace`` is that of the subagent's events and checkpoints."""
-
-    task_id: str
-    subagent_type: str
-    description: str
-    namespace: str
-
-
 class _Spent(TypedDict):
     """``cost`` in the currency of the configured prices; None: no price is known."""
 
@@ -65,13 +56,18 @@ class _Spent(TypedDict):
     cost: float | None
 
 
-class TaskResult(Started, _Spent):
+class TaskResult(_Spent):
     """How a subagent ended; while it runs in the background, what it was given.
 
+    ``namespace`` is that of the subagent's events and checkpoints,
     ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``untrusted`` where text came from that neither the
     person nor the sandbox wrote, ``carries`` the ``additional_kwargs`` of its first message.
     """
 
+    task_id: str
+    subagent_type: str
+    description: str
+    namespace: str
     status: Status
     text: str
     error: str
@@ -113,12 +109,12 @@ def cancelled(started: TaskResult) -> TaskResult:
     return {**started, "status": "cancelled", "text": ""}
 
 
-def head_of(result: Started) -> dict[str, Any]:
+def head_of(result: TaskResult) -> dict[str, Any]:
     """What all events of a subagent tell."""
     return {key: result[key] for key in ("task_id", "description", "subagent_type")}
 
 
-def begun(given: Started, *, background: bool = False) -> dict[str, Any]:
+def begun(given: TaskResult, *, background: bool = False) -> dict[str, Any]:
     """The event that a subagent begins, or goes on after a crash."""
     return {"type": "task_started", **head_of(given), "namespace": [given["namespace"]], "background": background}
 
@@ -253,7 +249,8 @@ class Subagents:
         prompt = HumanMessage(given["text"], id=f"{context.task_namespace}:prompt", additional_kwargs=kwargs)
         try:
             graph = await self._graph(config)
-            playing = states(graph, {"messages": [prompt]}, _limits(given), context)
+            limits = {"recursion_limit": 10 * given["max_turns"] + 100, "run_name": f"{SUBAGENT}{config.name}"}
+            playing = states(graph, {"messages": [prompt]}, limits, context)
             async with limit, aclosing(playing) as played:
                 with context.stops.ending(given["task_id"], limit):
                     async for state in played:
@@ -334,10 +331,6 @@ def _answer(result: TaskResult, text: str, *, status: Literal["success", "error"
 def _inner(graph: Any, given: dict[str, Any], config: Any, context: RunContext) -> AsyncGenerator[Any, None]:
     """As a part of the graph that calls."""
     return graph.astream(given, config, context=context, stream_mode="values")
-
-
-def _limits(given: TaskResult) -> dict[str, Any]:
-    return {"recursion_limit": 10 * given["max_turns"] + 100, "run_name": f"{SUBAGENT}{given['subagent_type']}"}
 
 
 @async_tool("cancel_task")

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 
-from deerflow.agents.summaries import COMPACTION
+from deerflow.agents.transcript import COMPACTION
 from deerflow.agents.turn import FACTS, human_message
 from deerflow.config.section import EMPTY
 from deerflow.errors import InvalidRequestError

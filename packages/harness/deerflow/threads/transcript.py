@@ -14,7 +14,7 @@ import orjson
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from sqlalchemy import Connection, select
 
-from deerflow.agents.summaries import Summary, marks
+from deerflow.agents.transcript import Summary, summary_marks
 from deerflow.errors import NotFoundError
 from deerflow.events.jsonable import message_json
 from deerflow.events.streams.client_events import messages_in
@@ -229,7 +229,7 @@ class TranscriptView:
         thread = await self._threads.get(principal, thread_id)
         values = (await self._states.snapshot(thread_id)).values
         messages = values.get("messages", ())
-        summaries = marks(values.get("summaries") or (), messages)
+        summaries = summary_marks(values.get("summaries") or (), messages)
         name = re.sub(r"[^\w. -]+", "_", thread.title or "")[:100].strip(". ") or thread_id
         if format == "md":
             return f"{name}.md", as_markdown(thread.title, messages, summaries).encode("utf-8", "replace")

@@ -9,6 +9,8 @@ from pydantic import BaseModel
 
 from deerflow.agents.memory.documents import fact_json
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
+from deerflow.agents.memory.store import fact_json
+from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["memory"])
 

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deerflow.agents.memory.documents import (
+from deerflow.agents.memory.facts import CORRECTION, Changes, made
+from deerflow.agents.memory.storage import SECTIONS
+from deerflow.agents.memory.store import (
     MAX_SUMMARY,
+    Shelf,
     confidence_of,
     document_of,
     fact_json,
@@ -19,11 +22,8 @@ from deerflow.agents.memory.documents import (
     moment_of,
     text_of,
 )
-from deerflow.agents.memory.facts import CORRECTION, Changes, made
-from deerflow.agents.memory.storage import SECTIONS
-from deerflow.agents.memory.store import Shelf
-from deerflow.agents.middlewares.results import is_error
-from deerflow.agents.transcript import INJECTED_NAMES
+from deerflow.agents.middlewares.base import is_error
+from deerflow.agents.transcript import is_person
 from deerflow.storage.memory import Fact, Watermark
 from deerflow.storage.search import words_of
 
@@ -40,42 +40,11 @@ _MOST_NEW = 20
 _CREDIBLE = 0.5
 _STEM = 4
 _SMALL_TALK = frozenset(
-    [
-        "hi",
-        "hello",
-        "hey",
-        "thanks",
-        "thank",
-        "you",
-        "thx",
-        "ok",
-        "okay",
-        "yes",
-        "no",
-        "please",
-        "go",
-        "on",
-        "continue",
-        "next",
-        "good",
-        "morning",
-        "evening",
-        "night",
-        "bye",
-        "great",
-        "nice",
-        "cool",
-        "perfect",
-        "你好",
-        "您好",
-        "谢谢",
-        "好的",
-        "好",
-        "继续",
-        "是的",
-        "嗯",
-        "再见",
-    ]
+    re.findall(
+        r"\w+",
+        "hi hello hey thanks thank you thx ok okay yes no please go on continue next good morning evening night bye great nice cool perfect "
+        "你好 您好 谢谢 好的 好 继续 是的 嗯 再见",
+    )
 )
 _CORRECTS = re.compile(
     r"\bthat(?:'s| is) (?:wrong|incorrect|not (?:right|what))|\byou misunderstood|\btry again\b|\bredo\b|不对|理解错了|理解有误|重试|重新来|换一种|改用",
@@ -160,10 +129,11 @@ def prompt(excerpt: Excerpt, shelf: Shelf) -> str:
     known = document_of(*shelf.sections(), ())
     shown = ("id", "content", "category", "confidence")
     known["facts"] = [{key: fact_json(fact)[key] for key in shown} for fact in facts.values()]
-    lines = [
-        json.dumps({"message": number, "from": _from(each), "text": each.text[:MAX_MESSAGE]}, ensure_ascii=False)
-        for number, each in enumerate(excerpt.messages, 1)
-    ]
+    lines: list[str] = []
+    for number, each in enumerate(excerpt.messages, 1):
+        who = "person" if isinstance(each, HumanMessage) else "assistant"
+        shown_message = {"message": number, "from": who, "text": each.text[:MAX_MESSAGE]}
+        lines.append(json.dumps(shown_message, ensure_ascii=False))
     hint = (_CORRECTED if _CORRECTS.search(said) else "") + (_CONFIRMED if _CONFIRMS.search(said) else "")
     return _PROMPT.format(hint=hint, known=json.dumps(known, ensure_ascii=False), messages="\n".join(lines))
 
@@ -187,6 +157,8 @@ def learned(answer: str, excerpt: Excerpt, thread_id: str, threshold: float) -> 
         if not content or confidence < threshold:
             continue
         message = _cited(entry.get("message"), excerpt)
+        # An excerpt without text from elsewhere has no sources, so that its facts have no mark.
+        said = message is not None and is_said_by(content, [message])
         fact = made(
             content,
             text_of(entry.get("category"), 64) or "context",
@@ -195,7 +167,7 @@ def learned(answer: str, excerpt: Excerpt, thread_id: str, threshold: float) -> 
             message_id=message.id if message is not None else excerpt.last,
             source_error=text_of(entry.get("sourceError")) or None,
             expires_at=moment_of(entry.get("expires")),
-            untrusted=None if _is_borne_out(content, message, excerpt) else ", ".join(excerpt.untrusted),
+            untrusted=None if said else ", ".join(excerpt.untrusted) or None,
         )
         facts.append(replace(fact, category="context") if fact.untrusted and fact.category == CORRECTION else fact)
         if not fact.untrusted:
@@ -221,13 +193,6 @@ def _cited(number: Any, excerpt: Excerpt) -> BaseMessage | None:
     return excerpt.messages[number - 1] if known else None
 
 
-def _is_borne_out(content: str, message: BaseMessage | None, excerpt: Excerpt) -> bool:
-    """Whether nothing in the thread can have come from elsewhere, or the words of the fact are the person's."""
-    if not excerpt.untrusted:
-        return True
-    return isinstance(message, HumanMessage) and is_said_by(content, [message])
-
-
 def is_said_by(content: str, messages: Sequence[BaseMessage]) -> bool:
     """Whether at least half of the words that matter in ``content`` were said by the person, in some form."""
     said = {word[:_STEM] for each in messages if isinstance(each, HumanMessage) for word in words_of(each.text)}
@@ -241,15 +206,11 @@ def _is_said(message: BaseMessage) -> bool:
         return False
     if isinstance(message, AIMessage):
         return not message.tool_calls and not is_error(message)
-    return isinstance(message, HumanMessage) and message.name not in INJECTED_NAMES
+    return is_person(message)
 
 
 def _is_small_talk(text: str) -> bool:
     return len(text) < 60 and all(word in _SMALL_TALK for word in re.findall(r"\w+", text.lower()))
-
-
-def _from(message: BaseMessage) -> str:
-    return "person" if isinstance(message, HumanMessage) else "assistant"
 
 
 def _list(given: Mapping[str, Any], key: str) -> list[Any]:

@@ -1,16 +1,21 @@
-"""What changes in a memory, whether a person, an agent or the extraction changes it."""
+"""Facts of a memory: how they change, whoever changes them, and which of them are found and recalled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from deerflow.agents.memory.documents import new_id
-from deerflow.agents.memory.ranking import scores
-from deerflow.agents.memory.store import Shelf
+from langchain_core.messages import BaseMessage
+
+from deerflow.agents.memory.store import Shelf, new_id
+from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.errors import NotFoundError
+from deerflow.models.context_window import BYTES_PER_TOKEN
+from deerflow.security.text import inline
 from deerflow.storage.memory import Fact
 from deerflow.storage.search import words_of
 from deerflow.storage.tables import utc_now
@@ -133,3 +138,135 @@ def _repeats(old: Fact, new: Fact) -> bool:
 
 def _stamped(summaries: Mapping[str, str], now: datetime) -> dict[str, Any]:
     return {name: {"summary": summary, "updatedAt": now.isoformat()} for name, summary in summaries.items()}
+
+
+# finding: BM25 (Robertson and Zaragoza 2009) over those that an index found, the same for every storage --------------
+
+_K, _B = 1.2, 0.75
+_HALF_LIFE_DAYS = 90
+
+
+def scores(words: Iterable[str], facts: Sequence[Fact]) -> dict[str, float]:
+    """The rank of each fact, by id; 0 if it has none of the words."""
+    texts = {fact.id: list(words_of(fact.content)) for fact in facts}
+    wanted = set(words)
+    average = sum(map(len, texts.values())) / max(1, len(texts)) or 1
+    spread = Counter(word for text in texts.values() for word in wanted & set(text))
+    weight = {word: math.log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for word, count in spread.items()}
+
+    def score(text: list[str]) -> float:
+        counts, length = Counter(text), _K * (1 - _B + _B * len(text) / average)
+        return sum(weight[word] * counts[word] * (_K + 1) / (counts[word] + length) for word in wanted & counts.keys())
+
+    return {fact_id: score(text) for fact_id, text in texts.items()}
+
+
+def freshness(fact: Fact, now: datetime) -> float:
+    """1 for what was learned or used now, towards a half for what is old."""
+    days = (now - max(fact.created_at, fact.used_at or fact.created_at)).total_seconds() / 86400
+    return 0.5 + 0.5 * 0.5 ** (max(0.0, days) / _HALF_LIFE_DAYS)
+
+
+# recalling: what is recorded with a person's message and never changes -----------------------------------------------
+
+_CANDIDATES = 100
+_WORDS = 64
+_READ = 4000
+"""Characters of a message that facts are looked up by."""
+_UNASKED = 0.3
+"""Rank of a fact that has nothing to do with the message."""
+_SHORTEST = 8
+"""Tokens that a fact takes at least."""
+_FITS = 0.5
+"""Rank from which a fact is recalled later in a thread."""
+_TITLES = {
+    "user": ("User Context:", {"workContext": "Work", "personalContext": "Personal", "topOfMind": "Current Focus"}),
+    "history": (
+        "History:",
+        {"recentMonths": "Recent", "earlierContext": "Earlier", "longTermBackground": "Background"},
+    ),
+}
+
+
+class Recalled(NamedTuple):
+    """What earlier messages of a thread recalled: ids of facts, and how many tokens that takes."""
+
+    facts: Collection[str] = ()
+    tokens: int = 0
+
+    @classmethod
+    def by(cls, messages: Sequence[BaseMessage]) -> Recalled:
+        recorded = [message.additional_kwargs.get(FACTS, {}).get(MEMORY) for message in messages]
+        recalled = [memory for memory in recorded if memory]
+        return cls(
+            {each for memory in recalled for each in memory["ids"]}, sum(tokens(memory["text"]) for memory in recalled)
+        )
+
+
+def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) -> dict[str, Any] | None:
+    """What to record with a message ``text``: ``{text, ids, untrusted}``; None if there is nothing to recall.
+
+    Corrections come first, then what fits the message, is sure and fresh.
+
+    Args:
+        recalled: None: the message is the thread's first, and everything worth knowing is recalled.
+    """
+    words = list(dict.fromkeys(words_of(text[:_READ])))[:_WORDS]
+    now, is_first, known = utc_now(), recalled is None, recalled or Recalled()
+    pool = {fact.id: fact for fact in shelf.find(words, _CANDIDATES)}
+    pool |= {fact.id: fact for fact in shelf.live(category=CORRECTION, limit=_CANDIDATES)}
+    pool |= {fact.id: fact for fact in shelf.live(limit=_CANDIDATES)}
+    ranks = scores(words, list(pool.values()))
+
+    def is_correction(fact: Fact) -> bool:
+        return fact.category == CORRECTION and not fact.untrusted
+
+    def worth(fact: Fact) -> tuple[bool, float]:
+        value = (_UNASKED + ranks[fact.id]) * fact.confidence * freshness(fact, now)
+        return is_correction(fact), value / 2 if fact.untrusted else value
+
+    chosen = [
+        fact
+        for fact in pool.values()
+        if fact.id not in known.facts and (is_first or is_correction(fact) or ranks[fact.id] >= _FITS)
+    ]
+    lines = _summaries(shelf) if is_first else []
+    left = max_tokens - known.tokens
+    kept: list[str] = []
+    for summary in lines:
+        if tokens(summary) <= left:
+            kept.append(summary)
+            left -= tokens(summary)
+    facts: dict[str, Fact] = {}
+    for fact in sorted(chosen, key=worth, reverse=True):
+        if left < _SHORTEST:
+            break
+        if (size := tokens(shown := line(fact))) <= left:
+            facts[shown] = fact
+            left -= size
+    if facts:
+        kept += ["Facts:", *facts]
+    if not any(each.startswith("-") for each in kept):
+        return None
+    untrusted = any(fact.untrusted for fact in facts.values())
+    return {"text": "\n".join(kept), "ids": [fact.id for fact in facts.values()], "untrusted": untrusted}
+
+
+def tokens(text: str) -> int:
+    return len(text.encode()) // BYTES_PER_TOKEN + 1
+
+
+def _summaries(shelf: Shelf) -> list[str]:
+    sections, _ = shelf.sections()
+    lines: list[str] = []
+    for part, (title, names) in _TITLES.items():
+        known = {label: (sections.get(part) or {}).get(name, {}).get("summary") for name, label in names.items()}
+        found = [f"- {label}: {inline(summary, _READ)}" for label, summary in known.items() if summary]
+        lines += [title, *found] if found else []
+    return lines
+
+
+def line(fact: Fact) -> str:
+    avoid = f" (avoid: {inline(fact.source_error, 500)})" if fact.source_error and fact.category == CORRECTION else ""
+    doubt = f" (unverified, from {inline(fact.untrusted)})" if fact.untrusted else ""
+    return f"- [{inline(fact.category)} | {fact.confidence:.2f}] {inline(fact.content, 1000)}{avoid}{doubt}"

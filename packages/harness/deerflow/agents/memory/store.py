@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
+import secrets
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from deerflow.agents.memory.documents import document_of, read_document
-from deerflow.agents.memory.storage import FileMemoryStorage, MemoryStorage
+from deerflow.agents.memory.storage import SECTIONS, FileMemoryStorage, MemoryStorage, create_empty_memory, iso
 from deerflow.config import Paths
 from deerflow.config.schema import MemoryConfig
 from deerflow.errors import UnavailableError
@@ -23,6 +23,7 @@ from deerflow.reflection import resolve_class
 from deerflow.storage.database import Database
 from deerflow.storage.memory import Fact, Owner, RowShelf, is_new
 from deerflow.storage.search import words_of
+from deerflow.storage.storable import storable_text
 from deerflow.storage.tables import utc_now
 
 T = TypeVar("T")
@@ -31,61 +32,7 @@ Also = Callable[[Connection], None]
 logger = logging.getLogger(__name__)
 
 
-class Shelf(Protocol):
-    """The memory of one owner while a job works on it."""
-
-    def sections(self) -> tuple[Mapping[str, Any], datetime | None]:
-        """The summaries, and when the memory last changed."""
-        ...
-
-    def touch(self, sections: Mapping[str, Any] | None = None) -> None:
-        """The memory changes now; with ``sections`` the summaries do."""
-        ...
-
-    def live(self, *, category: str | None = None, limit: int = ...) -> list[Fact]:
-        """Facts that hold, the surest first, then the newest."""
-        ...
-
-    def find(self, words: Sequence[str], limit: int) -> list[Fact]:
-        """Facts that hold and have any of the words, those that fit best, in any order."""
-        ...
-
-    def get(self, fact_id: str) -> Fact | None:
-        """A fact, also one that has ended."""
-        ...
-
-    def superseded_by(self, fact_id: str) -> list[Fact]: ...
-    def of_source(self, source: str) -> list[Fact]:
-        """Facts that hold and were learned in a thread."""
-        ...
-
-    def put(self, fact: Fact) -> None:
-        """Add a fact, or change that of the same id."""
-        ...
-
-    def purge(self, ended_before: datetime | None = None) -> None:
-        """Delete what has ended before then; None: everything."""
-        ...
-
-
-class MemoryStore(ABC):
-    """Jobs are functions of a shelf. Those that write are kept as a whole or, when they raise, not at all."""
-
-    @abstractmethod
-    async def read(self, owner: Owner, job: Callable[[Shelf], T]) -> T: ...
-
-    @abstractmethod
-    async def write(self, owner: Owner, job: Callable[[Shelf], T], also: Also | None = None) -> T:
-        """Args:
-        also: what else is to be written: in the same transaction if memory is in the database, else right after.
-        """
-
-    @abstractmethod
-    async def recalled(self, owner: Owner, fact_ids: Sequence[str]) -> None:
-        """Note that a run uses facts."""
-
-
-class DatabaseMemory(MemoryStore):
+class DatabaseMemory:
     """Facts are rows. What files of the layout of :class:`FileMemoryStorage` hold is taken over at the first use."""
 
     def __init__(self, database: Database, files: FileMemoryStorage) -> None:
@@ -125,7 +72,7 @@ class DatabaseMemory(MemoryStore):
         self._known.add(owner)
 
 
-class DocumentMemory(MemoryStore):
+class DocumentMemory:
     """Each job reads and writes a whole document, one at a time in this process."""
 
     def __init__(self, storage: MemoryStorage, database: Database) -> None:
@@ -162,7 +109,7 @@ class DocumentMemory(MemoryStore):
 
 
 class DocumentShelf:
-    """A shelf over a document."""
+    """The memory of one owner in a document, while a job works on it."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._sections, self._updated_at, facts = read_document(document)
@@ -172,41 +119,56 @@ class DocumentShelf:
         return document_of(self._sections, self._updated_at, self._facts.values(), with_ended=True)
 
     def sections(self) -> tuple[Mapping[str, Any], datetime | None]:
+        """The summaries, and when the memory last changed."""
         return self._sections, self._updated_at
 
     def touch(self, sections: Mapping[str, Any] | None = None) -> None:
+        """The memory changes now; with ``sections`` the summaries do."""
         self._sections, self._updated_at = (self._sections if sections is None else sections), utc_now()
 
     def live(self, *, category: str | None = None, limit: int = 1_000_000) -> list[Fact]:
+        """Facts that hold, the surest first, then the newest."""
         now = utc_now()
         held = [fact for fact in self._facts.values() if fact.holds(now) and category in (None, fact.category)]
         return sorted(held, key=lambda fact: (fact.confidence, fact.created_at), reverse=True)[:limit]
 
     def find(self, words: Sequence[str], limit: int) -> list[Fact]:
+        """Facts that hold and have any of the words, those that fit best, in any order."""
         wanted = set(words)
         shared = [(len(wanted & set(words_of(fact.content))), fact) for fact in self.live()]
         best = sorted((pair for pair in shared if pair[0]), key=lambda pair: pair[0], reverse=True)
         return [fact for _, fact in best[:limit]]
 
     def get(self, fact_id: str) -> Fact | None:
+        """A fact, also one that has ended."""
         return self._facts.get(fact_id)
 
     def superseded_by(self, fact_id: str) -> list[Fact]:
         return [fact for fact in self._facts.values() if fact.superseded_by == fact_id]
 
     def of_source(self, source: str) -> list[Fact]:
+        """Facts that hold and were learned in a thread."""
         return [fact for fact in self.live() if fact.source == source]
 
     def put(self, fact: Fact) -> None:
+        """Add a fact, or change that of the same id."""
         self._facts[fact.id] = fact
 
     def purge(self, ended_before: datetime | None = None) -> None:
-        kept = [
-            fact
-            for fact in self._facts.values()
-            if ended_before is not None and (fact.ended_at is None or fact.ended_at >= ended_before)
-        ]
-        self._facts = {fact.id: fact for fact in kept}
+        """Delete what has ended before then; None: everything."""
+        known, self._facts = self._facts.values(), {}
+        for fact in known:
+            if ended_before is not None and (fact.ended_at is None or fact.ended_at >= ended_before):
+                self.put(fact)
+
+
+Shelf = RowShelf | DocumentShelf
+MemoryStore = DatabaseMemory | DocumentMemory
+"""Jobs are functions of a shelf. Those that write are kept as a whole or, when they raise, not at all.
+
+``also`` is what else is to be written: in the same transaction if memory is in the database, else right after.
+``recalled`` notes that a run uses facts.
+"""
 
 
 def fill(shelf: Shelf, document: Mapping[str, Any]) -> None:
@@ -220,9 +182,8 @@ def fill(shelf: Shelf, document: Mapping[str, Any]) -> None:
 
 def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> MemoryStore:
     """What ``storage_class`` and ``storage_path`` name. The default of the class is the database, if no path is given."""
-    name, is_default = config.storage_class, config.storage_class == DEFAULT_CLASS
-    files = FileMemoryStorage(paths, config.storage_path)
-    if is_default:
+    name, files = config.storage_class, FileMemoryStorage(paths, config.storage_path)
+    if name == MemoryConfig.model_fields["storage_class"].default:
         return DocumentMemory(files, database) if config.storage_path else DatabaseMemory(database, files)
     try:
         cls: Any = resolve_class(name if ":" in name else ":".join(name.rsplit(".", 1)), MemoryStorage)
@@ -234,4 +195,106 @@ def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> Memo
         return DatabaseMemory(database, files)
 
 
-DEFAULT_CLASS: str = MemoryConfig.model_fields["storage_class"].default
+# the document that API, files, export and import have in common -------------------------------------------------------
+
+MAX_CONTENT = 2000
+MAX_SUMMARY = 8000
+MANUAL, UNKNOWN = "manual", "unknown"
+_ENDED = "superseded"
+"""Facts that ended, in files: they can be restored."""
+_KEYS = {
+    "id": "id",
+    "content": "content",
+    "category": "category",
+    "confidence": "confidence",
+    "createdAt": "created_at",
+    "source": "source",
+    "sourceMessage": "message_id",
+    "sourceError": "source_error",
+    "untrusted": "untrusted",
+    "lastUsed": "used_at",
+    "expiresAt": "expires_at",
+    "endedAt": "ended_at",
+    "supersededBy": "superseded_by",
+}
+_TEXTS = ("message_id", "source_error", "untrusted", "superseded_by")
+_MOMENTS = ("used_at", "expires_at", "ended_at")
+
+
+def document_of(
+    sections: Mapping[str, Any], updated_at: datetime | None, facts: Iterable[Fact], *, with_ended: bool = False
+) -> dict[str, Any]:
+    document = create_empty_memory()
+    for part, names in SECTIONS.items():
+        document[part] |= {name: sections[part][name] for name in names if name in (sections.get(part) or {})}
+    if updated_at is not None:
+        document["lastUpdated"] = iso(updated_at)
+    facts = list(facts)
+    document["facts"] = [fact_json(fact) for fact in facts if fact.ended_at is None]
+    if with_ended and (ended := [fact_json(fact) for fact in facts if fact.ended_at is not None]):
+        document[_ENDED] = ended
+    return document
+
+
+def read_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], datetime | None, list[Fact]]:
+    """Summaries, time of the last change and facts. What cannot be read is left out."""
+    sections: dict[str, Any] = {}
+    for part, names in SECTIONS.items():
+        for name in names:
+            section = mapping(mapping(document.get(part)).get(name))
+            if summary := text_of(section.get("summary"), MAX_SUMMARY):
+                stamp = text_of(section.get("updatedAt"), 64)
+                sections.setdefault(part, {})[name] = {"summary": summary, "updatedAt": stamp}
+    listed = [document.get("facts"), document.get(_ENDED)]
+    given = [entry for entries in listed if isinstance(entries, list) for entry in entries]
+    facts = [fact_of(entry) for entry in given if isinstance(entry, Mapping) and text_of(entry.get("content"))]
+    return sections, moment_of(document.get("lastUpdated")), list({fact.id: fact for fact in facts}.values())
+
+
+def fact_json(fact: Fact) -> dict[str, Any]:
+    found = {key: getattr(fact, name) for key, name in _KEYS.items()}
+    known = {key: value for key, value in found.items() if value is not None}
+    return {key: iso(value) if isinstance(value, datetime) else value for key, value in known.items()}
+
+
+def fact_of(entry: Mapping[str, Any]) -> Fact:
+    """A fact of a document, whose content is text."""
+    given = {name: entry.get(key) for key, name in _KEYS.items()}
+    more: dict[str, Any] = {name: text_of(given[name]) or None for name in _TEXTS}
+    more |= {name: moment_of(given[name]) for name in _MOMENTS}
+    return Fact(
+        id=text_of(given["id"], 128) or new_id(),
+        content=text_of(given["content"]),
+        category=text_of(given["category"], 64) or "context",
+        confidence=confidence_of(given["confidence"], 0.5),
+        source=text_of(given["source"], 128) or UNKNOWN,
+        created_at=moment_of(given["created_at"]) or utc_now(),
+        **more,
+    )
+
+
+def new_id() -> str:
+    return f"fact_{secrets.token_hex(4)}"
+
+
+def text_of(given: Any, limit: int = MAX_CONTENT) -> str:
+    return storable_text(given).strip()[:limit] if isinstance(given, str) else ""
+
+
+def mapping(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def confidence_of(given: Any, default: float) -> float:
+    if not isinstance(given, int | float):
+        return default
+    return min(1.0, max(0.0, given)) if math.isfinite(given) else 0.0
+
+
+def moment_of(given: Any) -> datetime | None:
+    """A moment or a day of ISO 8601, in UTC if it names no zone."""
+    try:
+        moment = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
     ModelResult,
+    Request,
     error_result,
     messages_of,
     pending_calls,
     with_own_ids,
     with_update,
 )
-from deerflow.context import RunContext
 from deerflow.tools.clarification import NAME, clarification_message
 
 NOT_EXECUTED = "Not executed: the question has to be answered by the user first. Call this tool again afterwards if it is still needed."
@@ -28,7 +28,7 @@ class ClarificationMiddleware(Middleware):
     No tool runs, and the graph ends right behind the model node: its router follows ``jump_to`` before anything else.
     """
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         result = with_own_ids(await handler(request))
         pending = pending_calls(result)
         if not any(_is_question(call) for call in pending):

@@ -93,32 +93,31 @@ def _results_by_owner(messages: Sequence[AnyMessage]) -> dict[int, dict[str | No
 
 def _calls(message: AIMessage, index: int) -> tuple[list[ToolCall], set[str | None]]:
     """All calls of a message under ids of their own, and which of them had unreadable arguments."""
-    found: list[tuple[Any, Any, Any, bool]] = [(c["id"], c["name"], c["args"], True) for c in message.tool_calls]
+    found: list[tuple[Any, Any, Any]] = [(c["id"], c["name"], c["args"]) for c in message.tool_calls]
     if not found and not message.invalid_tool_calls:
         found = list(_raw_calls(message.additional_kwargs.get("tool_calls")))
-    found += [(c["id"], c["name"], {}, False) for c in message.invalid_tool_calls]
+    found += [(c["id"], c["name"], None) for c in message.invalid_tool_calls]
     calls: list[ToolCall] = []
     unreadable: set[str | None] = set()
     taken: set[str] = set()
-    for position, (id_, name, args, readable) in enumerate(found):
+    for position, (id_, name, args) in enumerate(found):
         own = str(id_) if id_ and str(id_) not in taken else f"{NO_ID}_{index}_{position}"
         taken.add(own)
-        if not readable:
+        if args is None:
             unreadable.add(own)
-        calls.append(tool_call(name=str(name or "unknown"), args=args, id=own))
+        calls.append(tool_call(name=str(name or "unknown"), args=args or {}, id=own))
     return calls, unreadable
 
 
-def _raw_calls(raw: Any) -> Iterable[tuple[Any, Any, dict[str, Any], bool]]:
-    """Calls that only stand in ``additional_kwargs``, as OpenAI's wire format or flat."""
+def _raw_calls(raw: Any) -> Iterable[tuple[Any, Any, dict[str, Any] | None]]:
+    """Calls that only stand in ``additional_kwargs``, as OpenAI's wire format or flat; without arguments if they are unreadable."""
     for call in raw if isinstance(raw, list) else ():
         if not isinstance(call, dict):
             continue
         function: Any = call.get("function")
         function = function if isinstance(function, dict) else {}
         arguments = function.get("arguments", call.get("args", call.get("arguments")))
-        args = _object(arguments)
-        yield call.get("id"), call.get("name") or function.get("name"), args or {}, args is not None
+        yield call.get("id"), call.get("name") or function.get("name"), _object(arguments)
 
 
 def _object(arguments: Any) -> dict[str, Any] | None:

@@ -17,13 +17,19 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from deerflow.agents.marks import NOTE
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, emit
-from deerflow.agents.middlewares.results import ToolResult, asking_id, error_result, with_replaced
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ToolHandler,
+    ToolResult,
+    asking_id,
+    context_of,
+    emit,
+    error_result,
+    with_note,
+)
 from deerflow.agents.turn import FACTS, MEMORY, PROMPT
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.config.section import EMPTY
-from deerflow.context import RunContext
 from deerflow.guardrails import (
     GuardrailDecision,
     GuardrailProvider,
@@ -173,12 +179,13 @@ class GuardrailMiddleware(Middleware):
         if not decision.ask:
             return await _denied(request, decision)
         try:
-            answer = _answer(request, decision, self._sources(request))
+            answer = _answer(request, decision, self.reach.sources(request.state["messages"], _inherited(request)))
         except GraphInterrupt:
             if (grant := await self._grant_for(request)) is not None:
                 await _record(request, "grant", replace(decision, policy_id=grant))
                 return await handler(request)
-            if not self._is_unattended(request) or self.unattended.mode == "park":
+            context = context_of(request)
+            if context is None or not context.unattended or self.unattended.mode == "park":
                 raise
             return await _denied(request, replace(decision, reasons=[NO_PERSON, *decision.reasons]))
         await _record(request, answer["type"], decision)
@@ -197,17 +204,9 @@ class GuardrailMiddleware(Middleware):
             request.tool_call, f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
         )
 
-    def _sources(self, request: ToolCallRequest) -> list[Source]:
-        context = _context(request)
-        return self.reach.sources(request.state["messages"], context.untrusted if context else ())
-
-    def _is_unattended(self, request: ToolCallRequest) -> bool:
-        context = _context(request)
-        return context is not None and context.unattended
-
     async def _grant_for(self, request: ToolCallRequest) -> str | None:
         """What grants this tool of this agent for such arguments: the person (``grant``), or the configuration (its name)."""
-        context, call = _context(request), request.tool_call
+        context, call = context_of(request), request.tool_call
         if context is None:
             return None
         patterns = await context.approvals.patterns(context.agent_name or "", call["name"]) if context.approvals else ()
@@ -227,12 +226,7 @@ class GuardrailMiddleware(Middleware):
         if not decision.allow and not decision.ask:
             return await _denied(changed, decision)
         note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
-
-        def noted(message: ToolMessage) -> ToolMessage:
-            notes = "\n".join(filter(None, (message.additional_kwargs.get(NOTE), note)))
-            return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NOTE: notes}})
-
-        return with_replaced(await handler(changed), noted)
+        return with_note(await handler(changed), note)
 
     async def _judged(self, request: ToolCallRequest) -> GuardrailDecision:
         """A tool's own policy makes the provider's stricter; only what the shipped policy asks about can be allowed by it."""
@@ -249,20 +243,23 @@ class GuardrailMiddleware(Middleware):
         return decision
 
     async def _provided(self, request: ToolCallRequest) -> GuardrailDecision:
-        context = _context(request)
         asked = GuardrailRequest(
             tool_name=request.tool_call["name"],
             tool_input=request.tool_call["args"],
             agent_id=self.passport,
             timestamp=datetime.now(UTC).isoformat(),
-            thread_id=context.thread_id if context else None,
-            is_subagent=context.is_subagent if context else False,
-            user_id=context.principal.user_id if context else None,
-            run_id=context.run_id if context else None,
-            agent_name=context.agent_name if context else None,
             outward=request.tool_call["name"] not in self.reach.harmless,
-            untrusted=(*(context.untrusted if context else ()), *self.reach.untrusted(request.state["messages"])),
+            untrusted=(*_inherited(request), *self.reach.untrusted(request.state["messages"])),
         )
+        if (context := context_of(request)) is not None:
+            asked = replace(
+                asked,
+                thread_id=context.thread_id,
+                is_subagent=context.is_subagent,
+                user_id=context.principal.user_id,
+                run_id=context.run_id,
+                agent_name=context.agent_name,
+            )
         try:
             return await self.provider.aevaluate(asked)
         except GraphBubbleUp:
@@ -356,12 +353,14 @@ def _problem_of_grant(decision: Mapping[str, Any], args: Mapping[str, Any]) -> s
     return None
 
 
-def _context(request: ToolCallRequest) -> RunContext | None:
-    return request.runtime.context if request.runtime is not None else None
+def _inherited(request: ToolCallRequest) -> Sequence[str]:
+    """By what text from outside came into the thread that a subagent works for."""
+    context = context_of(request)
+    return context.untrusted if context is not None else ()
 
 
 async def _grant(request: ToolCallRequest, answer: Mapping[str, Any]) -> None:
-    context = _context(request)
+    context = context_of(request)
     if answer.get("grant") and context is not None and context.approvals is not None:
         everywhere = answer["grant"] == "always"
         agent, tool = context.agent_name or "", request.tool_call["name"]
@@ -385,7 +384,7 @@ def _why(decision: GuardrailDecision) -> str:
 async def _record(request: ToolCallRequest, outcome: str, decision: GuardrailDecision) -> None:
     """What was decided, in the run's events and as a row."""
     reasons = [{"code": reason.code, "message": reason.message} for reason in decision.reasons]
-    call, context = request.tool_call, _context(request)
+    call, context = request.tool_call, context_of(request)
     event = {"tool": call["name"], "tool_call_id": call["id"], "decision": outcome, "reasons": reasons}
     emit(request.runtime, {"type": "guardrail", **event, "policy_id": decision.policy_id})
     if context is not None and context.approvals is not None:

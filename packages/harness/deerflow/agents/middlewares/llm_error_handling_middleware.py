@@ -7,13 +7,23 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.results import ERROR, ModelResult, cut_off, is_empty, is_error, last_ai, reminder
+from deerflow.agents.middlewares.base import (
+    ERROR,
+    Middleware,
+    ModelHandler,
+    ModelResult,
+    Request,
+    cut_off,
+    emit,
+    is_empty,
+    is_error,
+    last_ai,
+    reminder,
+)
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
 from deerflow.models.context_window import model_id
@@ -24,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 EMPTY_ANSWER_REPEATS = 3
 EMPTY_ANSWER_REMINDER = "Your last answer was empty. If the work is done, tell the user the result in a few sentences; otherwise continue with it."
+OUTPUT_LIMIT = "the output limit was used up before the answer began: raise models[].max_tokens."
 
 
 class LLMErrorHandlingMiddleware(Middleware):
@@ -74,7 +85,7 @@ class LLMErrorHandlingMiddleware(Middleware):
             return transcript
         return transcript.with_messages(message for message in transcript.messages if not is_error(message))
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         failures: list[tuple[BaseChatModel, Failure]] = []
         for model in (request.model, *self.fallbacks):
             if failures:
@@ -86,7 +97,7 @@ class LLMErrorHandlingMiddleware(Middleware):
             failures.append((model, outcome))
         return _error_message(failures)
 
-    async def _ask(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
+    async def _ask(self, request: Request, handler: ModelHandler) -> ModelResult | Failure:
         """One model, as often as it makes sense."""
         gate = self.gates.gate(_gate_key(request.model))
         if gate.held * 1000 > self.retry_after_cap_ms:
@@ -97,17 +108,13 @@ class LLMErrorHandlingMiddleware(Middleware):
         is_available = None
         try:
             outcome = await self._retry(request, handler, gate)
-            if not isinstance(outcome, Failure):
-                is_available = True
-            elif outcome.retriable:
-                is_available = False
+            if not isinstance(outcome, Failure) or outcome.retriable:
+                is_available = not isinstance(outcome, Failure)
             return outcome
         finally:
             breaker.report(is_available)
 
-    async def _retry(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, gate: CallGate
-    ) -> ModelResult | Failure:
+    async def _retry(self, request: Request, handler: ModelHandler, gate: CallGate) -> ModelResult | Failure:
         number, limits = 1, _limits(request)
         while True:
             try:
@@ -117,7 +124,10 @@ class LLMErrorHandlingMiddleware(Middleware):
                 raise
             except Exception as error:
                 failure = classify(error)
-                _log(failure, number, error)
+                # With a traceback only where the error may be ours.
+                unexpected = failure.kind is ErrorKind.GENERIC and failure.status is None
+                text = "Model call failed (%s, attempt %d): %s"
+                logger.warning(text, failure.kind, number, failure.detail, exc_info=unexpected)
             if failure.kind is ErrorKind.BUSY:
                 gate.hold(self._delay_ms(failure, number) / 1000)
             is_late = failure.retry_after is not None and failure.retry_after * 1000 > self.retry_after_cap_ms
@@ -136,49 +146,23 @@ class LLMErrorHandlingMiddleware(Middleware):
         return round(min(backoff * (1 + self._jitter() / 4), self.retry_cap_delay_ms))
 
 
-def _log(failure: Failure, number: int, error: Exception) -> None:
-    """With a traceback only where the error may be ours."""
-    unexpected = failure.kind is ErrorKind.GENERIC and failure.status is None
-    logger.warning(
-        "Model call failed (%s, attempt %d): %s",
-        failure.kind,
-        number,
-        failure.detail,
-        exc_info=error if unexpected else None,
-    )
-
-
-async def _ask_for_words(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult | Failure:
+async def _ask_for_words(request: Request, handler: ModelHandler) -> ModelResult | Failure:
     """Ask, and up to three times more while the answer is empty; once more if the output limit was used up by thoughts."""
     again = request.override(messages=[*request.messages, reminder("empty_answer_reminder", EMPTY_ANSWER_REMINDER)])
-    why = ""
     for attempt in range(1 + EMPTY_ANSWER_REPEATS):
         result = await handler(again if attempt else request)
         message = last_ai(result)
         if message is None or not is_empty(message):
             return result
-        if (failure := _refusal(message)) is not None:
-            return failure
-        if attempt and (why := _why_empty(message)):
-            break
-    return Failure(ErrorKind.EMPTY_ANSWER, why)
+        refusal = message.additional_kwargs.get("refusal")
+        if refusal or cut_off(message) == "content_filter":
+            return Failure(ErrorKind.CONTENT_FILTER, str(refusal or ""))
+        if attempt and cut_off(message) == "length":
+            return Failure(ErrorKind.EMPTY_ANSWER, OUTPUT_LIMIT)
+    return Failure(ErrorKind.EMPTY_ANSWER)
 
 
-def _refusal(message: AIMessage) -> Failure | None:
-    """Why the provider kept silent on purpose, if it did."""
-    refusal = message.additional_kwargs.get("refusal")
-    if refusal or cut_off(message) == "content_filter":
-        return Failure(ErrorKind.CONTENT_FILTER, str(refusal or ""))
-    return None
-
-
-def _why_empty(message: AIMessage) -> str:
-    if cut_off(message) == "length":
-        return "the output limit was used up before the answer began: raise models[].max_tokens."
-    return ""
-
-
-def _emit_retry(request: ModelRequest[RunContext], failure: Failure, message: str, **numbers: int) -> None:
+def _emit_retry(request: Request, failure: Failure, message: str, **numbers: int) -> None:
     emit(request.runtime, {"type": "llm_retry", **numbers, "reason": failure.kind.value, "message": message})
 
 
@@ -214,7 +198,7 @@ def _address(model: BaseChatModel) -> str:
     return next((str(value) for name in names if (value := getattr(model, name, None))), "")
 
 
-def _limits(request: ModelRequest[RunContext]) -> tuple[int | None, int | None]:
+def _limits(request: Request) -> tuple[int | None, int | None]:
     """How many calls at once and per minute."""
     config, name = request.runtime.context and request.runtime.context.config, model_id(request.model)
     entry = next((entry for entry in config.models if entry.model == name), None) if config else None

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     LOOP_STOP,
+    Middleware,
+    ModelHandler,
     ModelResult,
+    Request,
     content_text,
     continued,
     ends_turn,
@@ -26,6 +27,7 @@ from deerflow.agents.middlewares.results import (
     pending_calls,
     reminder,
     with_messages,
+    without_raw_calls,
 )
 from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABLE
 from deerflow.agents.receipts import file_receipts
@@ -85,7 +87,7 @@ class LoopDetectionMiddleware(Middleware):
         warning = self._warning(current_turn(transcript.messages))
         return transcript.with_reminder(warning, name="loop_warning") if warning else transcript
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         if is_summary_request(request):
             return await handler(request)
         result = await handler(request)
@@ -108,7 +110,8 @@ class LoopDetectionMiddleware(Middleware):
                 f"[LOOP DETECTED] You made the same tool calls {same} times with the same result. Do something else, "
                 "or give the user your answer with what you have."
             )
-        counts, last = _tool_counts(turn), _last_calls(turn)
+        counts = _tool_counts(turn)
+        last = _tool_counts([next(m for m in reversed(turn) if isinstance(m, AIMessage) and m.tool_calls)])
         for name in last:
             if counts[name] >= self.tool_freq_warn > counts[name] - last[name]:
                 return (
@@ -124,15 +127,15 @@ class LoopDetectionMiddleware(Middleware):
         if same >= self.hard_limit:
             return f"the same tool calls were repeated {same} times with the same result"
         counts = _tool_counts(turn)
-        for call in pending:
-            counts[call["name"] or ""] += 1
-            if counts[call["name"] or ""] >= self.tool_freq_hard_limit:
-                return f"{call['name']} was called {counts[call['name'] or '']} times in one turn"
+        for name in [call["name"] for call in pending]:
+            counts[name] += 1
+            if counts[name] >= self.tool_freq_hard_limit:
+                return f"{name} was called {counts[name]} times in one turn"
         return ""
 
 
 async def final_answer(
-    request: ModelRequest[RunContext],
+    request: Request,
     handler: ModelHandler,
     result: ModelResult,
     pending: Sequence[Any],
@@ -154,7 +157,7 @@ async def final_answer(
     return with_messages(final, [*so_far, stripped(answer)])
 
 
-async def without_tools(request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+async def without_tools(request: Request, handler: ModelHandler) -> ModelResult:
     """Ask with tools forbidden; where a provider refuses that setting, trust the reminder."""
     forbidden: Any = {"type": "none"} if request.model._llm_type.startswith("anthropic") else "none"
     try:
@@ -168,23 +171,14 @@ async def without_tools(request: ModelRequest[RunContext], handler: ModelHandler
 
 def stripped(message: AIMessage, notice: str = FORCED_STOP) -> AIMessage:
     """A final answer: no calls left in any form, some text in any case."""
-    kwargs = {
-        key: value for key, value in message.additional_kwargs.items() if key not in ("tool_calls", "function_call")
-    }
-    kwargs[LOOP_STOP] = True
+    kwargs = {**without_raw_calls(message), LOOP_STOP: True}
     if not message.tool_calls and not message.invalid_tool_calls and message.text.strip():
         return message.model_copy(update={"additional_kwargs": kwargs})
     metadata = dict(message.response_metadata)
     if metadata.get("finish_reason") == "tool_calls":
         metadata["finish_reason"] = "stop"
-    update = {
-        "tool_calls": [],
-        "invalid_tool_calls": [],
-        "additional_kwargs": kwargs,
-        "response_metadata": metadata,
-        "content": _stopped(message.content, notice),
-    }
-    return message.model_copy(update=update)
+    update = {"additional_kwargs": kwargs, "response_metadata": metadata, "content": _stopped(message.content, notice)}
+    return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], **update})
 
 
 def _stopped(content: Any, notice: str) -> Any:
@@ -192,8 +186,7 @@ def _stopped(content: Any, notice: str) -> Any:
     if isinstance(content, list):
         kept = [block for block in content if not (isinstance(block, dict) and block.get("type") in _CALL_BLOCKS)]
         return [*kept, {"type": "text", "text": notice}]
-    text = content if isinstance(content, str) else str(content or "")
-    return f"{text}\n\n{notice}" if text.strip() else notice
+    return f"{content}\n\n{notice}" if content.strip() else notice
 
 
 _CALL_BLOCKS = frozenset(
@@ -277,8 +270,3 @@ def _outcome(result: ToolMessage) -> str:
 
 def _tool_counts(turn: Sequence[Any]) -> Counter[str]:
     return Counter(call["name"] for message in turn if isinstance(message, AIMessage) for call in message.tool_calls)
-
-
-def _last_calls(turn: Sequence[Any]) -> Counter[str]:
-    last = next((m for m in reversed(turn) if isinstance(m, AIMessage) and m.tool_calls), None)
-    return Counter(call["name"] for call in last.tool_calls) if last else Counter()

@@ -15,9 +15,14 @@ from typing import Any, NamedTuple
 
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.marks import NOTE
-from deerflow.agents.middlewares.base import Middleware, ToolHandler
-from deerflow.agents.middlewares.results import ToolResult, error_result, tool_messages, with_replaced
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ToolHandler,
+    ToolResult,
+    error_result,
+    tool_messages,
+    with_note,
+)
 
 MAX_COMMAND = 10_000
 """Characters of a command."""
@@ -28,7 +33,6 @@ MAX_DEPTH = 8
 
 
 class Verdict(IntEnum):
-    PASS = 0
     WARN = 1
     BLOCK = 2
 
@@ -135,26 +139,7 @@ _TOKEN = re.compile(
     r"|(?P<pipe>\|&?(?!\|))|(?P<end>&&|\|\||[$<>]\(|[;&()\n`])|(?P<word>(?:[^\s;&|()<>`$]|\$(?!\())+)"
 )
 _KEYWORDS = frozenset(
-    [
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "in",
-        "function",
-        "time",
-        "!",
-        "{",
-        "}",
-    ]
+    re.findall(r"\S+", "if then else elif fi for while until do done case esac in function time ! { }")
 )
 _WRAPPERS = {"sudo": "ugChpT", "env": "uC", "nohup": "", "nice": "n", "timeout": "sk", "command": "", "exec": "a",
              "setsid": "", "xargs": "adEILnPs", "busybox": ""}  # fmt: skip
@@ -201,10 +186,8 @@ def _without_strings(text: str, strings: list[str]) -> str:
     kept, position, ends = [], 0, _document_ends(text)
     while found := _STRING.search(text, position):
         kept.append(text[position : found.start()])
-        position, held = (
-            found.end(),
-            next((found[name] for name in ("single", "escaped") if found[name] is not None), None),
-        )
+        position = found.end()
+        held = found["escaped"] if found["single"] is None else found["single"]
         if found["word"]:
             known = ends.get(found["word"], [])
             if (after := bisect_left(known, (position, 0))) == len(known):
@@ -300,13 +283,7 @@ class SandboxAuditMiddleware(Middleware):
             return error_result(request.tool_call, text)
         shown = command if len(command) <= SHOWN_COMMAND else command[:SHOWN_COMMAND] + "..."
         warning = f"The command `{shown}` was run, but note: {finding.reason}."
-        result = await _recorded(request, handler, **facts)
-        return with_replaced(
-            result,
-            lambda message: message.model_copy(
-                update={"additional_kwargs": {**message.additional_kwargs, NOTE: warning}}
-            ),
-        )
+        return with_note(await _recorded(request, handler, **facts), warning)
 
 
 async def _recorded(request: ToolCallRequest, handler: ToolHandler, **facts: Any) -> ToolResult:

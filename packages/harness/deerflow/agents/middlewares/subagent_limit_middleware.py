@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.loop_detection_middleware import final_answer
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
     ModelResult,
+    Request,
     ends_turn,
     error_result,
     is_summary_request,
@@ -17,8 +17,8 @@ from deerflow.agents.middlewares.results import (
     pending_calls,
     with_messages,
 )
+from deerflow.agents.middlewares.loop_detection_middleware import final_answer
 from deerflow.agents.transcript import current_turn
-from deerflow.context import RunContext
 from deerflow.subagents.task import TASK, TURN_LIMIT
 
 DEFERRED = "deferred"
@@ -40,7 +40,7 @@ class SubagentLimitMiddleware(Middleware):
         self.max_concurrent = min(max(max_concurrent, LEAST), MOST)
         self.max_delegations = max_delegations
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         result = await handler(request)
         calls = [call for call in pending_calls(result) if call["name"] == TASK]
         if not calls:
@@ -48,7 +48,7 @@ class SubagentLimitMiddleware(Middleware):
         turn = current_turn(request.state["messages"])
         made = [message for message in turn if isinstance(message, ToolMessage) and message.name == TASK]
         left = self.max_delegations - sum(DEFERRED not in message.additional_kwargs for message in made)
-        context = request.runtime.context if request.runtime is not None else None
+        context = request.runtime.context
         busy = context.background_subagents() if context is not None and context.background_subagents else 0
         allowed = max(0, min(self.max_concurrent - busy, left))
         if len(calls) <= allowed:
@@ -65,9 +65,9 @@ class SubagentLimitMiddleware(Middleware):
 class TurnLimitMiddleware(Middleware):
     """A subagent whose turns are used up is asked for its final answer, so that its work is not lost."""
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         result = await handler(request)
-        limit = request.runtime.context.max_turns if request.runtime is not None and request.runtime.context else None
+        limit = request.runtime.context.max_turns if request.runtime.context else None
         if limit is None or is_summary_request(request) or ends_turn(result):
             return result
         answers = sum(isinstance(message, AIMessage) for message in request.state["messages"]) + 1

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, get_buffer_string
@@ -19,17 +17,29 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from typing_extensions import TypedDict
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     SUMMARIZER_TAG,
+    Middleware,
+    ModelHandler,
     ModelResult,
+    Request,
+    emit,
     last_ai,
     messages_of,
     reminder,
     with_update,
 )
-from deerflow.agents.summaries import COMPACTION, Summary, newest, shortened, summarized
-from deerflow.agents.transcript import INJECTED_NAMES, SUMMARY, MessageMemo, Transcript
+from deerflow.agents.transcript import (
+    COMPACTION,
+    SUMMARY,
+    MessageMemo,
+    Summary,
+    Transcript,
+    is_person,
+    newest_summary,
+    shortened,
+    summarized,
+)
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.context import RunContext
@@ -100,17 +110,16 @@ class SummarizationMiddleware(Middleware):
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
         messages = transcript.messages
-        seen = summarized(messages, newest(transcript.state.get("summaries") or (), messages))
+        seen = summarized(messages, newest_summary(transcript.state.get("summaries") or (), messages))
         return transcript if seen is messages else transcript.with_messages(seen)
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         asked = _compaction(request.messages)
         if asked is not None:
             return await self._on_demand(request, handler, str(asked.get("keep") or ""))
-        size, limit = self.size(request), self._limit(request)
-        smaller, made = request, None
-        if self._is_due(request, size, limit):
-            smaller, made = await self._smaller(request, handler, limit)
+        smaller, made, size = request, None, self.size(request)
+        if self._is_due(request, size):
+            smaller, made = await self._smaller(request, handler)
         try:
             result = await handler(smaller)
         except Exception as error:
@@ -118,7 +127,7 @@ class SummarizationMiddleware(Middleware):
             if failure.kind is not ErrorKind.CONTEXT_LENGTH or isinstance(error, GraphBubbleUp) or made is not None:
                 raise
             self.windows.learn(request.model, failure.detail, size)
-            smaller, made = await self._smaller(request, handler, self._limit(request))
+            smaller, made = await self._smaller(request, handler)
             if made is None:
                 raise
             result = await handler(smaller)
@@ -127,32 +136,32 @@ class SummarizationMiddleware(Middleware):
 
     # counting ---------------------------------------------------------------------------------------------------------
 
-    def size(self, request: ModelRequest[RunContext]) -> int:
+    def size(self, request: Request) -> int:
         """Tokens of a request, about as its provider counts them."""
         return self.windows.counted(request.model, self._estimate(request))
 
-    def _estimate(self, request: ModelRequest[RunContext]) -> int:
+    def _estimate(self, request: Request) -> int:
         fixed = [request.system_message] if request.system_message else []
         tools = sum(map(self._estimate_tool, request.tools))
         return tools + sum(map(self._estimate_message, (*fixed, *request.messages)))
 
-    def _limit(self, request: ModelRequest[RunContext]) -> int | None:
-        return self.windows.limit(request.model, _config(request))
+    def _limit(self, request: Request, *, sure: bool = False) -> int | None:
+        context = request.runtime.context
+        return self.windows.limit(request.model, context.config if context else None, sure=sure)
 
-    def _is_due(self, request: ModelRequest[RunContext], size: int, limit: int | None) -> bool:
+    def _is_due(self, request: Request, size: int) -> bool:
+        limit = self._limit(request)
         if limit is not None and size > limit:
             return True
         if not self.settings.enabled:
             return False
         amounts = {"tokens": size, "messages": len(request.messages), "fraction": size / limit if limit else 0}
         due = any(amounts[each.type] >= each.value for each in self.settings.trigger or DEFAULT_TRIGGER)
-        return due and self._cut(request, limit) > 0
+        return due and self._cut(request) > 0
 
     # making room ------------------------------------------------------------------------------------------------------
 
-    async def _smaller(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, limit: int | None
-    ) -> tuple[ModelRequest[RunContext], Summary | None]:
+    async def _smaller(self, request: Request, handler: ModelHandler) -> tuple[Request, Summary | None]:
         """``request`` with a summary, with shortened results, or both; and what the thread is to remember of that.
 
         Raises:
@@ -160,13 +169,13 @@ class SummarizationMiddleware(Middleware):
         """
         key = (request.runtime.context.thread_id if request.runtime.context else "", request.messages[-1].id or "")
         made = self._made.get(key)
-        if made is None and self.settings.enabled and (cut := self._cut(request, limit)):
-            made = await self._summary(request, handler, cut, limit)
+        if made is None and self.settings.enabled and (cut := self._cut(request)):
+            made = await self._summary(request, handler, cut)
         smaller = _seen(request, made)
-        if limit is not None and self.size(smaller) > limit:
-            made = self._shortened(smaller, limit, made or _nothing_yet(request)) or made
+        if self._is_over(smaller):
+            made = self._shortened(smaller, made or _so_far(request)) or made
             smaller = _seen(request, made)
-            sure = self.windows.limit(request.model, _config(request), sure=True)
+            sure = self._limit(request, sure=True)
             if sure is not None and self.size(smaller) > sure:
                 raise model_error(
                     ContextOverflowError,
@@ -180,32 +189,33 @@ class SummarizationMiddleware(Middleware):
             self._made[key] = made
         return smaller, made
 
-    def _cut(self, request: ModelRequest[RunContext], limit: int | None) -> int:
+    def _cut(self, request: Request) -> int:
         """How many of the request's first messages a summary may stand for; 0 if it is not worth it."""
         messages = request.messages
         while messages and messages[-1].id is None and isinstance(messages[-1], HumanMessage):
             messages = messages[:-1]
         sizes = [self._estimate_message(message) for message in messages]
-        room = self._room(request, limit)
+        room = self._room(request)
         cut = _cut(sizes, self.settings.keep, room)
         while cut > 0 and (isinstance(messages[cut], ToolMessage) or messages[cut].id is None):
             cut -= 1
         pinned = {*self._pinned(messages[:cut], room), None}
         gain = sum(size for message, size in zip(messages[:cut], sizes, strict=False) if message.id not in pinned)
-        over = limit is not None and self.size(request) > limit
-        return cut if gain > 0 and (over or gain >= WORTH_IT * sum(sizes)) else 0
+        return cut if gain > 0 and (gain >= WORTH_IT * sum(sizes) or self._is_over(request)) else 0
 
-    def _room(self, request: ModelRequest[RunContext], limit: int | None) -> int:
+    def _is_over(self, request: Request) -> bool:
+        limit = self._limit(request)
+        return limit is not None and self.size(request) > limit
+
+    def _room(self, request: Request) -> int:
         """Estimated tokens that messages may take."""
         counted = self.windows.counted(request.model, 1000) / 1000
-        return round((limit or WITHOUT_WINDOW) / counted)
+        return round((self._limit(request) or WITHOUT_WINDOW) / counted)
 
-    async def _summary(
-        self, request: ModelRequest[RunContext], handler: ModelHandler, cut: int, limit: int | None, keep: str = ""
-    ) -> Summary | None:
+    async def _summary(self, request: Request, handler: ModelHandler, cut: int, keep: str = "") -> Summary | None:
         """Ask for it; None if there is none to be had."""
         emit(request.runtime, {"type": "summarizing", "messages": cut})
-        question = self._question(request, keep, limit)
+        question = self._question(request, keep)
         for attempt in range(TRIES):
             try:
                 answer = last_ai(await handler(question))
@@ -215,18 +225,18 @@ class SummarizationMiddleware(Middleware):
                 logger.warning("No summary (attempt %d): %s", attempt + 1, classify(error).detail)
                 continue
             if answer is not None and answer.text.strip():
-                return self._record(request, cut, answer.text.strip(), limit)
+                return self._record(request, cut, answer.text.strip())
             logger.warning("No summary (attempt %d): the answer was empty", attempt + 1)
         return None
 
-    def _question(self, request: ModelRequest[RunContext], keep: str, limit: int | None) -> ModelRequest[RunContext]:
+    def _question(self, request: Request, keep: str) -> Request:
         prompt = (self.settings.summary_prompt or REQUEST).replace("{messages}", "the conversation above")
         prompt += KEEP.format(keep=keep) if keep else ""
         silent = {"tags": [*(request.model.tags or ()), TAG_NOSTREAM, SUMMARIZER_TAG]}
         if self.model is None:
             fitting = request
-            if limit is not None and self.size(request) > limit:
-                fitting = _seen(request, self._shortened(request, limit, _nothing_yet(request)))
+            if self._is_over(request):
+                fitting = _seen(request, self._shortened(request, _so_far(request)))
             messages = [*fitting.messages, reminder("summary_request", prompt)]
             return fitting.override(model=request.model.model_copy(update=silent), messages=messages)
         text = _as_text(request.messages, self.settings.trim_tokens_to_summarize)
@@ -239,15 +249,15 @@ class SummarizationMiddleware(Middleware):
             tools=[],
         )
 
-    def _record(self, request: ModelRequest[RunContext], cut: int, text: str, limit: int | None) -> Summary:
+    def _record(self, request: Request, cut: int, text: str) -> Summary:
         before = request.messages[:cut]
-        context, last = request.runtime.context, newest(request.state.get("summaries") or (), request.state["messages"])
+        context, earlier = request.runtime.context, _so_far(request)
         return Summary(
             upto=next(message.id or "" for message in reversed(before) if message.id),
             text=text,
-            pinned=self._pinned(before, self._room(request, limit)),
-            skills=self._skills(before, last["skills"] if last else {}),
-            shortened_upto=last["shortened_upto"] if last else "",
+            pinned=self._pinned(before, self._room(request)),
+            skills=self._skills(before, earlier["skills"]),
+            shortened_upto=earlier["shortened_upto"],
             before=self.size(request),
             after=0,
             made_at=datetime.now(UTC).isoformat(),
@@ -256,7 +266,7 @@ class SummarizationMiddleware(Middleware):
 
     def _pinned(self, messages: Sequence[AnyMessage], room: int) -> list[str]:
         """What people said: the first and the last message always, others as far as they fit, the newest ones first."""
-        people = [message for message in messages if _is_person(message)]
+        people = [message for message in messages if is_person(message) and message.id]
         pinned = {message.id or "" for message in (*people[:1], *people[-1:])}
         left = PINNED_SHARE * room
         for message in reversed(people):
@@ -290,9 +300,9 @@ class SummarizationMiddleware(Middleware):
                 left -= size
         return dict([*found.items()][::-1])
 
-    def _shortened(self, request: ModelRequest[RunContext], limit: int, summary: Summary) -> Summary | None:
+    def _shortened(self, request: Request, summary: Summary) -> Summary | None:
         """With as many of the oldest long results shortened as it takes to have some room again; None: there are none."""
-        excess = self._estimate(request) - SHORTENED_SHARE * self._room(request, limit)
+        excess = self._estimate(request) - SHORTENED_SHARE * self._room(request)
         end = summary["shortened_upto"]
         for message in request.messages:
             if excess <= 0:
@@ -302,13 +312,13 @@ class SummarizationMiddleware(Middleware):
                 end = message.id
         return Summary(**{**summary, "shortened_upto": end}) if end != summary["shortened_upto"] else None
 
-    async def _on_demand(self, request: ModelRequest[RunContext], handler: ModelHandler, keep: str) -> ModelResult:
+    async def _on_demand(self, request: Request, handler: ModelHandler, keep: str) -> ModelResult:
         """``/compact``: summarize all that was said before it; the answer says what came of it, or the work goes on."""
-        limit, before = self._limit(request), request.override(messages=request.messages[:-1])
+        before = request.override(messages=request.messages[:-1])
         cut = len(before.messages)
         made = None
         if any(not _is_kept(message) for message in before.messages):
-            made = await self._summary(before, handler, cut, limit, keep)
+            made = await self._summary(before, handler, cut, keep)
         if made is not None:
             made["after"] = self.size(_seen(before, made))
         update = {"summaries": [made]} if made is not None else {}
@@ -349,21 +359,18 @@ def context_table(
     messages: Sequence[AnyMessage],
 ) -> ContextTable:
     """The table for a compiled request."""
-    sizes = Counter[str](system=estimate(HumanMessage(prompt)), tools=sum(map(_tool_size, tools)))
+    sizes = {"system": estimate(HumanMessage(prompt)), "tools": sum(map(_tool_size, tools))}
+    sizes |= {"messages": 0, "tool_results": 0, "summary": 0}
     for message in messages:
         kind = "tool_results" if isinstance(message, ToolMessage) else "messages"
         sizes["summary" if message.name == SUMMARY else kind] += estimate(message)
-    counted = {kind: windows.counted(model, sizes[kind]) for kind in sizes}
+    counted = {kind: windows.counted(model, size) for kind, size in sizes.items()}
     return ContextTable(
         model=model_id(model),
         window=windows.window(model, config),
         limit=windows.limit(model, config),
         used=sum(counted.values()),
-        system=counted["system"],
-        tools=counted["tools"],
-        messages=counted.get("messages", 0),
-        tool_results=counted.get("tool_results", 0),
-        summary=counted.get("summary", 0),
+        **counted,
     )
 
 
@@ -391,22 +398,18 @@ def _compaction(messages: Sequence[AnyMessage]) -> Mapping[str, Any] | None:
     return asked if isinstance(asked, Mapping) else None
 
 
-def _seen(request: ModelRequest[RunContext], summary: Summary | None) -> ModelRequest[RunContext]:
+def _seen(request: Request, summary: Summary | None) -> Request:
     return request if summary is None else request.override(messages=list(summarized(request.messages, summary)))
 
 
-def _nothing_yet(request: ModelRequest[RunContext]) -> Summary:
+def _so_far(request: Request) -> Summary:
     """The summary that holds so far, or an empty one."""
-    last = newest(request.state.get("summaries") or (), request.state["messages"])
+    last = newest_summary(request.state.get("summaries") or (), request.state["messages"])
     return last or Summary(upto="", text="", pinned=[], skills={}, shortened_upto="", before=0, after=0)
 
 
-def _is_person(message: AnyMessage) -> bool:
-    return isinstance(message, HumanMessage) and bool(message.id) and message.name not in INJECTED_NAMES
-
-
 def _is_kept(message: AnyMessage) -> bool:
-    return _is_person(message) or message.name == SUMMARY
+    return (is_person(message) and bool(message.id)) or message.name == SUMMARY
 
 
 def _as_text(messages: Sequence[AnyMessage], tokens: int | None) -> str:
@@ -425,7 +428,3 @@ def _as_text(messages: Sequence[AnyMessage], tokens: int | None) -> str:
 
 def _tool_size(tool: BaseTool | dict[str, Any]) -> int:
     return len(json.dumps(convert_to_openai_tool(tool))) // BYTES_PER_TOKEN
-
-
-def _config(request: ModelRequest[RunContext]) -> Any:
-    return request.runtime.context.config if request.runtime and request.runtime.context else None

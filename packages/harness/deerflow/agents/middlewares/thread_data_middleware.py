@@ -1,4 +1,4 @@
-"""Gives every run its thread's directories."""
+"""Gives every run its thread's directories and sandbox."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from langchain_core.messages import HumanMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler
-from deerflow.agents.middlewares.results import ToolResult
-from deerflow.config import Paths
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
+    ModelResult,
+    Request,
+    ToolHandler,
+    ToolResult,
+    reminder,
+)
+from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext, Workspace
+from deerflow.sandbox.interface import SandboxError, SandboxProvider, sandbox_id
+from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 
 
 class ThreadDataMiddleware(Middleware):
@@ -30,15 +40,10 @@ class ThreadDataMiddleware(Middleware):
         context = request.runtime.context
         if isinstance(context, RunContext) and context.workspace is not None:
             return await handler(request)
-        context = (
-            context
-            if isinstance(context, RunContext)
-            else RunContext(thread_id=_thread_id(context, request.runtime.config))
-        )
+        if not isinstance(context, RunContext):
+            context = RunContext(thread_id=_thread_id(context, request.runtime.config))
         workspace = await asyncio.to_thread(thread_workspace, self.paths, context)
-        return await handler(
-            replace(request, runtime=replace(request.runtime, context=replace(context, workspace=workspace)))
-        )
+        return await handler(_with_context(request, replace(context, workspace=workspace)))
 
 
 def thread_workspace(paths: Paths, context: RunContext) -> Workspace:
@@ -53,9 +58,60 @@ def thread_workspace(paths: Paths, context: RunContext) -> Workspace:
     )
 
 
+def _with_context(request: ToolCallRequest, context: RunContext) -> ToolCallRequest:
+    return replace(request, runtime=replace(request.runtime, context=context))
+
+
 def _thread_id(context: Any, config: Mapping[str, Any]) -> str:
     given = context.get("thread_id") if isinstance(context, Mapping) else None
     thread_id = given or (config.get("configurable") or {}).get("thread_id")
     if not thread_id:
         raise ValueError("Thread ID is required in runtime context or config.configurable")
     return str(thread_id)
+
+
+async def _running(request: Request) -> str:
+    """At the beginning of a turn: what still runs since earlier ones."""
+    context = request.runtime.context
+    begins = bool(request.messages) and isinstance(request.messages[-1], HumanMessage)
+    if not begins or not isinstance(context, RunContext) or context.sandbox_provider is None:
+        return ""
+    sandbox = context.sandbox_provider.get(sandbox_id(context.thread_id, context.principal.user_id))
+    try:
+        processes = await sandbox.list_processes() if sandbox is not None else []
+    except SandboxError:
+        return ""
+    lines = [f"- {process.id}: {' '.join(process.command.split())[:200]}" for process in processes if process.running]
+    return "\n".join(["Background processes of earlier turns still run:", *lines]) if lines else ""
+
+
+class SandboxMiddleware(Middleware):
+    """Puts a sandbox provider into the context of a graph that was invoked without our runtime.
+
+    A sandbox is acquired when a tool first asks for it, and released by whoever runs the graph, never by a subagent.
+    """
+
+    def __init__(
+        self, provider: SandboxProvider | None = None, paths: Paths | None = None, config: AppConfig | None = None
+    ) -> None:
+        super().__init__()
+        self.paths = paths or Paths()
+        self.config = config or AppConfig()
+        self.provider = provider or build_sandbox_provider(self.config, self.paths)
+
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
+        text = await _running(request)
+        note = [reminder("running_processes", text)] if text else []
+        return await handler(request.override(messages=[*request.messages, *note]) if note else request)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        context = request.runtime.context
+        if not isinstance(context, RunContext) or context.sandbox_provider is not None:
+            return await handler(request)
+        policy = await asyncio.to_thread(
+            thread_policy, self.config, self.paths, context.thread_id, context.principal.user_id
+        )
+        context = replace(
+            context, config=context.config or self.config, sandbox_provider=self.provider, sandbox_policy=policy
+        )
+        return await handler(_with_context(request, context))

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, tool
 from langgraph.errors import GraphBubbleUp
@@ -14,10 +13,12 @@ from langgraph.types import Command
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     LOOP_STOP,
+    Middleware,
+    ModelHandler,
     ModelResult,
+    Request,
     continued,
     ends_turn,
     error_result,
@@ -26,6 +27,7 @@ from deerflow.agents.middlewares.results import (
     is_summary_request,
     last_ai,
     messages_of,
+    pending_calls,
     reminder,
     with_messages,
 )
@@ -94,11 +96,9 @@ class TodoMiddleware(Middleware):
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
         """Between an answer and its continuation stands the reminder: two answers in a row confuse some providers."""
         separated = _separated(transcript.messages)
-        if len(separated) == len(transcript.messages):
-            return transcript
-        return transcript.with_messages(separated)
+        return transcript if len(separated) == len(transcript.messages) else transcript.with_messages(separated)
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         if is_summary_request(request):
             return await handler(request)
         todos: list[dict[str, Any]] = request.state.get("todos") or []
@@ -108,7 +108,7 @@ class TodoMiddleware(Middleware):
         result = _one_list_at_a_time(await handler(request))
         return await self._until_finished(request, handler, result, todos)
 
-    def _went_out_of_sight(self, request: ModelRequest[RunContext], todos: Sequence[dict[str, Any]]) -> bool:
+    def _went_out_of_sight(self, request: Request, todos: Sequence[dict[str, Any]]) -> bool:
         """Unfinished, and either summarised away or of this turn and not touched for long."""
         if not _unfinished(todos) or _written_in(request.messages[-self.remind_after :]):
             return False
@@ -116,7 +116,7 @@ class TodoMiddleware(Middleware):
 
     async def _until_finished(
         self,
-        request: ModelRequest[RunContext],
+        request: Request,
         handler: ModelHandler,
         result: ModelResult,
         todos: Sequence[dict[str, Any]],
@@ -167,12 +167,9 @@ def _is_final(result: ModelResult) -> bool:
     return not is_empty(message) and not is_error(message) and LOOP_STOP not in message.additional_kwargs
 
 
-def _writes_todos(message: Any) -> bool:
-    return isinstance(message, AIMessage) and any(call["name"] == "write_todos" for call in message.tool_calls)
-
-
 def _written_in(messages: Sequence[Any]) -> bool:
-    return any(_writes_todos(message) for message in messages)
+    calls = (call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls)
+    return any(call["name"] == "write_todos" for call in calls)
 
 
 def _unfinished(todos: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -187,12 +184,7 @@ def _one_list_at_a_time(result: ModelResult) -> ModelResult:
     """Each call replaces the whole list, so of parallel ones only the first is executed."""
     message = last_ai(result)
     extra = [call for call in message.tool_calls if call["name"] == "write_todos"][1:] if message else []
-    answered = {m.tool_call_id for m in messages_of(result) if isinstance(m, ToolMessage)}
-    errors = [
-        error_result(
-            call, "Error: only one write_todos call at a time: it replaces the whole list. The first one was executed."
-        )
-        for call in extra
-        if call["id"] not in answered
-    ]
+    text = "Error: only one write_todos call at a time: it replaces the whole list. The first one was executed."
+    pending = pending_calls(result)
+    errors = [error_result(call, text) for call in extra if call in pending]
     return with_messages(result, [*messages_of(result), *errors]) if errors else result

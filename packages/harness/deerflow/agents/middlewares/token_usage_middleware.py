@@ -8,24 +8,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, emit
-from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
     ERROR,
     SPENDING_LIMIT,
+    Middleware,
+    ModelHandler,
     ModelResult,
+    Request,
+    emit,
     is_summary_request,
     last_ai,
     messages_of,
     reminder,
     with_messages,
 )
+from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
 from deerflow.config.schema import SpendingConfig
 from deerflow.context import RunContext
 from deerflow.models.context_window import estimate, model_id
@@ -34,7 +36,7 @@ from deerflow.storage.budgets import Amount, Budget, LimitReached
 
 logger = logging.getLogger(__name__)
 
-Size = Callable[[ModelRequest[RunContext]], int]
+Size = Callable[[Request], int]
 ANSWER_TOKENS = 8192
 """What a call of a model without ``max_tokens`` is taken to write at most."""
 MARGIN = 1.25
@@ -60,8 +62,8 @@ class TokenUsageMiddleware(Middleware):
         self.emits = emits
         self.size = size or (lambda request: sum(map(estimate, request.messages)))
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
-        context = request.runtime.context if request.runtime is not None else None
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
+        context = request.runtime.context
         budget = context.budget if context is not None else None
         if context is None or budget is None:
             return await self._asked(request, context, handler)
@@ -75,9 +77,7 @@ class TokenUsageMiddleware(Middleware):
         finally:
             budget.settle(call)
 
-    async def _asked(
-        self, request: ModelRequest[RunContext], context: RunContext | None, handler: ModelHandler
-    ) -> ModelResult:
+    async def _asked(self, request: Request, context: RunContext | None, handler: ModelHandler) -> ModelResult:
         """A call that is stopped has no figures, but it costs: what was sent is counted as it was estimated."""
         try:
             result = await handler(request)
@@ -94,7 +94,7 @@ class TokenUsageMiddleware(Middleware):
 
     async def _last(
         self,
-        request: ModelRequest[RunContext],
+        request: Request,
         handler: ModelHandler,
         context: RunContext,
         worst: Amount,
@@ -128,22 +128,35 @@ class TokenUsageMiddleware(Middleware):
         final.additional_kwargs[SPENDING_LIMIT] = reached.facts
         return with_messages(result, [final if message is answer else message for message in messages_of(result)])
 
-    def _worst(self, request: ModelRequest[RunContext], context: RunContext, limits: SpendingConfig) -> Amount:
+    def _worst(self, request: Request, context: RunContext, limits: SpendingConfig) -> Amount:
         sent, model = round(self.size(request) * MARGIN), model_id(request.model)
         received = getattr(request.model, "max_tokens", None) or ANSWER_TOKENS
         usage = {"input_tokens": sent, "output_tokens": received, "input_token_details": {"cache_creation": sent}}
         cost = cost_of(usage, pricing_of(context.config, model, context.model_name))
         return Amount(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
 
-    def _count(self, request: ModelRequest[RunContext], context: RunContext | None, message: AIMessage) -> None:
+    def _count(self, request: Request, context: RunContext | None, message: AIMessage) -> None:
         caller = "middleware:summarization" if is_summary_request(request) else "lead_agent"
         if context is not None and context.count_usage is not None:
             if context.is_subagent:
                 caller = f"subagent:{context.subagent_name}"
                 message.response_metadata["run_id"] = context.run_id  # its thread is not the run's
             context.count_usage(message, caller)
-        if self.emits:
-            _report(request, message)
+        if not self.emits:
+            return
+        usage: dict[str, Any] = dict(message.usage_metadata or {})
+        model = model_id(request.model)  # the one that was asked, which a fallback may have changed
+        pricing = pricing_of(context.config, model, context.model_name) if context is not None else None
+        logger.info(
+            "Token usage of %s: input=%s output=%s total=%s cache_read=%s",
+            model,
+            usage.get("input_tokens"),
+            usage.get("output_tokens"),
+            usage.get("total_tokens"),
+            int((usage.get("input_token_details") or {}).get("cache_read") or 0),
+        )
+        cost = cost_of(usage, pricing)
+        emit(request.runtime, {"type": "token_usage", "model": model, "usage": usage, "cost": cost})
 
 
 async def _reserve(budget: Budget, call: object, worst: Amount) -> None:
@@ -189,22 +202,3 @@ def _decision(answer: Any) -> str | None:
     first = decisions[0] if isinstance(decisions, list) and len(decisions) == 1 else None
     kind = first.get("type") if isinstance(first, Mapping) else None
     return kind if kind in ("approve", "reject") else None
-
-
-def _report(request: ModelRequest[RunContext], message: AIMessage) -> None:
-    usage: dict[str, Any] = dict(message.usage_metadata or {})
-    model = model_id(request.model)  # the one that was asked, which a fallback may have changed
-    context = request.runtime.context if request.runtime is not None else None
-    pricing = pricing_of(context.config, model, context.model_name) if context is not None else None
-    logger.info(
-        "Token usage of %s: input=%s output=%s total=%s cache_read=%s",
-        model,
-        usage.get("input_tokens"),
-        usage.get("output_tokens"),
-        usage.get("total_tokens"),
-        int((usage.get("input_token_details") or {}).get("cache_read") or 0),
-    )
-    emit(
-        request.runtime,
-        {"type": "token_usage", "model": model, "usage": usage, "cost": cost_of(usage, pricing)},
-    )

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import difflib
 import json
 import logging
 import re
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import tool_call
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.marks import UNTRUSTED
-from deerflow.agents.middlewares.base import Middleware, ModelHandler, ToolHandler
-from deerflow.agents.middlewares.results import (
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ModelHandler,
     ModelResult,
+    Request,
+    ToolHandler,
     ToolResult,
     content_text,
+    context_of,
     cut_off,
     error_result,
     last_ai,
     messages_of,
-    structure,
+    pending_calls,
     tool_messages,
     with_messages,
     with_own_ids,
     with_replaced,
+    without_raw_calls,
 )
+from deerflow.agents.transcript import UNTRUSTED
 from deerflow.context import RunContext
 from deerflow.models.messages import as_written
 from deerflow.sandbox.interface import OUTPUTS, PAGES, UPLOADS, WORKSPACE, SandboxError
@@ -64,11 +71,11 @@ class ToolErrorHandlingMiddleware(Middleware):
         self.max_output_chars = max_output_chars
         self.kept_chars = min(kept_chars, max_output_chars)
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         return _with_readable_calls(with_own_ids(await handler(request)))
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        context = request.runtime.context if request.runtime is not None else None
+        context = context_of(request)
         try:
             result = await handler(request)
         except GraphBubbleUp:
@@ -81,14 +88,30 @@ class ToolErrorHandlingMiddleware(Middleware):
         result = with_replaced(result, lambda message: _clearer(message, request))
         if request.tool is not None and _is_foreign(request, result):
             result = await asyncio.to_thread(with_replaced, result, _from_outside)
-        return await self._shortened(result, context)
-
-    async def _shortened(self, result: ToolResult, context: RunContext | None) -> ToolResult:
-        short = {
-            id(message): await shortened(message, context, limit=self.max_output_chars, kept=self.kept_chars)
-            for message in tool_messages(result)
-        }
+        short = {id(message): await self._shortened(message, context) for message in tool_messages(result)}
         return with_replaced(result, lambda message: short[id(message)])
+
+    async def _shortened(self, message: ToolMessage, context: RunContext | None) -> ToolMessage:
+        """Up to so many characters of text as it is, else its beginning and end, what it holds, and where the rest is.
+
+        Blocks that are no text, such as pictures, stay.
+        """
+        text = content_text(message.content)
+        if len(text) <= self.max_output_chars:
+            return message
+        path = await _spill(message, text, context)
+        where = (
+            f"The whole result is in {path}: use grep or read_file with line ranges." if path else "The rest is lost."
+        )
+        half = self.kept_chars // 2
+        head, tail = text[:half], text[-half:]
+        holds = await asyncio.to_thread(structure, text)
+        left_out = len(text) - len(head) - len(tail)
+        synopsis = f"{head}\n\n[... {left_out} of {len(text)} characters left out. {where}\n{holds}]\n\n{tail}"
+        if isinstance(message.content, str):
+            return message.model_copy(update={"content": synopsis})
+        others = [block for block in message.content if isinstance(block, dict) and block.get("type") != "text"]
+        return message.model_copy(update={"content": [{"type": "text", "text": synopsis}, *others]})
 
 
 # what comes from outside ----------------------------------------------------------------------------------------------
@@ -200,16 +223,10 @@ def _with_readable_calls(result: ModelResult) -> ModelResult:
         last = (unreadable or message.tool_calls)[-1]
         texts[last["id"]] = _cut_text(last["name"])
     calls = [*message.tool_calls, *unreadable]
-    answered = {m.tool_call_id for m in messages_of(result) if isinstance(m, ToolMessage)}
-    errors = [
-        error_result(call, texts[call["id"]], **{UNREADABLE: True})
-        for call in calls
-        if call["id"] in texts and call["id"] not in answered
-    ]
-    kwargs = {
-        key: value for key, value in message.additional_kwargs.items() if key not in ("tool_calls", "function_call")
-    }
-    changed = message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": kwargs})
+    pending = {call["id"] for call in pending_calls(result)} & texts.keys()
+    errors = [error_result(call, texts[call["id"]], **{UNREADABLE: True}) for call in calls if call["id"] in pending]
+    update = {"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": without_raw_calls(message)}
+    changed = message.model_copy(update=update)
     return with_messages(result, [*(changed if m is message else m for m in messages_of(result)), *errors])
 
 
@@ -239,26 +256,6 @@ def _json_problem(raw: str, error: str | None) -> str:
 # long results --------------------------------------------------------------------------------------------------------
 
 
-async def shortened(message: ToolMessage, context: RunContext | None, *, limit: int, kept: int) -> ToolMessage:
-    """``message`` as it is up to ``limit`` characters of text, else its first and last ``kept`` / 2, what it holds, and where the rest is.
-
-    Blocks that are no text, such as pictures, stay.
-    """
-    text = content_text(message.content)
-    if len(text) <= limit:
-        return message
-    path = await _spill(message, text, context)
-    where = f"The whole result is in {path}: use grep or read_file with line ranges." if path else "The rest is lost."
-    head, tail = text[: kept // 2], text[-(kept // 2) :]
-    holds = await asyncio.to_thread(structure, text)
-    left_out = len(text) - len(head) - len(tail)
-    synopsis = f"{head}\n\n[... {left_out} of {len(text)} characters left out. {where}\n{holds}]\n\n{tail}"
-    if isinstance(message.content, str):
-        return message.model_copy(update={"content": synopsis})
-    others = [block for block in message.content if isinstance(block, dict) and block.get("type") != "text"]
-    return message.model_copy(update={"content": [{"type": "text", "text": synopsis}, *others]})
-
-
 async def _spill(message: ToolMessage, text: str, context: RunContext | None) -> str | None:
     if context is None or context.sandbox_provider is None:
         return None
@@ -269,3 +266,57 @@ async def _spill(message: ToolMessage, text: str, context: RunContext | None) ->
         logger.warning("Could not write the long result of %s to %s: %s", message.name, path, error)
         return None
     return path
+
+
+# what a long text holds ----------------------------------------------------------------------------------------------
+
+SHOWN_KEYS, SHOWN_ERRORS, SHOWN_LINE, DEPTH = 40, 12, 200, 3
+_ERROR = re.compile(r"(?:error|exception)\b|\b(?:traceback|failed|failure|fatal|panic)\b", re.IGNORECASE)
+
+
+def structure(text: str) -> str:
+    """What a text holds, in a few lines: the keys of JSON, the columns and rows of a table, else its lines and those about errors.
+
+    Linear in its length.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return f"JSON: {_shape(json.loads(text), DEPTH)}"
+        except (ValueError, RecursionError):
+            pass
+    lines = text.splitlines()
+    if (table := _table(lines)) is not None:
+        return table
+    errors = [f"{number}: {line[:SHOWN_LINE]}" for number, line in enumerate(lines, 1) if _ERROR.search(line[:2000])]
+    found = f"Text of {len(lines)} lines."
+    if errors:
+        more = f" (the first {SHOWN_ERRORS})" if len(errors) > SHOWN_ERRORS else ""
+        found += f" {len(errors)} lines about errors{more}:\n" + "\n".join(errors[:SHOWN_ERRORS])
+    return found
+
+
+def _shape(value: Any, depth: int) -> str:
+    if isinstance(value, dict):
+        if not depth:
+            return f"object with {len(value)} keys"
+        shown = [f"{key[:60]}: {_shape(inner, depth - 1)}" for key, inner in islice(value.items(), SHOWN_KEYS)]
+        return "{" + ", ".join(shown) + (f", … {len(value)} keys in all" if len(value) > SHOWN_KEYS else "") + "}"
+    if isinstance(value, list):
+        return f"list of {len(value)}" + (f", the first {_shape(value[0], depth - 1)}" if value and depth else "")
+    if isinstance(value, str):
+        return f"text of {len(value)} characters" if len(value) > 40 else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)
+
+
+def _table(lines: Sequence[str]) -> str | None:
+    """Of comma or tab separated values: if the first twenty rows have the same number of columns, at least two."""
+    for delimiter in (",", "\t", ";", "|"):
+        try:
+            rows = list(csv.reader((line[:10_000] for line in lines[:20]), delimiter=delimiter))
+        except csv.Error:
+            return None
+        if len(rows) > 2 and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1:
+            columns = ", ".join(column.strip()[:60] for column in rows[0][:SHOWN_KEYS])
+            more = f", … {len(rows[0])} in all" if len(rows[0]) > SHOWN_KEYS else ""
+            return f"Table of about {len(lines) - 1} rows. Columns: {columns}{more}"
+    return None

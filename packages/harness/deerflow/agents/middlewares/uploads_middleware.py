@@ -1,14 +1,12 @@
-"""Tells the model when a message was sent, which files came with it, and what a prompt that it calls says."""
+"""What the person says, as the model gets it: when a message was sent, which files and prompt came with it, and what was said meanwhile."""
 
 from __future__ import annotations
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from deerflow.agents.marks import system_note, thread_mark
-from deerflow.agents.middlewares.base import Middleware
-from deerflow.agents.summaries import COMPACTION
-from deerflow.agents.transcript import MessageMemo, Transcript
-from deerflow.agents.turn import FACTS, PROMPT, render_facts
+from deerflow.agents.middlewares.base import Middleware, Request
+from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES, MessageMemo, Transcript, system_note, thread_mark
+from deerflow.agents.turn import DURING_WORK, FACTS, PROMPT, render_facts
 from deerflow.context import RunContext
 from deerflow.security.door import Untrusted, admit
 
@@ -44,3 +42,23 @@ def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
         content = [{"type": "text", "text": text}, *message.content]  # type: ignore[list-item]
     kept = {key: message.additional_kwargs[key] for key in (COMPACTION,) if key in message.additional_kwargs}
     return message.model_copy(update={"content": content, "additional_kwargs": kept})
+
+
+class SteeringMiddleware(Middleware):
+    """Takes the messages that wait for the run; one that the transcript has already (the run went on after a crash) is not said twice."""
+
+    async def arrivals(self, request: Request) -> list[AnyMessage]:
+        context = request.runtime.context
+        if context is None or context.arrivals is None or not (waiting := await context.arrivals()):
+            return []
+        said = {message.id for message in request.messages}
+        arrived = [message for message in waiting if message.id not in said]
+        is_at_work = bool(request.messages) and not isinstance(request.messages[-1], HumanMessage)
+        return [_during_work(message) if is_at_work else message for message in arrived]
+
+
+def _during_work(message: AnyMessage) -> AnyMessage:
+    if message.name in INJECTED_NAMES:
+        return message
+    facts = {**message.additional_kwargs.get(FACTS, {}), DURING_WORK: True}
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, FACTS: facts}})

@@ -7,11 +7,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from deerflow.agents.middlewares.base import Middleware, ModelHandler
-from deerflow.agents.middlewares.results import ModelResult
+from deerflow.agents.middlewares.base import Middleware, ModelHandler, ModelResult, Request
 from deerflow.agents.transcript import IMAGES, Transcript
 from deerflow.context import RunContext
 from deerflow.models.messages import is_reminder
@@ -51,11 +49,11 @@ class ViewImageMiddleware(Middleware):
         first = max(self._first_sent(total), images_of_old_turns(transcript.messages))
         return transcript.with_messages(_with_images(transcript.messages, first))
 
-    async def awrap_model_call(self, request: ModelRequest[RunContext], handler: ModelHandler) -> ModelResult:
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         stored = {url for message in request.messages for url in _references(message)}
         if not stored:
             return await handler(request)
-        context = request.runtime.context if request.runtime is not None else None
+        context = request.runtime.context
         uris = dict(zip(stored, await asyncio.gather(*(_data_uri(url, context) for url in stored)), strict=True))
         return await handler(request.override(messages=[_loaded(message, uris) for message in request.messages]))
 

@@ -6,7 +6,6 @@ import logging
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
@@ -15,35 +14,37 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.types import Checkpointer
 
-from deerflow.agents.chain import AnyMiddleware, in_order, insert_extras, with_replacements
-from deerflow.agents.factory import Agent, assemble
+from deerflow.agents.factory import (
+    Agent,
+    assemble,
+    core_slots,
+    in_order,
+    insert_extras,
+    sandbox_slots,
+    with_replacements,
+)
 from deerflow.agents.features import RuntimeFeatures
-from deerflow.agents.lead_agent.prompt import apply_prompt_template
-from deerflow.agents.middlewares.base import Middleware
-from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
-from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
-from deerflow.agents.middlewares.deferred_tool_filter_middleware import DEFERRED_FROM, DeferredToolFilterMiddleware
+from deerflow.agents.middlewares.base import AnyMiddleware, Middleware
+from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
+    DEFERRED_FROM,
+    DeferredToolFilterMiddleware,
+    SkillsMiddleware,
+)
 from deerflow.agents.middlewares.guardrail_middleware import Reach, guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
-from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
-from deerflow.agents.middlewares.sandbox_middleware import SandboxMiddleware
-from deerflow.agents.middlewares.skills_middleware import SkillsMiddleware
-from deerflow.agents.middlewares.steering_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.subagent_limit_middleware import SubagentLimitMiddleware, TurnLimitMiddleware
 from deerflow.agents.middlewares.summarization_middleware import (
     ContextTable,
     SummarizationMiddleware,
     context_table,
 )
-from deerflow.agents.middlewares.thread_data_middleware import ThreadDataMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware, write_todos_tool
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
-from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
-from deerflow.agents.middlewares.tool_ledger_middleware import ToolLedgerMiddleware
-from deerflow.agents.middlewares.tool_order_middleware import ToolOrderMiddleware
-from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
+from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware
+from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
+from deerflow.agents.prompt import apply_prompt_template
 from deerflow.agents.receipts import file_receipts
 from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
@@ -54,10 +55,9 @@ from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
 from deerflow.mcp import POLICY, SERVER
 from deerflow.models.factory import NO_MODELS
-from deerflow.sandbox.interface import Mount
 from deerflow.sandbox.policy import mount_problem
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
-from deerflow.subagents.registry import INHERIT, SubagentConfig, subagents_of
+from deerflow.subagents import INHERIT, SubagentConfig, subagents_of
 from deerflow.subagents.task import Subagents
 from deerflow.tools.agents import agent_tools
 from deerflow.tools.clarification import ask_clarification_tool
@@ -146,13 +146,24 @@ def _parts(
         tools += skill_tools(skills, evolution=config.skill_evolution.enabled and subagent is None)
     if subagent is None:
         tools += agent_tools(is_bootstrap=options.is_bootstrap, is_custom=options.agent is not None)
-    limit = 0
     if subagent is not None:
-        tools = [tool for tool in tools if _may_use(subagent, tool.name)]
+        allowed, forbidden = subagent.tools, subagent.disallowed_tools
+        tools = [tool for tool in tools if tool.name not in forbidden and (allowed is None or tool.name in allowed)]
     elif options.subagent_enabled:
 
         def build(asked: SubagentConfig) -> Agent:
-            return _build_subagent(harness, options, skills, features, extra_middleware, asked)
+            """Without a checkpointer: inside of a run it gets the lead's."""
+            own = replace(
+                options,
+                model_name=options.model_name if asked.model == INHERIT else asked.model,
+                thinking_enabled=False,
+                is_plan_mode=False,
+                subagent_enabled=False,
+            )
+            ours = features and replace(features, subagent=False, memory=False, auto_title=False)
+            known = skills.only(asked.skills)
+            model, tools, chain, prompt = _parts(harness, own, known, NO_PERSONA, ours, extra_middleware, asked)
+            return assemble(model, tools, chain, system_prompt=prompt, name=asked.name)
 
         def untrusted(messages: Iterable[BaseMessage]) -> Sequence[str]:
             return Reach.of([*tools, write_todos_tool], config.sandbox.network.mode).untrusted(messages)
@@ -161,9 +172,7 @@ def _parts(
         allowed_ones = {name: one for name, one in subagents_of(config).items() if allowed is None or name in allowed}
         tools += Subagents(allowed_ones, build, file_receipts, untrusted, carried).tools()
     slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
-    if isinstance(limiter := slots.get("subagent"), SubagentLimitMiddleware):
-        limit = limiter.max_concurrent
-    chain = in_order(slots)
+    limiter = slots.get("subagent")
     prompt = apply_prompt_template(
         agent_name=options.agent_name,
         soul=persona.soul,
@@ -176,41 +185,13 @@ def _parts(
         packages=config.sandbox.tool_image.enabled and harness.tool_image.status().ready,
         programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
         web=any(tool.name.startswith("web_") for tool in tools),
-        mounts=_extra_mounts(config),
-        subagents=limit,
+        mounts=[mount for mount in config.sandbox.mounts if not mount_problem(config, mount)],
+        subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
         role=subagent.system_prompt if subagent is not None else "",
         memory=subagent is None and harness.checkpointer is not None and (config.learns or config.memory.has_tools),
         unconnected=unconnected,
     )
-    return model, tools, insert_extras(chain, extra_middleware), prompt
-
-
-def _may_use(subagent: SubagentConfig, tool: str) -> bool:
-    return tool not in subagent.disallowed_tools and (subagent.tools is None or tool in subagent.tools)
-
-
-def _build_subagent(
-    harness: Harness,
-    options: RunOptions,
-    skills: SkillSet,
-    features: RuntimeFeatures | None,
-    extra_middleware: Sequence[AnyMiddleware],
-    subagent: SubagentConfig,
-) -> Agent:
-    """The graph of a subagent. It has no checkpointer: inside of a run it gets the lead's."""
-    own = replace(
-        options,
-        model_name=options.model_name if subagent.model == INHERIT else subagent.model,
-        thinking_enabled=False,
-        is_plan_mode=False,
-        subagent_enabled=False,
-    )
-    if features is not None:
-        features = replace(features, subagent=False, memory=False, auto_title=False)
-    model, tools, chain, prompt = _parts(
-        harness, own, skills.only(subagent.skills), NO_PERSONA, features, extra_middleware, subagent
-    )
-    return assemble(model, tools, chain, system_prompt=prompt, name=subagent.name)
+    return model, tools, insert_extras(in_order(slots), extra_middleware), prompt
 
 
 def build_reader(
@@ -233,7 +214,8 @@ def build_reader(
 
 def make_lead_agent(config: RunnableConfig, app_config: AppConfig | None = None) -> Agent:
     """Graph factory for LangGraph's own tools (``langgraph.json``). Reads options from ``configurable``, overlaid by ``context``."""
-    given = {**(config.get("configurable") or {}), **_context(config)}
+    context = config.get("context")  # type: ignore[typeddict-item]
+    given = {**(config.get("configurable") or {}), **(context if isinstance(context, Mapping) else {})}
     snapshot = app_config or ConfigSource().current()
     return build_lead_agent(Harness.build(snapshot, Paths()), run_options(given))
 
@@ -260,15 +242,6 @@ def _model(harness: Harness, entry: ModelConfig, options: RunOptions) -> BaseCha
     )
 
 
-def _fallbacks(harness: Harness, entry: ModelConfig, options: RunOptions) -> list[BaseChatModel]:
-    return [_model(harness, harness.config.get_model(name), options) for name in entry.fallbacks]
-
-
-def _summarizer(harness: Harness) -> BaseChatModel | None:
-    name = harness.config.summarization.model_name
-    return harness.models.get(harness.config, name, False, provider_retries=False) if name else None
-
-
 def _slots(
     harness: Harness,
     entry: ModelConfig | None,
@@ -277,28 +250,24 @@ def _slots(
     subagent: SubagentConfig | None = None,
 ) -> dict[str, AnyMiddleware]:
     config = harness.config
-    fallbacks = _fallbacks(harness, entry, options) if entry is not None else []
+    fallbacks = [_model(harness, config.get_model(name), options) for name in entry.fallbacks] if entry else []
+    name = config.summarization.model_name
+    summarizer = harness.models.get(config, name, False, provider_retries=False) if name else None
     summarization = SummarizationMiddleware(
-        config.summarization, harness.windows, model=_summarizer(harness), skills_path=config.skills.container_path
+        config.summarization, harness.windows, model=summarizer, skills_path=config.skills.container_path
     )
     slots: dict[str, AnyMiddleware] = {
-        "tool_order": ToolOrderMiddleware(),
-        "thread_data": ThreadDataMiddleware(harness.paths),
-        "uploads": UploadsMiddleware(),
-        "sandbox": SandboxMiddleware(harness.sandbox_provider, harness.paths, config),
+        **core_slots(),
+        **sandbox_slots(harness.paths, harness.sandbox_provider, config),
         "steering": SteeringMiddleware(),
-        "dangling_tool_call": DanglingToolCallMiddleware(),
         "llm_error_handling": LLMErrorHandlingMiddleware(
             breakers=harness.breakers, gates=harness.gates, fallbacks=fallbacks
         ),
         "skills": SkillsMiddleware(harness.paths),
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
-        "tool_error_handling": ToolErrorHandlingMiddleware(),
         "summarization": summarization,
         "token_usage": TokenUsageMiddleware(emits=config.token_usage.enabled, size=summarization.size),
-        "loop_detection": LoopDetectionMiddleware(),
-        "clarification": ClarificationMiddleware(),
     }
     if deferred := _deferred(config, tools):
         slots["deferred_tool_filter"] = DeferredToolFilterMiddleware(deferred)
@@ -327,16 +296,3 @@ def _deferred(config: AppConfig, tools: Sequence[BaseTool]) -> list[BaseTool]:
     found = [tool for tool in tools if SERVER in (tool.metadata or {})]
     wanted = config.tool_search.enabled
     return found if wanted or (wanted is None and len(found) >= DEFERRED_FROM) else []
-
-
-def _extra_mounts(config: AppConfig) -> list[Mount]:
-    return [
-        Mount(Path(mount.host_path), mount.container_path, mount.read_only)
-        for mount in config.sandbox.mounts
-        if not mount_problem(config, mount)
-    ]
-
-
-def _context(config: RunnableConfig) -> Mapping[str, Any]:
-    context = config.get("context")  # type: ignore[typeddict-item]
-    return context if isinstance(context, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Calls of one reply: what reads runs side by side, what writes runs alone, and both in the order given."""
+"""When tool calls are made: in which order, and those with side effects at most once, also when a run goes on after a crash."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 from concurrent.futures import Future
 from threading import Lock
 
+from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler
-from deerflow.agents.middlewares.results import ToolResult, asking_id
+from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, asking_id, context_of, error_result
 
 READERS = frozenset({"ls", "read_file", "glob", "grep", "view_image", "read_process", "present_files"})
 WRITERS = frozenset({"bash", "write_file", "str_replace", "kill_process"})
@@ -57,3 +57,49 @@ class ToolOrderMiddleware(Middleware):
                 return
         if not calls:
             del self._replies[reply]
+
+
+REPEATABLE = frozenset(
+    {
+        "ls",
+        "read_file",
+        "glob",
+        "grep",
+        "view_image",
+        "read_process",
+        "write_todos",
+        "present_files",
+        "ask_clarification",
+        "task",
+    }
+)
+"""Tools that change nothing outside of the thread's state, or go on where they were: they are simply called again."""
+
+CUT_OFF = (
+    "Interrupted: the program stopped while this call was being executed. It may or may not have taken effect, so it was "
+    "not repeated. Check what was done before you go on."
+)
+
+
+class ToolLedgerMiddleware(Middleware):
+    """Tells the run's ledger before a call, and refuses one that began before. Without a ledger it does nothing.
+
+    A call whose result is in the thread is not made anew by LangGraph, so that the ledger need not know results.
+    """
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        context = context_of(request)
+        ledger = context.ledger if context is not None else None
+        if context is None or ledger is None or not request.tool_call["id"] or request.tool_call["name"] in REPEATABLE:
+            return await handler(request)
+        # Some providers count their calls anew in every message.
+        call_id = f"{asking_id(request)}/{request.tool_call['id']}"
+        if context.task_namespace:
+            call_id = f"{context.task_namespace}/{call_id}"
+        if not await ledger.begin(call_id):
+            return error_result(request.tool_call, CUT_OFF)
+        try:
+            return await handler(request)
+        except GraphBubbleUp:
+            await ledger.forget(call_id)
+            raise

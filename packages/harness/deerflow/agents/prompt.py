@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deerflow.agents.middlewares.todo_middleware import TODO_PROMPT
-from deerflow.sandbox.interface import Mount
+from deerflow.config.schema import MountConfig
 
 ROLE = """<role>
 You are {name}, an open-source super agent. You take a task, work on it with real tools in a sandbox of your own, and \
@@ -115,7 +115,7 @@ def apply_prompt_template(
     packages: bool = False,
     programs: Sequence[str] = (),
     web: bool = False,
-    mounts: Sequence[Mount] = (),
+    mounts: Sequence[MountConfig] = (),
     subagents: int = 0,
     role: str = "",
     memory: bool = False,
@@ -141,6 +141,16 @@ def apply_prompt_template(
         memory: what the agent learns of the user is remembered.
         unconnected: MCP servers that the user has not connected, with their descriptions.
     """
+    shown_mounts = [f"\n- {each.container_path} - read-{'only' if each.read_only else 'write'};" for each in mounts]
+    working_directory = WORKING_DIRECTORY.format(
+        shell=SHARED_SHELL if role else SHELL,
+        network=NETWORK.get(network, "").format(hosts=", ".join(hosts) or "none"),
+        packages=(PACKAGES if packages else NO_PACKAGES) + (INSTALL if network != "none" else ""),
+        programs=f" Programs besides: {', '.join(programs)}." if programs else "",
+        mounts="".join(shown_mounts),
+        memory=REMEMBERS if memory else FORGETS,
+    )
+    servers = [f"- {name}: {' '.join(description.split())[:200]}".rstrip(": ") for name, description in unconnected]
     sections = [
         f"<role>\n{role.strip()}\n</role>" if role else ROLE.format(name=agent_name or "DeerFlow 2.0"),
         f"<soul>\n{soul}\n</soul>" if soul else "",
@@ -148,11 +158,9 @@ def apply_prompt_template(
         THINKING,
         "" if role else CLARIFICATION,
         skills,
-        _working_directory(network, hosts, packages, programs, mounts, memory, SHARED_SHELL if role else SHELL)
-        if sandbox
-        else "",
+        working_directory if sandbox else "",
         SUBAGENTS.format(limit=subagents) if subagents else "",
-        UNCONNECTED.format(servers=_listed(unconnected)) if unconnected and not role else "",
+        UNCONNECTED.format(servers="\n".join(servers)) if servers and not role else "",
         UNTRUSTED,
         "" if role else RESPONSE_STYLE,
         CITATIONS if web else "",
@@ -160,31 +168,3 @@ def apply_prompt_template(
         REMINDERS.format(delivery=DELIVERY if sandbox and not role else ""),
     ]
     return "\n\n".join(section for section in sections if section)
-
-
-def _listed(servers: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(f"- {name}: {' '.join(description.split())[:200]}".rstrip(": ") for name, description in servers)
-
-
-def _working_directory(
-    network: str,
-    hosts: Sequence[str],
-    packages: bool,
-    programs: Sequence[str],
-    mounts: Sequence[Mount],
-    memory: bool,
-    shell: str,
-) -> str:
-    return WORKING_DIRECTORY.format(
-        shell=shell,
-        network=NETWORK.get(network, "").format(hosts=", ".join(hosts) or "none"),
-        packages=(PACKAGES if packages else NO_PACKAGES) + (INSTALL if network != "none" else ""),
-        programs=f" Programs besides: {', '.join(programs)}." if programs else "",
-        mounts=_render_mounts(mounts),
-        memory=REMEMBERS if memory else FORGETS,
-    )
-
-
-def _render_mounts(mounts: Sequence[Mount]) -> str:
-    lines = [f"\n- {mount.path} - {'read-only' if mount.read_only else 'read-write'};" for mount in mounts]
-    return "".join(lines)

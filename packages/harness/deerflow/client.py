@@ -27,8 +27,7 @@ from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
-from deerflow.runs.checks import CheckRequest
-from deerflow.runs.request import CommandRequest, RunRequest
+from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest
 from deerflow.runs.timeline import Timeline
 from deerflow.runtime import Runtime
 from deerflow.skills.service import skill_source

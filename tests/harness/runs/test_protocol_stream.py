@@ -62,6 +62,8 @@ class World:
             graph=nobody,
             skills=nobody,
             prompt=nobody,
+            webhooks=nobody,
+            observer=nobody,
         )
         self.hub = Hub()
         self.streams = ProtocolStreams(self.runs, self.log, cast(Any, self.states), self.hub)

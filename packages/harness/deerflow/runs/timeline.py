@@ -13,8 +13,7 @@ from typing_extensions import TypedDict
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import messages_in, text_of
 from deerflow.mcp import SERVER
-from deerflow.runs.view import verification
-from deerflow.storage.runs import Run
+from deerflow.storage.runs import Run, RunStatus
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents.task import EVENTS
@@ -130,6 +129,13 @@ async def timeline(runs: Sequence[tuple[Run, AsyncIterable[Sequence[RunEvent]]]]
         "spans": spans[:MOST],
         "truncated": len(spans) > MOST,
     }
+
+
+def verification(run: Run) -> str | None:
+    """Whether what the run did bears out its answer: ``verified``, ``partly`` or ``claimed``; None before a good end."""
+    if run.status is not RunStatus.SUCCESS:
+        return None
+    return run.receipts["verification"] if run.receipts else "claimed"
 
 
 def goes_on(run: Run, before: Run) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from deerflow.errors import NotFoundError
-from deerflow.events.streams.agent_protocol import AnyOf
 from deerflow.identity import Principal
 from deerflow.runs.protocol_commands import Command, ProtocolSession, success
+from deerflow.runs.protocol_stream import AnyOf
 
 ME = Principal("me", "user", "session")
 

@@ -14,10 +14,10 @@ import pytest
 from deerflow.errors import NotFoundError
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Hub
-from deerflow.events.streams.agent_protocol import SLOTS, Subscription
+from deerflow.events.streams.agent_protocol import SLOTS
 from deerflow.events.writer import EventWriter
 from deerflow.identity import Principal
-from deerflow.runs.protocol_stream import ProtocolStreams
+from deerflow.runs.protocol_stream import ProtocolStreams, Subscription
 from deerflow.runs.service import RunService
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Ending, MultitaskStrategy, NewRun, Run, RunStatus, RunStore, finish

@@ -16,10 +16,9 @@ from starlette.websockets import WebSocketDisconnected
 
 from deerflow.errors import RequestError, UnauthenticatedError
 from deerflow.events.jsonable import encode
-from deerflow.events.streams.agent_protocol import EventStreamRequest
 from deerflow.events.streams.langgraph_sse import HEARTBEAT
 from deerflow.runs.protocol_commands import Command, ProtocolCommands, ProtocolSession, error_answer
-from deerflow.runs.protocol_stream import ProtocolStreams
+from deerflow.runs.protocol_stream import EventStreamRequest, ProtocolStreams
 from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
 from deerflow_app.gateway.http.errors import ErrorBody
 from deerflow_app.gateway.http.streaming import EventStreamResponse

@@ -459,7 +459,7 @@ async def test_a_long_run_is_kept_in_few_rows(local: Site) -> None:
 async def test_a_reader_far_behind_is_served_when_memory_has_forgotten(
     local: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deerflow.events.log.RUN_BYTES", 20_000)
+    monkeypatch.setattr("deerflow.events.writer.RUN_BYTES", 20_000)
     writer = await local.claim()
     async with asyncio.timeout(GUARD), aclosing(local.log.read("t", run_id="r")) as batches:
         seen: list[RunEvent] = []

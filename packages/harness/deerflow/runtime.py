@@ -60,8 +60,8 @@ from deerflow.tasks.job_rows import Job
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
 from deerflow.tasks.scheduler import CRON, Scheduler
 from deerflow.tasks.worker import JobWorker
-from deerflow.threads.feedback import FeedbackRepository
 from deerflow.threads.service import ThreadParts, ThreadService
+from deerflow.threads.transcript import FeedbackRepository
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware

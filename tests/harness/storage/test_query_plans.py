@@ -24,7 +24,7 @@ from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch, index
 from deerflow.storage.threads import ThreadFilter, ThreadRepository
 from deerflow.tasks.cron_rows import CronQuery, CronRepository
-from deerflow.threads.feedback import FeedbackRepository
+from deerflow.threads.transcript import FeedbackRepository
 
 ME, ADMIN = Principal("me"), Principal("admin", role="admin")
 Query = Callable[[Database], Awaitable[Any]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from deerflow.events.jsonable import values_json
@@ -110,6 +111,14 @@ class EventLog:
             topic.readers -= 1
             self._topics.forget(thread_id, topic)
 
+    async def so_far(self, thread_id: str, run_id: str) -> AsyncGenerator[list[RunEvent], None]:
+        """The events of a run until now, some at a time."""
+        async with aclosing(self.read(thread_id, run_id=run_id, heartbeat=0, ended=_yes)) as pages:
+            async for page in pages:
+                if not page:
+                    return
+                yield page
+
     def latest_values(self, thread_id: str) -> dict[str, Any] | None:
         """The graph's state, by reference, if a run of the thread executes in this process and has emitted it."""
         topic = self._topics.get(thread_id)
@@ -158,6 +167,10 @@ class EventLog:
         for topic in self._topics.values() if thread_ids is None else map(self._topics.get, thread_ids):
             if topic is not None:
                 topic.notify(others=True)
+
+
+async def _yes() -> bool:
+    return True
 
 
 class _Reader:

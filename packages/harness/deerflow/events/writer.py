@@ -134,6 +134,10 @@ class EventWriter:
         self._flusher = flusher
         self._topics = topics
         self._topic = topic = topics[thread_id]
+        self._events: list[RunEvent] = []
+        self._rows = 0
+        self._held: list[RunEvent] | None = None
+        """What is emitted while the end is being written: background subagents do not wait for an end that may be refused."""
         earlier, topic.writer = topic.writer, self
         topic.others += earlier is not None or flusher.notifier is not None
         self.others = topic.others
@@ -141,10 +145,6 @@ class EventWriter:
         if earlier is not None:
             earlier.live = False
         topic.notify()
-        self._events: list[RunEvent] = []
-        self._rows = 0
-        self._held: list[RunEvent] | None = None
-        """What is emitted while the end is being written: background subagents do not wait for an end that may be refused."""
 
     def append(self, method: str, data: Any, namespace: tuple[str, ...] = (), *, first: bool = False) -> int:
         """Emit an event. Readers in this process get it at once, others when it is written, within a moment.

@@ -482,11 +482,11 @@ class Attempt:
         """Count what an attempt before this one did, and emit what the log lacks of it: a process that dies takes the last
         moments of the log with it."""
         run, emitted, begun_with = self.run, set[str](), self._specified().message_ids
-        async with aclosing(self.parts.log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
+        async with aclosing(self.parts.log.so_far(run.thread_id, run.run_id)) as batches:
             async for batch in batches:
                 updates = [event for event in batch if event.method == "updates"]
                 emitted |= {message["id"] for event in updates for message in messages_in(event.data)}
-                if not batch or any(event.seq > run.epoch * EVENTS_PER_CLAIM for event in batch):
+                if any(event.seq > run.epoch * EVENTS_PER_CLAIM for event in batch):
                     break
         self._joined += earlier
         for message in earlier:
@@ -649,10 +649,6 @@ def _joining(given: GraphInput, request: RunRequest) -> list[BaseMessage] | None
 def _sorry(run: Run) -> AIMessage:
     error = {"kind": "stalled", "message": STALLED}
     return AIMessage(content=STALLED, id=f"stalled:{run.run_id}", additional_kwargs={ERROR: error})
-
-
-async def _over() -> bool:
-    return True
 
 
 def _failed(error: Exception, run: Run) -> Outcome:

@@ -42,8 +42,7 @@ from deerflow.storage.threads import (
     expired,
     unfinished_deletions,
 )
-from deerflow.threads.checkpoint import compact, provisional_title, question_of
-from deerflow.threads.history import state_values
+from deerflow.threads.checkpoint import compact, provisional_title, question_of, state_values
 from deerflow.threads.states import Graph, ThreadStates
 from deerflow.threads.transcript import TranscriptView
 

@@ -23,8 +23,7 @@ from deerflow.storage.storable import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
-from deerflow.threads.checkpoint import waits
-from deerflow.threads.history import checkpoint_of, read_history, state_json
+from deerflow.threads.checkpoint import checkpoint_of, read_history, state_json, waits
 from deerflow.threads.input import OWN_KEYS, messages_of
 
 Graph = Callable[[], Awaitable[Agent]]

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
 
 import orjson
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -19,12 +20,12 @@ from deerflow.errors import NotFoundError
 from deerflow.events.jsonable import message_json
 from deerflow.events.streams.client_events import messages_in
 from deerflow.identity import Principal
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, find, since
-from deerflow.storage.tables import runs, turns
+from deerflow.storage.tables import feedback, runs, turns, utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.subagents.task import EVENTS, TASK, delivery_id
-from deerflow.threads.feedback import Feedback, FeedbackRepository
 
 if TYPE_CHECKING:
     from deerflow.events.log import EventLog
@@ -102,7 +103,7 @@ class TranscriptView:
         """
         run = await self._run(principal, run_id, thread_id)
         found: list[dict[str, Any]] = []
-        async with aclosing(self._log.read(run.thread_id, run_id=run_id, heartbeat=0, ended=_yes)) as pages:
+        async with aclosing(self._log.so_far(run.thread_id, run_id)) as pages:
             async for page in pages:
                 for event in page:
                     if event_types is None or event.method in event_types:
@@ -116,7 +117,7 @@ class TranscriptView:
                                 "content": event.data,
                             }
                         )
-                if not page or len(found) >= limit:
+                if len(found) >= limit:
                     break
         return found[:limit]
 
@@ -167,7 +168,7 @@ class TranscriptView:
         of_thread = await self._database.browse(lambda connection: since(connection, begun))
         for run in of_thread:  # a later one, if a person had to decide first
             is_over = False
-            async with aclosing(self._log.read(thread_id, run_id=run.run_id, heartbeat=0, ended=_yes)) as pages:
+            async with aclosing(self._log.so_far(thread_id, run.run_id)) as pages:
                 async for page in pages:
                     for event in page:
                         data = event.data if event.method in ("custom", "input", "updates") else None
@@ -177,8 +178,6 @@ class TranscriptView:
                         elif data and len(event.namespace) == 1 and event.namespace[0] in namespaces:
                             new = data["values"]["messages"] if event.method == "input" else messages_in(data)
                             messages |= {message["id"]: dict(message) for message in new}
-                    if not page:
-                        break
             if is_over:
                 break
         return list(messages.values())
@@ -218,10 +217,9 @@ class TranscriptView:
         ``by_model`` is ``{name: {tokens, runs}}``, ``by_caller`` the tokens of lead_agent, subagent and middleware.
         """
         await self._threads.get(principal, thread_id)
-        query = select(runs.c.usage, runs.c.input_tokens, runs.c.output_tokens, runs.c.cost).where(
-            runs.c.thread_id == thread_id
+        rows = await self._database.browse(
+            lambda connection: sql.select(connection, _Used, runs, "WHERE thread_id = ?", thread_id)
         )
-        rows = await self._database.browse(lambda connection: connection.execute(query).all())
         return {"thread_id": thread_id, **_usage(rows)}
 
     async def export(self, principal: Principal, thread_id: str, format: Literal["md", "json"]) -> tuple[str, bytes]:
@@ -273,13 +271,9 @@ def _was_stopped(result: Mapping[str, Any] | None) -> bool:
     return result is not None and str(result["id"]).startswith("stopped:")
 
 
-async def _yes() -> bool:
-    return True
-
-
 def _runs_of_messages(connection: Connection, thread_id: str) -> dict[str, str]:
-    taken = select(turns.c.message_id, turns.c.run_id).where(turns.c.thread_id == thread_id)
-    return {row.message_id: row.run_id for row in connection.execute(taken)}
+    taken = "SELECT message_id, run_id FROM turns WHERE thread_id = ?"
+    return dict(sql.execute(connection, taken, thread_id).fetchall())
 
 
 def _metadata(message: AnyMessage) -> dict[str, Any]:
@@ -295,11 +289,7 @@ def _attach(entries: Sequence[dict[str, Any]], judged: Mapping[str, Feedback]) -
     for run_id, given in judged.items():
         entry = by_message.get(given.message_id) if given.message_id else None
         if entry := entry or last_answer.get(run_id):
-            entry["feedback"] = {
-                "feedback_id": given.feedback_id,
-                "rating": given.rating,
-                "comment": given.comment,
-            }
+            entry["feedback"] = {name: getattr(given, name) for name in ("feedback_id", "rating", "comment")}
 
 
 def _page(
@@ -312,12 +302,21 @@ def _page(
     return found[max(0, len(found) - limit) :], len(found) > limit
 
 
-def _usage(rows: Sequence[Any]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """What a run used."""
+
+    usage: Mapping[str, Mapping[str, Mapping[str, int]]] | None
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
+def _usage(rows: Sequence[_Used]) -> dict[str, Any]:
     by_model: dict[str, dict[str, int]] = {}
     by_caller = dict.fromkeys(CALLERS, 0)
     for row in rows:
-        usage: Mapping[str, Mapping[str, Mapping[str, int]]] = row.usage or {}
-        for name, callers in usage.items():
+        for name, callers in (row.usage or {}).items():
             model = by_model.setdefault(name, {"tokens": 0, "runs": 0})
             model["runs"] += 1
             for caller, counted in callers.items():
@@ -336,6 +335,99 @@ def _usage(rows: Sequence[Any]) -> dict[str, Any]:
         "by_model": by_model,
         "by_caller": by_caller,
     }
+
+
+# feedback: a thumb up or down for a run, with a comment -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    feedback_id: str
+    run_id: str
+    thread_id: str
+    user_id: str
+    message_id: str | None
+    rating: int
+    """1 or -1."""
+    comment: str | None
+    created_at: datetime
+
+
+_OF_RUN = "run_id = ? AND user_id = ?"
+
+
+class FeedbackRepository:
+    """Every method sees the runs of ``principal`` alone; others raise NotFoundError, like those that do not exist."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(
+        self,
+        principal: Principal,
+        thread_id: str,
+        run_id: str,
+        *,
+        rating: int,
+        comment: str | None = None,
+        message_id: str | None = None,
+    ) -> Feedback:
+        """Give feedback on a run, or change what was given. Without ``message_id`` the former one stays."""
+        ids = {"run_id": run_id, "user_id": principal.user_id}
+        new = {"rating": rating, "comment": comment} | ({"message_id": message_id} if message_id else {})
+
+        def job(connection: Connection) -> Feedback:
+            _check_run(connection, principal, run_id, thread_id, lock=True)
+            if not sql.update(connection, feedback, new, _OF_RUN, *ids.values()).rowcount:
+                first = {"feedback_id": str(uuid4()), "created_at": utc_now(), "thread_id": thread_id}
+                sql.insert(connection, feedback, {**first, **ids, **new})
+            return _of_run(connection, principal, run_id)[0]
+
+        return await self._database.write(job)
+
+    async def list(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> list[Feedback]:
+        def job(connection: Connection) -> list[Feedback]:
+            _check_run(connection, principal, run_id, thread_id)
+            return _of_run(connection, principal, run_id)
+
+        return await self._database.browse(job)
+
+    async def of_thread(self, principal: Principal, thread_id: str) -> Mapping[str, Feedback]:
+        """All feedback on runs of a thread, by run id. Empty for a thread of someone else."""
+        mine = ("WHERE thread_id = ? AND user_id = ?", thread_id, principal.user_id)
+        found = await self._database.browse(lambda connection: sql.select(connection, Feedback, feedback, *mine))
+        return {given.run_id: given for given in found}
+
+    async def delete(
+        self, principal: Principal, thread_id: str, run_id: str, *, feedback_id: str | None = None
+    ) -> None:
+        """Withdraw feedback. Raises NotFoundError if there is none (of that id)."""
+        wanted, values = _OF_RUN, [run_id, principal.user_id]
+        if feedback_id is not None:
+            wanted, values = f"{wanted} AND feedback_id = ?", [*values, feedback_id]
+
+        def job(connection: Connection) -> None:
+            _check_run(connection, principal, run_id, thread_id)
+            if not sql.execute(connection, f"DELETE FROM feedback WHERE {wanted}", *values).rowcount:
+                raise NotFoundError("No feedback found for this run.")
+
+        await self._database.write(job)
+
+
+def _check_run(
+    connection: Connection, principal: Principal, run_id: str, thread_id: str | None, *, lock: bool = False
+) -> None:
+    mine, values = f"SELECT 1 FROM runs WHERE {_OF_RUN}", [run_id, principal.user_id]
+    if thread_id is not None:
+        mine, values = f"{mine} AND thread_id = ?", [*values, thread_id]
+    # Locked, two clicks at once are an insert and an update instead of two inserts.
+    locked = sql.for_update(connection) if lock else ""
+    if sql.execute(connection, mine + locked, *values).fetchone() is None:
+        raise NotFoundError(f"Run {run_id} not found.")
+
+
+def _of_run(connection: Connection, principal: Principal, run_id: str) -> list[Feedback]:
+    return sql.select(connection, Feedback, feedback, f"WHERE {_OF_RUN}", run_id, principal.user_id)
 
 
 # as a document --------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ from deerflow.tasks.job_rows import Job
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
 from deerflow.tasks.scheduler import CRON, Scheduler
 from deerflow.tasks.worker import JobWorker
-from deerflow.threads.service import ThreadParts, ThreadService
+from deerflow.threads.service import ThreadService
 from deerflow.threads.transcript import FeedbackRepository
 
 if TYPE_CHECKING:
@@ -123,16 +123,14 @@ class Runtime:
         self.event_log = EventLog(self.database, self._notifier)
         self.hub = Hub(self._notifier)
         self.threads = ThreadService(
-            self.database,
-            ThreadParts(
-                paths=paths,
-                checkpointer=self.checkpointer,
-                event_log=self.event_log,
-                lock=self._lock,
-                graph=self.workshop.reader,
-                stop_run=self._stop_run,
-                destroy_sandbox=self._destroy_sandbox,
-            ),
+            database=self.database,
+            paths=paths,
+            checkpointer=self.checkpointer,
+            event_log=self.event_log,
+            lock=self._lock,
+            graph=self.workshop.reader,
+            stop_run=self._stop_run,
+            destroy_sandbox=self._destroy_sandbox,
         )
         self.store = StoreService(self.database)
         self.feedback = FeedbackRepository(self.database)

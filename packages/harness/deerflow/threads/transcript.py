@@ -45,15 +45,12 @@ _NO_RESULT: dict[str, Any] = {
 _EVENT_TYPES = {"human": "llm.human.input", "ai": "llm.ai.response", "tool": "llm.tool.result"}
 
 
+@dataclass(frozen=True)
 class TranscriptView:
-    def __init__(
-        self, database: Database, repository: ThreadRepository, states: ThreadStates, event_log: EventLog
-    ) -> None:
-        self._database = database
-        self._threads = repository
-        self._states = states
-        self._log = event_log
-        self._feedback = FeedbackRepository(database)
+    database: Database
+    threads: ThreadRepository
+    states: ThreadStates
+    log: EventLog
 
     async def messages(
         self,
@@ -70,7 +67,7 @@ class TranscriptView:
         ``{thread_id, run_id, event_type, category, content, metadata, seq, created_at, feedback}``; ``content`` is the
         message, ``seq`` its place in the thread, from 1.
         """
-        await self._threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id)
         return _page(await self._entries(principal, thread_id), limit, before_seq, after_seq)
 
     async def run_messages(
@@ -103,7 +100,7 @@ class TranscriptView:
         """
         run = await self._run(principal, run_id, thread_id)
         found: list[dict[str, Any]] = []
-        async with aclosing(self._log.so_far(run.thread_id, run_id)) as pages:
+        async with aclosing(self.log.so_far(run.thread_id, run_id)) as pages:
             async for page in pages:
                 for event in page:
                     if event_types is None or event.method in event_types:
@@ -127,7 +124,7 @@ class TranscriptView:
         ``{task_id, run_id, subagent_type, description, status, background, namespace, text, error, files, tokens, cost,
         seconds, model}``; ``status`` is running, completed, failed, cancelled, timed_out or turn_limit.
         """
-        await self._threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id)
         entries = await self._entries(principal, thread_id)
         results = {entry["content"].get("tool_call_id"): entry["content"] for entry in entries}
         ended = {entry["content"]["id"]: entry["content"] for entry in entries}
@@ -165,10 +162,10 @@ class TranscriptView:
         task = await self.task(principal, thread_id, task_id)
         begun, namespaces = await self._run(principal, task["run_id"], thread_id), {task["namespace"]}
         messages: dict[str, dict[str, Any]] = {}
-        of_thread = await self._database.browse(lambda connection: since(connection, begun))
+        of_thread = await self.database.browse(lambda connection: since(connection, begun))
         for run in of_thread:  # a later one, if a person had to decide first
             is_over = False
-            async with aclosing(self._log.so_far(thread_id, run.run_id)) as pages:
+            async with aclosing(self.log.so_far(thread_id, run.run_id)) as pages:
                 async for page in pages:
                     for event in page:
                         data = event.data if event.method in ("custom", "input", "updates") else None
@@ -183,7 +180,7 @@ class TranscriptView:
         return list(messages.values())
 
     async def _is_active(self, run_id: str | None) -> bool:
-        run = await self._database.browse(lambda connection: find(connection, run_id or ""))
+        run = await self.database.browse(lambda connection: find(connection, run_id or ""))
         return run is not None and (not run.ended or run.stop_reason == "interrupt")
 
     async def turns(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
@@ -193,12 +190,12 @@ class TranscriptView:
         ``checkpoint_id`` begins before it. Of several with the same ``parent_message_id`` each is another way on from there,
         and the thread goes back to one by a fork from its ``end_checkpoint_id``.
         """
-        await self._threads.get(principal, thread_id)
-        recorded = await self._database.browse(lambda connection: turns_of(connection, thread_id))
+        await self.threads.get(principal, thread_id)
+        recorded = await self.database.browse(lambda connection: turns_of(connection, thread_id))
         if any(turn.before == "" for turn in recorded):
-            beginning = await self._states.beginning(thread_id)
+            beginning = await self.states.beginning(thread_id)
             recorded = [replace(turn, before=beginning) if turn.before == "" else turn for turn in recorded]
-        ways = branches(recorded, {} if are_joined(recorded) else await self._states.parents(thread_id))
+        ways = branches(recorded, {} if are_joined(recorded) else await self.states.parents(thread_id))
         return [
             {
                 "message_id": turn.message_id,
@@ -216,16 +213,16 @@ class TranscriptView:
 
         ``by_model`` is ``{name: {tokens, runs}}``, ``by_caller`` the tokens of lead_agent, subagent and middleware.
         """
-        await self._threads.get(principal, thread_id)
-        rows = await self._database.browse(
+        await self.threads.get(principal, thread_id)
+        rows = await self.database.browse(
             lambda connection: sql.select(connection, _Used, runs, "WHERE thread_id = ?", thread_id)
         )
         return {"thread_id": thread_id, **_usage(rows)}
 
     async def export(self, principal: Principal, thread_id: str, format: Literal["md", "json"]) -> tuple[str, bytes]:
         """The conversation as a file: its name and content. Hidden messages are left out."""
-        thread = await self._threads.get(principal, thread_id)
-        values = (await self._states.snapshot(thread_id)).values
+        thread = await self.threads.get(principal, thread_id)
+        values = (await self.states.snapshot(thread_id)).values
         messages = values.get("messages", ())
         summaries = marks(values.get("summaries") or (), messages)
         name = re.sub(r"[^\w. -]+", "_", thread.title or "")[:100].strip(". ") or thread_id
@@ -235,14 +232,14 @@ class TranscriptView:
         return f"{name}.json", await asyncio.to_thread(orjson.dumps, shown)
 
     async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
-        run = await self._database.browse(lambda connection: find(connection, run_id))
+        run = await self.database.browse(lambda connection: find(connection, run_id))
         if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
             raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
         return run
 
     async def _entries(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
-        messages = (await self._states.snapshot(thread_id)).values.get("messages", ())
-        run_of = await self._database.browse(lambda connection: _runs_of_messages(connection, thread_id))
+        messages = (await self.states.snapshot(thread_id)).values.get("messages", ())
+        run_of = await self.database.browse(lambda connection: _runs_of_messages(connection, thread_id))
         entries: list[dict[str, Any]] = []
         run_id: str | None = None
         since: str | None = None
@@ -263,7 +260,7 @@ class TranscriptView:
                     "feedback": None,
                 }
             )
-        _attach(entries, await self._feedback.of_thread(principal, thread_id))
+        _attach(entries, await FeedbackRepository(self.database).of_thread(principal, thread_id))
         return entries
 
 
@@ -356,11 +353,11 @@ class Feedback:
 _OF_RUN = "run_id = ? AND user_id = ?"
 
 
+@dataclass(frozen=True)
 class FeedbackRepository:
     """Every method sees the runs of ``principal`` alone; others raise NotFoundError, like those that do not exist."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    database: Database
 
     async def put(
         self,
@@ -383,19 +380,19 @@ class FeedbackRepository:
                 sql.insert(connection, feedback, {**first, **ids, **new})
             return _of_run(connection, principal, run_id)[0]
 
-        return await self._database.write(job)
+        return await self.database.write(job)
 
     async def list(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> list[Feedback]:
         def job(connection: Connection) -> list[Feedback]:
             _check_run(connection, principal, run_id, thread_id)
             return _of_run(connection, principal, run_id)
 
-        return await self._database.browse(job)
+        return await self.database.browse(job)
 
     async def of_thread(self, principal: Principal, thread_id: str) -> Mapping[str, Feedback]:
         """All feedback on runs of a thread, by run id. Empty for a thread of someone else."""
         mine = ("WHERE thread_id = ? AND user_id = ?", thread_id, principal.user_id)
-        found = await self._database.browse(lambda connection: sql.select(connection, Feedback, feedback, *mine))
+        found = await self.database.browse(lambda connection: sql.select(connection, Feedback, feedback, *mine))
         return {given.run_id: given for given in found}
 
     async def delete(
@@ -411,7 +408,7 @@ class FeedbackRepository:
             if not sql.execute(connection, f"DELETE FROM feedback WHERE {wanted}", *values).rowcount:
                 raise NotFoundError("No feedback found for this run.")
 
-        await self._database.write(job)
+        await self.database.write(job)
 
 
 def _check_run(

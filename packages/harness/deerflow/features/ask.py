@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from deerflow.config import AppConfig
 from deerflow.errors import UnavailableError
-from deerflow.events.usage_meter import UsageMeter
+from deerflow.events.graph_stream import UsageMeter
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.models.context_window import estimate

@@ -33,12 +33,11 @@ from deerflow.agents.transcript import CHECKS
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
 from deerflow.errors import RequestError
-from deerflow.events.graph_stream import GraphStream, emit_added, emit_input
+from deerflow.events.graph_stream import GraphStream, UsageMeter, emit_added, emit_input
 from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import messages_in
-from deerflow.events.usage_meter import UsageMeter
 from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
 from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, settle, to_its_end
@@ -286,37 +285,19 @@ class Attempt:
         """From the run's input, or from where an attempt before this one stood, to the graph's end."""
         spec = self.spec = await self._going_on(self._specified())
         parts, request = self.parts, spec.request
+        thread_id, run_id, background = self.run.thread_id, self.run.run_id, self._background
         agent, context = await parts.agents.prepare(
-            spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
+            spec.principal, thread_id, run_id, spec.options, fencing_token=self.run.epoch
         )
         self._trace = self._trace or await parts.agents.tracing.begin(self._facts(spec))
-        ledger = RunLedger(parts.database, self.run.run_id)
-        approvals = RunApprovals(
-            parts.database, run_id=self.run.run_id, thread_id=self.run.thread_id, user_id=spec.principal.user_id
-        )
-        if self._meter.config is None:
-            self._meter = UsageMeter(context.config, self.run.run_id, spec.options.model_name)
-        if not self._background.running:
-            self._spending = self._budget(spec, context.config.spending if context.config else None)
-        context = replace(
-            context,
-            ledger=ledger,
-            approvals=approvals,
-            memory=parts.memory.of_run(spec.principal, self.run.thread_id, spec.options.agent_name),
-            save_agent=self._save_agent,
-            unattended=not self._is_attended(spec),
-            arrivals=self._arrivals,
-            trace_command=self._trace.command if self._trace else None,
-            count_usage=self._meter.count,
-            budget=self._spending,
-            cancel_subagent=self._background.cancel,
-            background_subagents=lambda: len(self._background.running),
-            stops=self._background.stops,
-        )
         self._agent = agent = agent.copy(update={"store": parts.store(spec.principal)})
         self._skills = context.skills
+        if self._meter.config is None:
+            self._meter = UsageMeter(context.config, run_id, spec.options.model_name)
+        if not background.running:
+            self._spending = self._budget(spec, context.config.spending if context.config else None)
         again = self._stream is not None
-        self._stream = self._stream or GraphStream(
+        stream = self._stream = background.stream = self._stream or GraphStream(
             self._writer,
             self._meter,
             request.modes,
@@ -324,15 +305,26 @@ class Attempt:
             self.slot.take,
             subgraphs=request.stream_subgraphs,
         )
-        stream = self._background.stream = self._stream
         context = replace(
             context,
+            ledger=RunLedger(parts.database, run_id),
+            approvals=RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id),
+            memory=parts.memory.of_run(spec.principal, thread_id, spec.options.agent_name),
+            save_agent=partial(self._save_agent, spec.principal),
+            unattended=not self._is_attended(spec),
+            arrivals=self._arrivals,
+            trace_command=self._trace.command if self._trace else None,
+            count_usage=self._meter.count,
+            budget=self._spending,
+            start_subagent=lambda given: background.start(given, agent, context),
             subagent_ended=stream.until_ended,
-            start_subagent=lambda given: self._background.start(given, agent, context),
+            cancel_subagent=background.cancel,
+            background_subagents=lambda: len(background.running),
+            stops=background.stops,
         )
         try:
             given = await self._prepare(agent, again=again)
-            await self._background.resume(self._joined, agent, context)
+            await background.resume(self._joined, agent, context)
             if not given.nothing_left:
                 await stream.play(
                     agent,
@@ -346,11 +338,11 @@ class Attempt:
                     interrupt_after=request.interrupt_after,
                 )
             outcome = await self._played(agent)
-            await self._background.resume(self._joined, agent, context)
+            await background.resume(self._joined, agent, context)
             if outcome.status is RunStatus.SUCCESS:
-                await self._background.next()
-            while outcome.status is RunStatus.INTERRUPTED and self._background.running:
-                await self._background.next()
+                await background.next()
+            while outcome.status is RunStatus.INTERRUPTED and background.running:
+                await background.next()
             return await self._checked(outcome, context) if request.checks else outcome
         finally:
             if context.budget is not None:
@@ -370,8 +362,7 @@ class Attempt:
                     break
         return spec
 
-    async def _save_agent(self, name: str | None, changes: Mapping[str, Any]) -> str:
-        principal = self._specified().principal
+    async def _save_agent(self, principal: Principal, name: str | None, changes: Mapping[str, Any]) -> str:
         return await self.parts.custom_agents.save(principal, name, changes, self.run.thread_id)
 
     def _facts(self, spec: RunSpec) -> RunFacts:
@@ -503,7 +494,8 @@ class Attempt:
     async def _tidy(self, outcome: Outcome) -> None:
         """Leave the thread in order if the run ended before its time: nothing that was done or said is lost."""
         self.state = State.TIDYING
-        if outcome.unfinished is not None or outcome.status is RunStatus.ERROR:
+        is_early = outcome.unfinished is not None or outcome.status is RunStatus.ERROR
+        if is_early:
             await to_its_end(self._background.aclose())
             if self._stream is not None:
                 self._stream.cancel_tasks()
@@ -514,7 +506,7 @@ class Attempt:
                 await checkpointer.adelete_after(self.run.thread_id, before or None)
             if self._stream is not None:
                 self._stream.emit_undone()
-        elif outcome.unfinished is not None or outcome.status is RunStatus.ERROR:
+        elif is_early:
             await to_its_end(self._settle(outcome))
 
     async def _settle(self, outcome: Outcome) -> None:
@@ -579,7 +571,8 @@ class Attempt:
         """One transaction: the last events, the row, the background tasks. None: not ours, or a message came too late."""
         self.state = State.CLOSING
         run, ending, asks = self.run, await self._ending(outcome), await self._asks(outcome)
-        if ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
+        failed = ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT)
+        if failed:
             self._writer.append("error", {"error": ending.stop_reason or "Error", "message": ending.error or ""})
         delivered = [message.id or "" for message in self._joined if isinstance(message, HumanMessage)]
         learner = (self.parts.agents.harness.config, self.spec.owner) if self.spec is not None else None
@@ -602,7 +595,6 @@ class Attempt:
             await self.parts.runs.delivered(delivered)
             return None
         if self._trace is not None:
-            failed = ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT)
             self._trace.close(ending.stop_reason if failed else None, ending.stop_reason)
         next_run_id, due = left[0]
         return Closed(replace(run, status=ending.status), next_run_id, due)

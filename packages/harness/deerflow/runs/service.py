@@ -35,13 +35,13 @@ from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread
 from deerflow.threads.checkpoint import config_of
 from deerflow.threads.input import messages_of, visible_input, with_facts
+from deerflow.threads.transcript import TranscriptView, owned_run
 
 if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.events.log import EventLog, RunEvent
     from deerflow.features.assistants import AssistantService
     from deerflow.tasks.queue import RunQueue
-    from deerflow.threads.transcript import TranscriptView
 
 FIRST_MESSAGE_CHARS = 2000
 MOST_DECISIONS = 100
@@ -135,10 +135,7 @@ class RunService:
 
     async def get(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Run:
         """Raises NotFoundError, also for a run of another thread."""
-        run = await self.runs.find(run_id)
-        if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
-            raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
-        return run
+        return owned_run(await self.runs.find(run_id), principal, run_id, thread_id)
 
     async def is_thread(self, thread_id: str) -> bool:
         """Whether somebody has a thread with this id."""
@@ -362,14 +359,15 @@ class RunService:
         for run in asked:
             self.observer.status_changed(run)
             await self.queue.cancel(run.run_id)
-            if run.ended and not run.closed:
+            if not run.ended:
+                continue
+            if not run.closed:
                 await self.queue.defer(run.run_id, run.thread_id)
-                await self.log.notify(run.thread_id)
-            elif run.ended:
+            else:
                 due = await self.database.write(lambda connection: enqueue_follow_up(connection, run))  # noqa: B023
                 if due is not None:
                     self.observer.tasks_enqueued(due)
-                await self.log.notify(run.thread_id)
+            await self.log.notify(run.thread_id)
 
     async def _until_ended(self, run: Run) -> Run:
         async for _ in self.events(run):

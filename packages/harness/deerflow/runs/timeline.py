@@ -254,9 +254,7 @@ class _Reader:
         metadata, usage = message.get("response_metadata") or {}, message.get("usage_metadata") or {}
         model["name"] = model["name"] or str(metadata.get("model_name") or "")
         model["detail"] = _short(text_of(message.get("content")))
-        model["input_tokens"] = int(usage.get("input_tokens") or 0)
-        model["output_tokens"] = int(usage.get("output_tokens") or 0)
-        model["cached_tokens"] = int((usage.get("input_token_details") or {}).get("cache_read") or 0)
+        _count_tokens(model, usage)
         model["provider"] = str(metadata.get("model_provider") or "")
         model["finish_reason"] = str(metadata.get("finish_reason") or metadata.get("stop_reason") or "")
         model["message_id"] = str(message.get("id") or "")
@@ -322,9 +320,7 @@ class _Reader:
             return
         model["name"], model["cost"] = str(data.get("model") or ""), data.get("cost")
         if lane.summary is not None:
-            model["input_tokens"] = int(usage.get("input_tokens") or 0)
-            model["output_tokens"] = int(usage.get("output_tokens") or 0)
-            model["cached_tokens"] = int((usage.get("input_token_details") or {}).get("cache_read") or 0)
+            _count_tokens(model, usage)
             _finish(model, now, "success")
             lane.summary = None
             if lane.model is not None:
@@ -433,6 +429,12 @@ class _Reader:
 
 def _finish(span: Span, now: int | None, status: str) -> None:
     span["end_ms"], span["status"] = now, status
+
+
+def _count_tokens(model: Span, usage: Mapping[str, Any]) -> None:
+    model["input_tokens"] = int(usage.get("input_tokens") or 0)
+    model["output_tokens"] = int(usage.get("output_tokens") or 0)
+    model["cached_tokens"] = int((usage.get("input_token_details") or {}).get("cache_read") or 0)
 
 
 def _about(call: Mapping[str, Any]) -> str:

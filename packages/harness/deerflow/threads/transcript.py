@@ -233,9 +233,7 @@ class TranscriptView:
 
     async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
         run = await self.database.browse(lambda connection: find(connection, run_id))
-        if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
-            raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
-        return run
+        return owned_run(run, principal, run_id, thread_id)
 
     async def _entries(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
         messages = (await self.states.snapshot(thread_id)).values.get("messages", ())
@@ -262,6 +260,13 @@ class TranscriptView:
             )
         _attach(entries, await FeedbackRepository(self.database).of_thread(principal, thread_id))
         return entries
+
+
+def owned_run(run: Run | None, principal: Principal, run_id: str, thread_id: str | None) -> Run:
+    """The run that was looked for. Raises NotFoundError, also for a run of another thread."""
+    if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
+        raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
+    return run
 
 
 def _was_stopped(result: Mapping[str, Any] | None) -> bool:

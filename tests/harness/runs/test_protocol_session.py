@@ -30,8 +30,8 @@ class Streams:
         self.batches: asyncio.Queue[list[dict[str, Any]] | Exception | None] = asyncio.Queue()
         self.closed = asyncio.Event()
 
-    async def open_early(
-        self, principal: Principal, thread_id: str, wanted: AnyOf, *, since: int
+    async def open(
+        self, principal: Principal, thread_id: str, wanted: AnyOf, *, since: int, waits: bool
     ) -> AsyncGenerator[Any, None]:
         self.asked.append(wanted)
         self.since.append(since)

@@ -391,7 +391,7 @@ class ProtocolSession:
             raise InvalidRequestError(f"params: {error.errors()[0]['msg']}") from error
         all_ = [*self._subscriptions.values(), subscription]
         since = min(each.since for each in all_)
-        events = await self.streams.open_early(self.principal, self.thread_id, AnyOf(all_), since=since)
+        events = await self.streams.open(self.principal, self.thread_id, AnyOf(all_), since=since, waits=True)
         id_ = str(uuid4())
         self._subscriptions[id_] = subscription
         await self._stop_following()

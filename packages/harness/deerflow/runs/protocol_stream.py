@@ -154,6 +154,7 @@ class ProtocolStreams:
         *,
         since: int = 0,
         heartbeat: float = HEARTBEAT_SECONDS,
+        waits: bool = False,
     ) -> AsyncGenerator[list[Event], None]:
         """Events of the protocol, some at a time, for ever; an empty list after ``heartbeat`` seconds without any.
 
@@ -161,32 +162,20 @@ class ProtocolStreams:
         go hears of one that has ended only if it waits for an
         answer, or if it made the thread just now.
 
-        Raises:
-            NotFoundError: no such thread.
-        """
-        recent = await self.runs.list(principal, thread_id, limit=RECENT_RUNS)
-        return _Follower(self, principal, thread_id, wanted, since).follow(recent, heartbeat)
-
-    async def open_early(
-        self,
-        principal: Principal,
-        thread_id: str,
-        wanted: Subscription | AnyOf,
-        *,
-        since: int = 0,
-        heartbeat: float = HEARTBEAT_SECONDS,
-    ) -> AsyncGenerator[list[Event], None]:
-        """Like :meth:`open`; a thread that is not there is waited for, and then replayed from its first run's start.
+        Args:
+            waits: a thread that is not there is waited for, and then replayed from its first run's start.
 
         Raises:
-            NotFoundError: the thread is someone else's, so it can never be the principal's.
+            NotFoundError: no such thread, or it is someone else's, so it can never be the principal's.
         """
+        follower = _Follower(self, principal, thread_id, wanted, since)
         try:
-            return await self.open(principal, thread_id, wanted, since=since, heartbeat=heartbeat)
+            recent = await self.runs.list(principal, thread_id, limit=RECENT_RUNS)
         except NotFoundError:
-            if await self.runs.is_thread(thread_id):
+            if not waits or await self.runs.is_thread(thread_id):
                 raise
-            return _Follower(self, principal, thread_id, wanted, since).follow_when_there(heartbeat)
+            return follower.follow_when_there(heartbeat)
+        return follower.follow(recent, heartbeat)
 
     async def position(self, principal: Principal, thread_id: str) -> int:
         """A position before everything that a run started from now on will say, and not before what has ended.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, DeltaChannelHistory
-from langgraph.types import Interrupt, Overwrite, StateSnapshot
+from langgraph.types import Overwrite, StateSnapshot
 
 from deerflow.agents.factory import Agent
 from deerflow.events.jsonable import message_json, plain, values_json
@@ -24,33 +23,17 @@ _HIDDEN_METADATA = frozenset({"counters_since_delta_snapshot", "thread_id"})
 Render = Callable[[BaseMessage], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadState:
-    """A thread as it stands after its last finished step."""
-
-    values: dict[str, Any]
-    next: tuple[str, ...]
-    unfinished: bool
-    """A step is still to do: the process died or was stopped in the middle of a turn."""
-    messages: list[AnyMessage]
-    interrupts: tuple[Interrupt, ...]
-
-
 def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
     """LangGraph's configuration for a thread, as it is now or as it was at a checkpoint."""
     where = {"thread_id": thread_id} | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})
     return {"configurable": where}
 
 
-async def read_state(agent: Agent, thread_id: str) -> ThreadState:
-    snapshot = await agent.aget_state(config_of(thread_id))
-    values = snapshot.values if isinstance(snapshot.values, dict) else {}
-    messages = list(values.get("messages") or [])
-    return ThreadState(values, snapshot.next, is_unfinished(snapshot), messages, snapshot.interrupts)
-
-
 def is_unfinished(snapshot: StateSnapshot) -> bool:
-    """``next`` alone is not enough: it is empty when a step's results were saved but its checkpoint was not."""
+    """A step is still to do: the process died or was stopped in the middle of a turn.
+
+    ``next`` alone is not enough: it is empty when a step's results were saved but its checkpoint was not.
+    """
     return bool(snapshot.next or snapshot.tasks)
 
 

@@ -201,9 +201,9 @@ class ThreadStates:
         checkpoint: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
         graph = await self.graph()
-        checked = None if values is None else checked_values(graph, values, base)
+        checked, where = checked_values(graph, values, base), _config(thread_id, checkpoint)
         try:
-            config = await graph.aupdate_state(_config(thread_id, checkpoint), checked, as_node=as_node)
+            config = await graph.aupdate_state(where, checked, as_node=as_node)
         except InvalidUpdateError as error:
             raise InvalidRequestError(_first_line(error)) from error
         now = await self.snapshot(thread_id)
@@ -219,12 +219,7 @@ class ThreadStates:
         async with self.alone(thread):
             base = await self.snapshot(thread_id)
             checked = [
-                [
-                    update._replace(
-                        values=None if update.values is None else checked_values(graph, update.values, base)
-                    )
-                    for update in step
-                ]
+                [update._replace(values=checked_values(graph, update.values, base)) for update in step]
                 for step in supersteps
             ]
             try:
@@ -281,8 +276,10 @@ class ThreadStates:
             )
 
 
-def checked_values(graph: Agent, values: Mapping[str, Any], base: StateSnapshot) -> dict[str, Any]:
+def checked_values(graph: Agent, values: Mapping[str, Any] | None, base: StateSnapshot) -> dict[str, Any] | None:
     """``values`` of a request as the graph takes them. Raises InvalidRequestError."""
+    if values is None:
+        return None
     checked = dict(values)
     for key in checked:
         if key in HIDDEN_KEYS:

@@ -290,14 +290,19 @@ class Frame:
         return {"type": "event", "event_id": self.event_id, "seq": self.seq, "method": self.method, "params": params}
 
 
+Emitted = tuple[str, Namespace, Any]
+_SNAPSHOT: tuple[Emitted, ...] = (("checkpoints", (), None), ("values", (), None))
+"""Clients take a checkpoint for that of the values which follow it."""
+
+
 @dataclass(slots=True)
 class _Attempt:
-    """What has to be remembered of an attempt at a run. It is over when the log goes on in another epoch."""
+    """An attempt at a run, with what has to be remembered of it. It is over when the log goes on in another epoch."""
 
     epoch: int
     run_id: str
     messages: MessageStreams = field(default_factory=MessageStreams)
-    started: dict[str, str] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
     finished: set[str] = field(default_factory=set)
     asked: set[str] = field(default_factory=set)
     entered: dict[Namespace, str] = field(default_factory=dict)
@@ -305,28 +310,7 @@ class _Attempt:
     """The call of each namespace in which a subagent works."""
     error: str | None = None
 
-
-Emitted = tuple[str, Namespace, Any]
-_SNAPSHOT: tuple[Emitted, ...] = (("checkpoints", (), None), ("values", (), None))
-"""Clients take a checkpoint for that of the values which follow it."""
-
-
-class Renderer:
-    """Turns the events of a thread's log into frames. Has to begin where an epoch begins: see :func:`epoch_start`."""
-
-    def __init__(self) -> None:
-        self._attempt = _Attempt(-1, "")
-
-    def render(self, event: RunEvent, answers: Sequence[str] = ()) -> list[Frame]:
-        """Args: ``answers``: which interrupts the run answers, needed with its ``metadata`` event."""
-        epoch = event.seq // EVENTS_PER_CLAIM
-        if epoch != self._attempt.epoch or event.run_id != self._attempt.run_id:
-            self._attempt = _Attempt(epoch, event.run_id)
-        emitted = list(self._entering(event.namespace))
-        emitted += self._emitted(event, answers)
-        return _numbered(event, emitted)
-
-    def _emitted(self, event: RunEvent, answers: Sequence[str]) -> Iterable[Emitted]:
+    def emitted(self, event: RunEvent, answers: Sequence[str]) -> Iterable[Emitted]:
         namespace, data = event.namespace, event.data
         match event.method:
             case "metadata":
@@ -346,7 +330,7 @@ class Renderer:
             case "custom":
                 return self._custom(namespace, data)
             case "error":
-                self._attempt.error = str(data.get("message") or data.get("error"))
+                self.error = str(data.get("message") or data.get("error"))
                 return []
             case "end":
                 return self._end(str(data.get("status")))
@@ -357,23 +341,23 @@ class Renderer:
         """The second attempt takes nothing up that the first left half said."""
         if int(data.get("attempt") or 1) > 1:
             yield "messages", (), {"event": "error", "message": "The run was taken up again.", "code": "aborted"}
-        yield "lifecycle", (), {"event": "running", "run_id": self._attempt.run_id}
+        yield "lifecycle", (), {"event": "running", "run_id": self.run_id}
         if answers:
             yield "input.answered", (), {"interrupt_ids": list(answers)}
 
     def _custom(self, namespace: Namespace, data: Any) -> Iterator[Emitted]:
         """An answer that is asked for anew is over before the values that are without it."""
         if isinstance(data, Mapping) and data.get("type") == LLM_RETRY:
-            for closing in self._attempt.messages.close(namespace):
+            for closing in self.messages.close(namespace):
                 yield "messages", namespace, closing
         if isinstance(data, Mapping) and data.get("type") == "task_started":
-            self._attempt.tasks |= {str(inner): str(data.get("task_id")) for inner in data.get("namespace") or ()}
+            self.tasks |= {str(inner): str(data.get("task_id")) for inner in data.get("namespace") or ()}
         yield "custom", namespace, _custom(data)
 
     def _message(
         self, namespace: Namespace, message: Mapping[str, Any], metadata: Mapping[str, Any]
     ) -> Iterator[Emitted]:
-        streams = self._attempt.messages
+        streams = self.messages
         chunk = message.get("type") == "AIMessageChunk"
         for data in (streams.chunk if chunk else streams.whole)(namespace, message, metadata):
             yield "messages", namespace, data
@@ -386,7 +370,7 @@ class Renderer:
                 yield from self._interrupts(namespace, writes)
                 continue
             for message in messages_in({node: writes}):
-                for data in self._attempt.messages.settle(namespace, message):
+                for data in self.messages.settle(namespace, message):
                     yield "messages", namespace, data
                 yield from self._tools(namespace, message)
             yield "updates", namespace, {"node": node, "values": writes}
@@ -394,8 +378,8 @@ class Renderer:
     def _interrupts(self, namespace: Namespace, interrupts: Iterable[Mapping[str, Any]]) -> Iterator[Emitted]:
         """Those of a subgraph are reported once more by every graph around it."""
         for interrupt in interrupts:
-            if interrupt["id"] not in self._attempt.asked:
-                self._attempt.asked.add(interrupt["id"])
+            if interrupt["id"] not in self.asked:
+                self.asked.add(interrupt["id"])
                 value = interrupt.get("value")
                 # The JavaScript client reads payload, the Python one value.
                 yield "input.requested", namespace, {"interrupt_id": interrupt["id"], "payload": value, "value": value}
@@ -405,12 +389,12 @@ class Renderer:
         for call in message.get("tool_calls") or ():
             yield from self._tool_started(namespace, str(call.get("id")), str(call.get("name")), call.get("args"))
         id_ = message.get("tool_call_id")
-        if message.get("type") != "tool" or not id_ or id_ in self._attempt.finished:
+        if message.get("type") != "tool" or not id_ or id_ in self.finished:
             return
         yield from self._tool_started(namespace, id_, str(message.get("name") or ""), None)
-        self._attempt.finished.add(id_)
+        self.finished.add(id_)
         failed, content = message.get("status") == "error", message.get("content")
-        tasks = self._attempt.tasks
+        tasks = self.tasks
         ours = lambda inner: inner[-1].endswith(f":{id_}") or tasks.get(inner[-1]) == id_  # noqa: E731
         yield from self._leaving(ours, "failed" if failed else "completed")
         if failed:
@@ -419,46 +403,60 @@ class Renderer:
             yield "tools", namespace, {"event": "tool-finished", "tool_call_id": id_, "output": content}
 
     def _tool_started(self, namespace: Namespace, id_: str, name: str, args: Any) -> Iterator[Emitted]:
-        if id_ in self._attempt.started:
+        if id_ in self.started:
             return
-        self._attempt.started[id_] = name
+        self.started.add(id_)
         data = {"event": "tool-started", "tool_call_id": id_, "tool_name": name}
         yield "tools", namespace, data if args is None else {**data, "input": args}
 
-    def _entering(self, namespace: Namespace) -> Iterator[Emitted]:
+    def entering(self, namespace: Namespace) -> Iterator[Emitted]:
         """A subgraph starts with the first thing that is heard of it."""
         for length in range(1, len(namespace) + 1):
             inner = namespace[:length]
-            if inner in self._attempt.entered:
+            if inner in self.entered:
                 continue
             name, _, id_ = inner[-1].partition(":")
-            id_ = self._attempt.tasks.get(inner[-1], id_)
-            self._attempt.entered[inner] = name
+            id_ = self.tasks.get(inner[-1], id_)
+            self.entered[inner] = name
             data: Data = {"event": "started", "graph_name": name}
-            if id_ in self._attempt.started:
+            if id_ in self.started:
                 data["cause"] = {"type": "toolCall", "tool_call_id": id_}
             yield "lifecycle", inner, data
 
     def _leaving(self, ends: Any, status: str) -> Iterator[Emitted]:
-        over = [inner for inner in self._attempt.entered if ends(inner)]
-        for inner in sorted(self._attempt.entered, key=len, reverse=True):
+        over = [inner for inner in self.entered if ends(inner)]
+        for inner in sorted(self.entered, key=len, reverse=True):
             if any(inner[: len(outer)] == outer for outer in over):
-                name = self._attempt.entered.pop(inner)
+                name = self.entered.pop(inner)
                 yield "lifecycle", inner, {"event": status, "graph_name": name}
 
     def _end(self, status: str) -> Iterator[Emitted]:
         """Values come before the last word: with it, clients drop the messages that no values have carried."""
-        for namespace, data in self._attempt.messages.close_all():
+        for namespace, data in self.messages.close_all():
             yield "messages", namespace, data
         event = ENDINGS.get(status, "failed")
         yield from self._leaving(lambda _: True, event)
         yield from _SNAPSHOT
-        data = {"event": event, "run_id": self._attempt.run_id, "status": status}
+        data = {"event": event, "run_id": self.run_id, "status": status}
         if event == "failed":
-            data["error"] = self._attempt.error or (
-                "The run took too long." if status == "timeout" else "The run failed."
-            )
+            data["error"] = self.error or ("The run took too long." if status == "timeout" else "The run failed.")
         yield "lifecycle", (), data
+
+
+class Renderer:
+    """Turns the events of a thread's log into frames. Has to begin where an epoch begins: see :func:`epoch_start`."""
+
+    def __init__(self) -> None:
+        self._attempt = _Attempt(-1, "")
+
+    def render(self, event: RunEvent, answers: Sequence[str] = ()) -> list[Frame]:
+        """Args: ``answers``: which interrupts the run answers, needed with its ``metadata`` event."""
+        epoch = event.seq // EVENTS_PER_CLAIM
+        if epoch != self._attempt.epoch or event.run_id != self._attempt.run_id:
+            self._attempt = _Attempt(epoch, event.run_id)
+        emitted = list(self._attempt.entering(event.namespace))
+        emitted += self._attempt.emitted(event, answers)
+        return _numbered(event, emitted)
 
 
 def log_position(seq: int) -> int:

@@ -394,8 +394,8 @@ class DeerFlowClient:
     async def athread_state(self, thread_id: str) -> dict[str, Any]:
         """``{values: {title, messages, todos, artifacts}, next, interrupts, unfinished}`` after the last finished step."""
         agent = await self._workshop.agent(self._options)
-        state = await agent.aget_state(config_of(thread_id))
-        known: dict[str, Any] = state.values if isinstance(state.values, dict) else {}
+        state: Any = await agent.aget_state(config_of(thread_id))
+        known = state.values
         values = {
             "title": known.get("title"),
             "messages": [message_dict(message) for message in known.get("messages") or ()],

@@ -44,7 +44,8 @@ from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runs.request import RunRequest
-from deerflow.runs.service import RunService, run_json
+from deerflow.runs.service import RunService
+from deerflow.runs.timeline import run_json
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
 from deerflow.skills.installer import MAX_ARCHIVE_BYTES

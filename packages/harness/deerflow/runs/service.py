@@ -25,7 +25,7 @@ from deerflow.identity import Principal
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import enqueue_follow_up
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
-from deerflow.runs.timeline import Timeline, goes_on, timeline, verification
+from deerflow.runs.timeline import Timeline, goes_on, timeline
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
@@ -383,40 +383,3 @@ def _messages(request: RunRequest) -> Sequence[AnyMessage]:
     """Those of the input. Raises InvalidRequestError if it holds none where it should."""
     given = request.input.get("messages") if isinstance(request.input, dict) else request.input
     return messages_of(given or [])
-
-
-def run_json(run: Run) -> dict[str, Any]:
-    """A run as clients see it. Whose it is and which process executes it is left out; ``kwargs`` is what was asked for."""
-    return {
-        **{name: getattr(run, name) for name in _SHOWN},
-        **{name: moment.isoformat() if (moment := getattr(run, name)) else None for name in _MOMENTS},
-        "status": run.status.value,
-        "kwargs": run.kwargs["request"],
-        "total_input_tokens": run.input_tokens,
-        "total_output_tokens": run.output_tokens,
-        "total_tokens": run.input_tokens + run.output_tokens,
-        "llm_call_count": run.llm_calls,
-        "verification": verification(run),
-    }
-
-
-_SHOWN = (
-    "run_id",
-    "thread_id",
-    "assistant_id",
-    "agent",
-    "metadata",
-    "multitask_strategy",
-    "attempt",
-    "error",
-    "stop_reason",
-    "model_name",
-    "first_human_message",
-    "last_ai_message",
-    "message_count",
-    "cost",
-    "checkpoint_before",
-    "checkpoint_after",
-    "trace_id",
-)
-_MOMENTS = ("created_at", "updated_at", "started_at", "ended_at")

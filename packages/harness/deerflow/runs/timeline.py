@@ -131,13 +131,6 @@ async def timeline(runs: Sequence[tuple[Run, AsyncIterable[Sequence[RunEvent]]]]
     }
 
 
-def verification(run: Run) -> str | None:
-    """Whether what the run did bears out its answer: ``verified``, ``partly`` or ``claimed``; None before a good end."""
-    if run.status is not RunStatus.SUCCESS:
-        return None
-    return run.receipts["verification"] if run.receipts else "claimed"
-
-
 def goes_on(run: Run, before: Run) -> bool:
     """Whether it answers what the run before it asked of the person."""
     return before.stop_reason == INTERRUPT and run.kwargs["request"].get("input") is None
@@ -446,3 +439,50 @@ def _about(call: Mapping[str, Any]) -> str:
 def _short(text: Any) -> str:
     line = " ".join(text.split()) if isinstance(text, str) else ""
     return line if len(line) <= DETAIL_CHARS else line[: DETAIL_CHARS - 1] + "…"
+
+
+# a run as clients see it ------------------------------------------------------------------------------------------------
+
+
+def verification(run: Run) -> str | None:
+    """Whether what the run did bears out its answer: ``verified``, ``partly`` or ``claimed``; None before a good end."""
+    if run.status is not RunStatus.SUCCESS:
+        return None
+    return run.receipts["verification"] if run.receipts else "claimed"
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """A run as clients see it. Whose it is and which process executes it is left out; ``kwargs`` is what was asked for."""
+    return {
+        **{name: getattr(run, name) for name in _SHOWN},
+        **{name: moment.isoformat() if (moment := getattr(run, name)) else None for name in _MOMENTS},
+        "status": run.status.value,
+        "kwargs": run.kwargs["request"],
+        "total_input_tokens": run.input_tokens,
+        "total_output_tokens": run.output_tokens,
+        "total_tokens": run.input_tokens + run.output_tokens,
+        "llm_call_count": run.llm_calls,
+        "verification": verification(run),
+    }
+
+
+_SHOWN = (
+    "run_id",
+    "thread_id",
+    "assistant_id",
+    "agent",
+    "metadata",
+    "multitask_strategy",
+    "attempt",
+    "error",
+    "stop_reason",
+    "model_name",
+    "first_human_message",
+    "last_ai_message",
+    "message_count",
+    "cost",
+    "checkpoint_before",
+    "checkpoint_after",
+    "trace_id",
+)
+_MOMENTS = ("created_at", "updated_at", "started_at", "ended_at")

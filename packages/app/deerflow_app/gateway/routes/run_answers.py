@@ -16,8 +16,7 @@ from deerflow.events.jsonable import encode, values_json
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.langgraph_sse import Frames
 from deerflow.identity import Principal
-from deerflow.runs.service import run_json
-from deerflow.runs.timeline import verification
+from deerflow.runs.timeline import run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.storage.threads import Thread
 from deerflow_app.gateway.http.answers import Moment

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deerflow.events.jsonable import values_json
@@ -79,7 +80,7 @@ class EventLog:
         topic.readers += 1
         reader = _Reader(self._database, topic, thread_id, run_id, after)
         if fresh and self._notifier is None:
-            reader.trust()
+            reader.exhausted = topic.others
         clock = asyncio.get_running_loop().time
         until, ask_at, over = clock() + heartbeat, clock() + min(BEGIN_SECONDS, heartbeat), False
         try:
@@ -102,7 +103,7 @@ class EventLog:
                     ask_at = clock() + min(BEGIN_SECONDS, heartbeat)
                     if await ended():
                         over = True
-                        reader.distrust()
+                        reader.exhausted = None
                         continue
                 if topic.changes == seen and not await topic.wait(until):
                     yield []
@@ -173,6 +174,7 @@ async def _yes() -> bool:
     return True
 
 
+@dataclass(eq=False)
 class _Reader:
     """One reader's position in the log of a thread, from this process's memory if that reaches back far enough, else from
     the database. What it holds is bounded, however far behind it is.
@@ -182,69 +184,60 @@ class _Reader:
 
     Args:
         run_id: only events of this run.
-        after: the position to start behind.
+        cursor: the position to start behind.
     """
 
-    def __init__(self, database: Database, topic: Topic, thread_id: str, run_id: str | None, after: int) -> None:
-        self._database = database
-        self._topic = topic
-        self._thread_id = thread_id
-        self._run_id = run_id
-        self._cursor = after
-        self._rows: deque[bytes] = deque()
-        self._exhausted: int | None = None
-        """What ``topic.others`` was when the database had nothing (more) after the cursor."""
-
-    def trust(self) -> None:
-        """The database has nothing after the cursor."""
-        self._exhausted = self._topic.others
-
-    def distrust(self) -> None:
-        """Ask the database again before there is nothing."""
-        self._exhausted = None
+    database: Database
+    topic: Topic
+    thread_id: str
+    run_id: str | None
+    cursor: int
+    exhausted: int | None = None
+    """What ``topic.others`` was when the database had nothing (more) after the cursor. None: ask it before there is nothing."""
+    _rows: deque[bytes] = field(default_factory=deque[bytes])
 
     async def more(self) -> list[RunEvent]:
         """The next events; none if there are none yet."""
         while True:
             if events := self._decoded() or self._buffered():
-                self._cursor = events[-1].seq
+                self.cursor = events[-1].seq
                 return events
-            writer, others = self._topic.of(self._run_id), self._topic.others
-            if writer is not None and writer.floor > self._cursor:
+            writer, others = self.topic.of(self.run_id), self.topic.others
+            if writer is not None and writer.floor > self.cursor:
                 await self._catch_up(writer, others)
                 continue
-            exhausted = self._exhausted
+            exhausted = self.exhausted
             if exhausted is None and writer is not None and writer.live:
                 exhausted = writer.others
             if exhausted == others:
                 return []
             if not await self._read_page():
-                self._exhausted = others
+                self.exhausted = others
 
     async def _catch_up(self, writer: EventWriter, others: int) -> None:
         """Read what the writer does not hold any more, or go on to it if there is nothing."""
-        is_first = writer.first_attempt and self._run_id is not None
+        is_first = writer.first_attempt and self.run_id is not None
         floor = writer.floor
-        if writer.base > self._cursor and (is_first or self._exhausted == others):
-            self._cursor = writer.base
+        if writer.base > self.cursor and (is_first or self.exhausted == others):
+            self.cursor = writer.base
         elif not await self._read_page(floor):
-            self._cursor = max(self._cursor, floor)
+            self.cursor = max(self.cursor, floor)
 
     async def _read_page(self, until: int | None = None) -> bool:
         """Whether there are rows that hold events after the cursor and begin by ``until``: not all, but in order."""
-        thread_id, run_id, after = self._thread_id, self._run_id, self._cursor
+        thread_id, run_id, after = self.thread_id, self.run_id, self.cursor
         self._rows.extend(
-            await self._database.read(lambda connection: read_page(connection, thread_id, run_id, after, until))
+            await self.database.read(lambda connection: read_page(connection, thread_id, run_id, after, until))
         )
         return bool(self._rows)
 
     def _decoded(self) -> list[RunEvent]:
         while self._rows:
-            events = [event for event in decode_row(self._rows.popleft()) if event.seq > self._cursor]
+            events = [event for event in decode_row(self._rows.popleft()) if event.seq > self.cursor]
             if events:
                 return events
         return []
 
     def _buffered(self) -> list[RunEvent]:
-        writer = self._topic.of(self._run_id)
-        return writer.after(self._cursor) if writer is not None and writer.floor <= self._cursor else []
+        writer = self.topic.of(self.run_id)
+        return writer.after(self.cursor) if writer is not None and writer.floor <= self.cursor else []

@@ -527,7 +527,7 @@ class Attempt:
                 joining.append(delivery(cancelled(given)))
                 await self._background.forget(given, agent)
             where, why = config_of(run.thread_id), outcome.unfinished or UNFINISHED
-            before = (await agent.aget_state(where)).values or {}
+            before = (await agent.aget_state(where)).values
             known = {message.id for message in before.get("messages") or ()}
             joined = await settle(agent, where, why=why, joining=joining)
             state = (await agent.aget_state(where)).values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -71,7 +71,7 @@ async def settle(
     if is_unfinished(snapshot):  # or an attempt before this one died behind this step, and calls have no result yet
         await agent.aupdate_state(config, None, as_node=END)
         snapshot = await agent.aget_state(config)
-    messages: list[AnyMessage] = list((snapshot.values or {}).get("messages") or ())
+    messages: list[AnyMessage] = list(snapshot.values.get("messages") or ())
     known = {message.id for message in messages}
     joining = [message for message in joining if message.id not in known]
     added: list[Any] = [*_answers(messages, why), *joining]
@@ -105,9 +105,8 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
         return task.result()
 
 
-def _answers(messages: Iterable[AnyMessage], why: str) -> list[ToolMessage]:
+def _answers(messages: Sequence[AnyMessage], why: str) -> list[ToolMessage]:
     """Results for the calls at the end of the transcript that have none."""
-    messages = list(messages)
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
     last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
     calls = last.tool_calls if last is not None else []

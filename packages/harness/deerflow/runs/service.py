@@ -288,7 +288,7 @@ class RunService:
         snapshot = await graph.aget_state(config_of(run.thread_id, run.checkpoint_after))
         if snapshot.created_at is None and run.checkpoint_after is not None:  # compacted since
             snapshot = await graph.aget_state(config_of(run.thread_id))
-        values = await asyncio.to_thread(values_json, snapshot.values if isinstance(snapshot.values, dict) else {})
+        values = await asyncio.to_thread(values_json, snapshot.values)
         interrupts = [plain(interrupt) for task in snapshot.tasks for interrupt in task.interrupts]
         return {**values, "__interrupt__": interrupts} if interrupts else values
 

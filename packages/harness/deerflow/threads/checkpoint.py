@@ -39,8 +39,7 @@ def is_unfinished(snapshot: StateSnapshot) -> bool:
 
 def waits(snapshot: StateSnapshot) -> bool:
     """The person has to decide about something, or to answer a question."""
-    values = snapshot.values if isinstance(snapshot.values, dict) else {}
-    return bool(snapshot.interrupts) or question_of(values.get("messages") or ()) is not None
+    return bool(snapshot.interrupts) or question_of(snapshot.values.get("messages") or ()) is not None
 
 
 def question_of(messages: Sequence[BaseMessage]) -> Question | None:

@@ -10,7 +10,7 @@ import stat
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -157,7 +157,7 @@ class ThreadService:
         """What a thread waits for: ``{interrupts, question}``. Raises NotFoundError."""
         await self.repository.get(principal, thread_id)
         snapshot = await self.states.snapshot(thread_id)
-        messages = (snapshot.values or {}).get("messages") or ()
+        messages = snapshot.values.get("messages") or ()
         return {"interrupts": [plain(each) for each in snapshot.interrupts], "question": question_of(messages)}
 
     async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
@@ -286,19 +286,15 @@ def thread_json(thread: Thread) -> dict[str, Any]:
     stamp = {"graph_id": LEAD_AGENT, "assistant_id": thread.assistant_id} if thread.assistant_id else {}
     return {
         "thread_id": thread.thread_id,
-        "created_at": _iso(thread.created_at),
-        "updated_at": _iso(thread.updated_at),
-        "state_updated_at": _iso(thread.updated_at),
+        "created_at": thread.created_at.isoformat(),
+        "updated_at": thread.updated_at.isoformat(),
+        "state_updated_at": thread.updated_at.isoformat(),
         "metadata": stamp | thread.metadata,
         "status": thread.status,
         "config": {},
         "values": {"title": thread.title} if thread.title else {},
         "interrupts": {},
     }
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat()
 
 
 def _copy_turns(connection: Connection, source: str, target: str) -> None:

@@ -289,7 +289,7 @@ def checked_values(graph: Agent, values: Mapping[str, Any] | None, base: StateSn
     if isinstance(title := checked.get("title"), str):
         checked["title"] = shortened(title)
     if "messages" in checked:
-        known = {message.id: message for message in (base.values or {}).get("messages", ())}
+        known = {message.id: message for message in base.values.get("messages", ())}
         checked["messages"] = [
             _with_own_keys(message, known.get(message.id)) for message in messages_of(checked["messages"])
         ]

@@ -196,14 +196,15 @@ class TranscriptView:
             beginning = await self.states.beginning(thread_id)
             recorded = [replace(turn, before=beginning) if turn.before == "" else turn for turn in recorded]
         ways = branches(recorded, {} if are_joined(recorded) else await self.states.parents(thread_id))
+        unknown = Branch(None, None)
         return [
             {
                 "message_id": turn.message_id,
                 "run_id": turn.run_id,
                 "checkpoint_id": turn.before,
                 "created_at": turn.created_at.isoformat(),
-                "parent_message_id": ways[turn.message_id].parent if turn.message_id in ways else None,
-                "end_checkpoint_id": ways[turn.message_id].end if turn.message_id in ways else None,
+                "parent_message_id": ways.get(turn.message_id, unknown).parent,
+                "end_checkpoint_id": ways.get(turn.message_id, unknown).end,
             }
             for turn in recorded
         ]

@@ -43,6 +43,7 @@ RECENT_RUNS = 20
 JUST_ENDED = timedelta(minutes=1)
 """On a busy machine the SDK tries several times, for some seconds each, to open what watches a thread."""
 
+# what a client subscribes to -------------------------------------------------------------------------------------------
 
 CHANNELS = frozenset({"values", "updates", "messages", "tools", "lifecycle", "input", "checkpoints", "tasks", "custom"})
 CUSTOM = "custom:"
@@ -158,9 +159,8 @@ class ProtocolStreams:
     ) -> AsyncGenerator[list[Event], None]:
         """Events of the protocol, some at a time, for ever; an empty list after ``heartbeat`` seconds without any.
 
-        Without ``since`` (0) what is on its way is replayed from its start, else the newest run. Who merely watches runs come and
-        go hears of one that has ended only if it waits for an
-        answer, or if it made the thread just now.
+        Without ``since`` (0) what is on its way is replayed from its start, else the newest run. Who merely watches runs come
+        and go hears of one that has ended only if it waits for an answer, or if it made the thread just now.
 
         Args:
             waits: a thread that is not there is waited for, and then replayed from its first run's start.

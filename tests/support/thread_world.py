@@ -21,7 +21,7 @@ from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.tables import runs, turns, utc_now
 from deerflow.storage.thread_lock import FileThreadLock
-from deerflow.threads.service import ThreadParts, ThreadService
+from deerflow.threads.service import ThreadService
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 
@@ -43,16 +43,14 @@ class ThreadWorld:
         lock = FileThreadLock(lambda user, thread: self.paths.ensure_thread_dirs(thread, user))
         self.lock = lock
         self.threads = ThreadService(
-            database,
-            ThreadParts(
-                paths=self.paths,
-                checkpointer=self.checkpointer,
-                event_log=self.event_log,
-                lock=lock,
-                graph=self._get_graph,
-                stop_run=self._stop_run,
-                destroy_sandbox=self._destroy,
-            ),
+            database=database,
+            paths=self.paths,
+            checkpointer=self.checkpointer,
+            event_log=self.event_log,
+            lock=lock,
+            graph=self._get_graph,
+            stop_run=self._stop_run,
+            destroy_sandbox=self._destroy,
         )
 
     async def aclose(self) -> None:

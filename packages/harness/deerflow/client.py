@@ -27,8 +27,7 @@ from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
-from deerflow.runs.checks import CheckRequest
-from deerflow.runs.request import CommandRequest, RunRequest
+from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest
 from deerflow.runs.timeline import Timeline
 from deerflow.runtime import Runtime
 from deerflow.skills.service import skill_source
@@ -38,7 +37,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.runs import MultitaskStrategy, Run, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import Thread
-from deerflow.threads.checkpoint import compact, config_of, is_unfinished, read_state
+from deerflow.threads.checkpoint import compact, config_of, is_unfinished
 from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
 from deerflow.uploads import Upload
 
@@ -368,16 +367,18 @@ class DeerFlowClient:
 
     async def athread_state(self, thread_id: str) -> dict[str, Any]:
         """``{values: {title, messages, todos, artifacts}, next, interrupts, unfinished}`` after the last finished step."""
-        state = await read_state(await self._workshop.agent(self._options), thread_id)
+        agent = await self._workshop.agent(self._options)
+        state: Any = await agent.aget_state(config_of(thread_id))
+        known = state.values
         values = {
-            "title": state.values.get("title"),
-            "messages": [message_dict(message) for message in state.messages],
-            "todos": state.values.get("todos") or [],
-            "artifacts": list(state.values.get("artifacts") or []),
+            "title": known.get("title"),
+            "messages": [message_dict(message) for message in known.get("messages") or ()],
+            "todos": known.get("todos") or [],
+            "artifacts": list(known.get("artifacts") or []),
         }
         active = bool(await self._runs.active(thread_id))
         interrupts = [] if active else [plain(interrupt) for interrupt in state.interrupts]
-        unfinished = state.unfinished or active
+        unfinished = is_unfinished(state) or active
         return {"values": values, "next": state.next, "interrupts": interrupts, "unfinished": unfinished}
 
     async def aget_messages(self, thread_id: str) -> list[dict[str, Any]]:

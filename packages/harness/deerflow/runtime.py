@@ -43,7 +43,7 @@ from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
-from deerflow.runs.view import run_json
+from deerflow.runs.timeline import run_json
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
 from deerflow.skills.installer import MAX_ARCHIVE_BYTES
@@ -59,6 +59,10 @@ from deerflow.tasks.jobs import Job, JobWorker
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
 from deerflow.threads.feedback import FeedbackRepository
 from deerflow.threads.service import ThreadParts, ThreadService
+from deerflow.tasks.scheduler import CRON, Scheduler
+from deerflow.tasks.worker import JobWorker
+from deerflow.threads.service import ThreadService
+from deerflow.threads.transcript import FeedbackRepository
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
@@ -120,16 +124,14 @@ class Runtime(RunObserver):
         self.event_log = EventLog(self.database, self._notifier)
         self.hub = Hub(self._notifier)
         self.threads = ThreadService(
-            self.database,
-            ThreadParts(
-                paths=paths,
-                checkpointer=self.checkpointer,
-                event_log=self.event_log,
-                lock=self._lock,
-                graph=self.workshop.reader,
-                stop_run=self._stop_run,
-                destroy_sandbox=self._destroy_sandbox,
-            ),
+            database=self.database,
+            paths=paths,
+            checkpointer=self.checkpointer,
+            event_log=self.event_log,
+            lock=self._lock,
+            graph=self.workshop.reader,
+            stop_run=self._stop_run,
+            destroy_sandbox=self._destroy_sandbox,
         )
         self.store = StoreService(self.database)
         self.feedback = FeedbackRepository(self.database)

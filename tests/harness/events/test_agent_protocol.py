@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from langchain_core.language_models.chat_model_stream import ChatModelStream
 
 from deerflow.events.jsonable import encode
 from deerflow.events.store import EVENTS_PER_CLAIM, RunEvent
-from deerflow.events.streams.agent_protocol import SLOTS, Frame, Renderer, RunFacts, epoch_start, log_position
+from deerflow.events.streams.agent_protocol import SLOTS, Frame, Renderer, epoch_start, log_position
 
 NODE = {"langgraph_node": "model"}
 
@@ -40,9 +41,9 @@ class Script:
         return self.add("end", {"status": status})
 
 
-def rendered(*scripts: Script, facts: RunFacts | None = None) -> list[Frame]:
+def rendered(*scripts: Script, answers: Sequence[str] = ()) -> list[Frame]:
     renderer = Renderer()
-    return [frame for script in scripts for event in script.events for frame in renderer.render(event, facts)]
+    return [frame for script in scripts for event in script.events for frame in renderer.render(event, answers)]
 
 
 def data_of(frames: list[Frame], method: str) -> list[Any]:
@@ -150,7 +151,7 @@ def test_positions_grow_are_unique_and_the_same_at_every_connection() -> None:
 def test_a_facts_dependent_event_does_not_move_the_ids_of_others() -> None:
     script = Script().chunk("m1", "a").end()
 
-    without, with_facts = rendered(script), rendered(script, facts=RunFacts(["0" * 32]))
+    without, with_facts = rendered(script), rendered(script, answers=["0" * 32])
 
     assert [frame.event_id for frame in with_facts if frame.method != "input.answered"] == [f.event_id for f in without]
 

@@ -461,7 +461,7 @@ async def test_a_long_run_is_kept_in_few_rows(local: Site) -> None:
 async def test_a_reader_far_behind_is_served_when_memory_has_forgotten(
     local: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deerflow.events.log.RUN_BYTES", 20_000)
+    monkeypatch.setattr("deerflow.events.writer.RUN_BYTES", 20_000)
     writer = await local.claim()
     async with asyncio.timeout(GUARD), aclosing(local.log.read("t", run_id="r")) as batches:
         seen: list[RunEvent] = []
@@ -515,7 +515,7 @@ async def test_short_events_take_little_memory(local: Site) -> None:
 
 async def test_an_ended_run_that_nobody_reads_is_not_kept(local: Site) -> None:
     writer = await local.claim()
-    events = weakref.ref(local.log._topics["t"].buffer)
+    events = weakref.ref(local.log._topics["t"].writer)
     await writer.end({"status": "success"}, yes)
     await (await local.claim("other", "r2")).end({"status": "success"}, yes)  # the database's thread keeps its last job
     del writer

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
 from tests.harness.runs.run_house import ME, bash, ended, say, thread
 
-from deerflow.runs.admission import AdmissionLimit
+from deerflow.runs.attempt import Slot
 from deerflow.runtime import Runtime
 from deerflow.storage.runs import RunStatus
 
 
 async def test_only_so_many_have_a_slot_and_the_others_follow_in_order():
-    limit = AdmissionLimit(slots=2)
-    slots = [limit.slot() for _ in range(5)]
+    free = asyncio.Semaphore(2)
+    slots = [Slot(free) for _ in range(5)]
     had: list[int] = []
 
     async def work(number: int) -> None:
@@ -30,8 +31,8 @@ async def test_only_so_many_have_a_slot_and_the_others_follow_in_order():
 
 
 async def test_taking_twice_takes_one_slot_and_leaving_twice_gives_back_one():
-    limit = AdmissionLimit(slots=1)
-    first, second, third = limit.slot(), limit.slot(), limit.slot()
+    free = asyncio.Semaphore(1)
+    first, second, third = Slot(free), Slot(free), Slot(free)
     await first.take()
     await first.take()
     first.leave()
@@ -45,8 +46,8 @@ async def test_taking_twice_takes_one_slot_and_leaving_twice_gives_back_one():
 
 
 async def test_a_slot_is_lost_by_who_keeps_it_too_long():
-    limit = AdmissionLimit(slots=1, seconds=0.01)
-    stuck, other = limit.slot(), limit.slot()
+    free = asyncio.Semaphore(1)
+    stuck, other = Slot(free, 0.01), Slot(free, 0.01)
     await stuck.take()
     async with asyncio.timeout(60):
         await other.take()
@@ -55,8 +56,8 @@ async def test_a_slot_is_lost_by_who_keeps_it_too_long():
 
 
 async def test_who_gives_up_waiting_takes_no_slot():
-    limit = AdmissionLimit(slots=1)
-    first, given_up, third = limit.slot(), limit.slot(), limit.slot()
+    free = asyncio.Semaphore(1)
+    first, given_up, third = Slot(free), Slot(free), Slot(free)
     await first.take()
     waiting = asyncio.create_task(given_up.take())
     await asyncio.sleep(0)
@@ -71,7 +72,7 @@ async def test_who_gives_up_waiting_takes_no_slot():
 async def test_runs_that_wait_for_a_model_or_a_tool_keep_no_other_from_working(
     runtime: Runtime, endpoint: ScriptedOpenAI
 ):
-    runtime.executor._limit = AdmissionLimit(slots=1, seconds=3600)
+    runtime.executor.slot = partial(Slot, asyncio.Semaphore(1), 3600)
     endpoint.script(Delay(3600, Text("late")), key="model")
     endpoint.script(ToolCalls(bash("sleep 3600")), key="tool")
     patient = [

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from deerflow.errors import NotFoundError
-from deerflow.events.streams.agent_protocol import AnyOf
 from deerflow.identity import Principal
 from deerflow.runs.protocol_commands import Command, ProtocolSession, success
+from deerflow.runs.protocol_stream import AnyOf
 
 ME = Principal("me", "user", "session")
 
@@ -30,8 +30,8 @@ class Streams:
         self.batches: asyncio.Queue[list[dict[str, Any]] | Exception | None] = asyncio.Queue()
         self.closed = asyncio.Event()
 
-    async def open_early(
-        self, principal: Principal, thread_id: str, wanted: AnyOf, *, since: int
+    async def open(
+        self, principal: Principal, thread_id: str, wanted: AnyOf, *, since: int, waits: bool
     ) -> AsyncGenerator[Any, None]:
         self.asked.append(wanted)
         self.since.append(since)

@@ -14,10 +14,10 @@ import pytest
 from deerflow.errors import NotFoundError
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Hub
-from deerflow.events.streams.agent_protocol import SLOTS, Subscription
+from deerflow.events.streams.agent_protocol import SLOTS
 from deerflow.events.writer import EventWriter
 from deerflow.identity import Principal
-from deerflow.runs.protocol_stream import ProtocolStreams
+from deerflow.runs.protocol_stream import ProtocolStreams, Subscription
 from deerflow.runs.service import RunService
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Ending, MultitaskStrategy, NewRun, Run, RunStatus, RunStore, finish
@@ -62,6 +62,8 @@ class World:
             graph=nobody,
             skills=nobody,
             prompt=nobody,
+            webhooks=nobody,
+            observer=nobody,
         )
         self.hub = Hub()
         self.streams = ProtocolStreams(self.runs, self.log, cast(Any, self.states), self.hub)
@@ -330,7 +332,7 @@ async def test_following_ends_with_its_thread(world: World) -> None:
 
 async def test_who_comes_before_the_thread_is_told_its_first_run_from_the_start(world: World) -> None:
     wanted = Subscription(channels=["lifecycle"])
-    async with aclosing(await world.streams.open_early(ME, "later", wanted, heartbeat=0.01)) as events:
+    async with aclosing(await world.streams.open(ME, "later", wanted, heartbeat=0.01, waits=True)) as events:
         assert await anext(events) == []
         await world.threads.create(ME, "later")
         run, writer = await world.claimed(thread_id="later")
@@ -345,7 +347,7 @@ async def test_who_comes_before_the_thread_is_told_its_first_run_from_the_start(
 
 async def test_the_start_of_a_run_wakes_who_waits_for_its_thread(world: World) -> None:
     wanted = Subscription(channels=["lifecycle"])
-    async with aclosing(await world.streams.open_early(ME, "later", wanted, heartbeat=600)) as events:
+    async with aclosing(await world.streams.open(ME, "later", wanted, heartbeat=600, waits=True)) as events:
         first = asyncio.ensure_future(anext(events))
         while not world.hub._subscribers:
             await asyncio.sleep(0)
@@ -360,4 +362,4 @@ async def test_a_foreign_thread_is_refused(world: World) -> None:
     someone = Principal("someone", "user", "session")
     await world.said("Secret.")
     with pytest.raises(NotFoundError):
-        await world.streams.open_early(someone, THREAD, Subscription(channels=EVERYTHING))
+        await world.streams.open(someone, THREAD, Subscription(channels=EVERYTHING), waits=True)

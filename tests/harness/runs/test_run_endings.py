@@ -33,7 +33,7 @@ async def asked(endpoint: ScriptedOpenAI) -> None:
 
 
 async def waits(runtime: Runtime, run: Run) -> bool:
-    return bool(await runtime.executor._parts.runs.waiting_messages(run.run_id))
+    return bool(await runtime.executor.parts.runs.waiting_messages(run.run_id))
 
 
 # messages that were not taken up ----------------------------------------------------------------------------------------

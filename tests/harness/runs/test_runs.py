@@ -356,7 +356,7 @@ async def test_a_run_that_died_before_its_input_was_saved_gets_its_input_again(
     runtime = await asyncio.to_thread(make)
     await runtime.database.migrate()
     run = await runtime.runs.start(ME, say("hello"), thread_id=await thread(runtime))
-    assert await runtime.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+    assert await runtime.executor.parts.runs.claim(run.run_id, "a process that dies") is not None
     endpoint.script(Text("hello to you"))
     await runtime.start()
     run = await ended(runtime, run)
@@ -594,9 +594,9 @@ async def test_a_run_whose_process_dies_again_and_again_at_one_step_is_given_up(
     await first.aclose()
     dead = await asyncio.to_thread(make)
     for number in range(attempt.MOST_ATTEMPTS - 1):  # each dies as soon as it has the run
-        assert await dead.executor._parts.runs.claim(run.run_id, f"process {number}, which dies") is not None
+        assert await dead.executor.parts.runs.claim(run.run_id, f"process {number}, which dies") is not None
     for _ in range(attempt.MOST_ATTEMPTS):  # one that lives and tries again, for want of room perhaps
-        assert await dead.executor._parts.runs.claim(run.run_id, "process 3, which dies") is not None
+        assert await dead.executor.parts.runs.claim(run.run_id, "process 3, which dies") is not None
     await dead.aclose()
 
     after = await asyncio.to_thread(make)
@@ -626,7 +626,7 @@ async def test_a_run_that_gets_on_may_be_attempted_as_often_as_it_takes(
         await runtime.aclose()
         runtime = await asyncio.to_thread(make)
         for _ in range(2):
-            assert await runtime.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+            assert await runtime.executor.parts.runs.claim(run.run_id, "a process that dies") is not None
         await runtime.start()
     run = await ended(runtime, run)
     assert run.status is RunStatus.SUCCESS and run.attempt > attempt.MOST_ATTEMPTS

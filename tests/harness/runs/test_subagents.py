@@ -251,7 +251,7 @@ async def test_a_run_whose_subagents_get_on_may_be_attempted_as_often_as_it_take
         await runtime.aclose()
         runtime = await asyncio.to_thread(make)
         for _ in range(2):
-            assert await runtime.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+            assert await runtime.executor.parts.runs.claim(run.run_id, "a process that dies") is not None
         await runtime.start()
     run = await ended(runtime, run)
     assert run.status == "success" and run.attempt > MOST_ATTEMPTS, run.error

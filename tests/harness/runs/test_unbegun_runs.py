@@ -35,7 +35,7 @@ async def said(runtime: Runtime, thread_id: str) -> list[tuple[str, str]]:
 async def closed(runtime: Runtime, thread_id: str) -> None:
     """Nothing is left to do in the thread."""
     async with asyncio.timeout(60):
-        while await runtime.executor._parts.runs.active(thread_id):
+        while await runtime.executor.parts.runs.active(thread_id):
             await asyncio.sleep(0.02)
 
 
@@ -96,7 +96,7 @@ async def test_it_is_cancelled_before_it_begins(idle: Runtime, endpoint: Scripte
     endpoint.script(Text("fine"))
     run = await idle.runs.start(ME, say("hello"), thread_id=await thread(idle))
     if how == "claimed":
-        assert await idle.executor._parts.runs.claim(run.run_id, "a process that dies") is not None
+        assert await idle.executor.parts.runs.claim(run.run_id, "a process that dies") is not None
     asked = await idle.runs.cancel(ME, run.run_id)
     assert asked.status is (RunStatus.INTERRUPTED if how == "pending" else RunStatus.RUNNING)
     await idle.start()

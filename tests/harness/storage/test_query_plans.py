@@ -27,6 +27,8 @@ from deerflow.storage.search import MessageSearch, index
 from deerflow.storage.threads import ThreadFilter, ThreadRepository
 from deerflow.tasks.crons import CronQuery, CronRepository
 from deerflow.threads.feedback import FeedbackRepository
+from deerflow.tasks.cron_rows import CronQuery, CronRepository
+from deerflow.threads.transcript import FeedbackRepository
 
 ME, ADMIN = Principal("me"), Principal("admin", role="admin")
 Query = Callable[[Database], Awaitable[Any]]

@@ -13,7 +13,7 @@ from tests.support.thread_world import ALICE, ThreadWorld, texts
 
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.storage.database import Database
-from deerflow.threads.history import read_history
+from deerflow.threads.checkpoint import read_history
 
 
 @pytest.fixture

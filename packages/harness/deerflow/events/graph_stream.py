@@ -1,12 +1,13 @@
-"""A graph's stream, written into the log of its run."""
+"""A graph's stream, written into the log of its run, and what its models used."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -14,20 +15,21 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.runnables.config import merge_configs
 
 from deerflow.events.jsonable import HIDDEN_KEYS, chunk_json, message_json, plain, values_json
+from deerflow.models.pricing import cost_of, pricing_of
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.task import EVENTS
+from deerflow.subagents.task import EVENTS, Started, head_of, task_of
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from deerflow.agents.factory import Agent
+    from deerflow.config import AppConfig
     from deerflow.context import RunContext
     from deerflow.events.log import EventWriter
-    from deerflow.events.usage_meter import UsageMeter
 
 ALWAYS = ("values", "updates", "messages", "custom")
-ON_REQUEST = ("tasks", "checkpoints", "debug", "events")
-"""Modes that cost too much to be recorded without need: only runs whose creator asked for them have them."""
+ON_REQUEST = ("tasks", "checkpoints", "debug")
+"""Modes that cost too much to be recorded without need: only runs whose creator asked for them have them. So does ``events``."""
 
 LLM_RETRY = "llm_retry"
 """Type of the custom event which announces that the model is asked again: what it had streamed is void."""
@@ -45,6 +47,9 @@ THIRD = 3
 """The first chunk often holds nothing but the role, and the second may not have been passed on yet."""
 
 
+LAST_MESSAGE_CHARS = 2000
+
+
 class AnswerWatch(AsyncCallbackHandler):
     """Yields to the readers of a stream once for each answer, so that its first token is sent before the rest is read,
     and says when a model is silent.
@@ -52,14 +57,14 @@ class AnswerWatch(AsyncCallbackHandler):
     A provider may send many tokens in one packet, and they are then worked through without a break.
 
     Args:
-        silent: called with the seconds that a model has sent nothing for.
+        writer: of the run's log.
     """
 
     run_inline = True
     ignore_agent = ignore_chain = ignore_custom_event = ignore_retriever = ignore_retry = True  # type: ignore[assignment]
 
-    def __init__(self, silent: Callable[[float], None]) -> None:
-        self._silent = silent
+    def __init__(self, writer: EventWriter) -> None:
+        self._writer = writer
         self._tokens: dict[UUID, int] = {}
         self._heard: dict[UUID, float] = {}
 
@@ -89,11 +94,86 @@ class AnswerWatch(AsyncCallbackHandler):
         if (heard := self._heard.get(run_id)) is None:
             return
         if (silence := loop.time() - heard) >= due:
-            self._silent(round(silence))
+            self._writer.append("custom", {"type": LLM_WAITING, "seconds": round(silence)})
             due += WAITING_EVERY
         else:
             due = WAITING_EVERY * (silence // WAITING_EVERY + 1)
         loop.call_later(max(due - silence, 0.0), self._look, loop, run_id, due)
+
+
+@dataclass
+class UsageMeter:
+    """What a run used, counted from the messages of its models: every AI message once, by its id.
+
+    ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``, with ``cached_tokens`` where there are some, and
+    ``cost`` and ``currency`` where the model's price is known.
+    """
+
+    config: AppConfig | None = None
+    run_id: str = ""
+    model_name: str | None = None
+    usage: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    cost: float | None = None
+    messages: int = 0
+    last_ai_message: str | None = None
+    last_message: BaseMessage | None = None
+    _seen: set[str] = field(default_factory=set)
+    _counted: set[str] = field(default_factory=set)
+
+    def add(self, message: BaseMessage, caller: str = LEAD_AGENT) -> None:
+        """A message that joins the thread."""
+        if (message.id or "") in self._seen:
+            return
+        self._seen.add(message.id or "")
+        self.messages += 1
+        is_own = caller == LEAD_AGENT
+        if is_own:
+            self.last_message = message
+        task = task_of(message)
+        for call in task["calls"] if task is not None else ():
+            metadata = {"model_name": call["model"], "run_id": call["run_id"]}
+            answer = AIMessage("", id=call["id"], usage_metadata=call["usage"], response_metadata=metadata)
+            self.count(answer, f"subagent:{task['subagent_type'] if task else ''}")
+        if not isinstance(message, AIMessage):
+            return
+        if (text := message.text) and is_own:
+            self.last_ai_message = text[:LAST_MESSAGE_CHARS]
+        self.count(message, caller)
+
+    def count(self, message: AIMessage, caller: str = LEAD_AGENT) -> None:
+        """An answer of a model, whether or not it joins the thread. Subagents may have some from an earlier run."""
+        if not message.usage_metadata or (message.id or "") in self._counted:
+            return
+        if message.response_metadata.get("run_id", self.run_id) != self.run_id:
+            return
+        self._counted.add(message.id or "")
+        used, model = message.usage_metadata, str(message.response_metadata.get("model_name") or self.model_name or "")
+        price = cost_of(used, pricing_of(self.config, model, self.model_name))
+        counted = self.usage.setdefault(model or "unknown", {}).setdefault(
+            caller, {"input_tokens": 0, "output_tokens": 0, "calls": 0}
+        )
+        counted["input_tokens"] += int(used.get("input_tokens") or 0)
+        counted["output_tokens"] += int(used.get("output_tokens") or 0)
+        counted["calls"] += 1
+        if cached := int((used.get("input_token_details") or {}).get("cache_read") or 0):
+            counted["cached_tokens"] = counted.get("cached_tokens", 0) + cached
+        if price is not None:
+            counted["cost"] = counted.get("cost", 0.0) + price["amount"]
+            counted["currency"] = price["currency"]
+            self.cost = (self.cost or 0.0) + price["amount"]
+
+    def totals(self) -> dict[str, Any]:
+        """The columns of a run that a meter fills."""
+        counted = [numbers for callers in self.usage.values() for numbers in callers.values()]
+        return {
+            "input_tokens": sum(numbers["input_tokens"] for numbers in counted),
+            "output_tokens": sum(numbers["output_tokens"] for numbers in counted),
+            "llm_calls": sum(numbers["calls"] for numbers in counted),
+            "cost": self.cost,
+            "usage": self.usage or None,
+            "message_count": self.messages,
+            "last_ai_message": self.last_ai_message,
+        }
 
 
 class GraphStream:
@@ -112,7 +192,7 @@ class GraphStream:
         self,
         writer: EventWriter,
         meter: UsageMeter,
-        asked: Iterable[str],
+        asked: Collection[str],
         joined: Callable[[list[BaseMessage]], None],
         answered: Callable[[], Awaitable[None]],
         *,
@@ -120,7 +200,9 @@ class GraphStream:
     ) -> None:
         self._writer = writer
         self._meter = meter
-        self._modes = [*ALWAYS, *(mode for mode in ON_REQUEST if mode in asked)]
+        modes = [*ALWAYS, *(mode for mode in ON_REQUEST if mode in asked)]
+        self._options: dict[str, Any] = {"stream_mode": modes, "subgraphs": True}
+        self._has_events = "events" in asked
         self._joined = joined
         self._answered = answered
         self._subgraphs = subgraphs
@@ -131,7 +213,7 @@ class GraphStream:
         """Which message stands before those with which the run began, as clients read it."""
         self._unread = False
         self._joining: Sequence[BaseMessage] | None = None
-        self._tasks: dict[str, dict[str, Any]] = {}
+        self._tasks: dict[str, Started] = {}
         """What was emitted when the subagent of a namespace began."""
         self._ended: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         """Which subagents have said how they ended, by the ids of their calls."""
@@ -159,13 +241,12 @@ class GraphStream:
         """
         self._unread = unread
         self._joining = joining
-        modes = [mode for mode in self._modes if mode != "events"]
-        given: dict[str, Any] = {"context": context, "stream_mode": modes, "subgraphs": True, **options}
-        if "events" in self._modes:
+        given: dict[str, Any] = {"context": context, **self._options, **options}
+        if self._has_events:
             await self._play_events(agent, graph_input, config, given)
             return
-        watch = AnswerWatch(self._emit_silence)
-        stream: Any = agent.astream(graph_input, _with(watch, config), **given)
+        watch = AnswerWatch(self._writer)
+        stream: Any = agent.astream(graph_input, merge_configs(config, {"callbacks": [watch]}), **given)
         try:
             async with aclosing(stream):
                 async for namespace, mode, payload in stream:
@@ -179,9 +260,7 @@ class GraphStream:
         self, agent: Agent, namespace: str, graph_input: Any, config: RunnableConfig, context: RunContext
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """Play another graph beside it, whose events are those of a namespace. Yields its states."""
-        modes = [mode for mode in self._modes if mode != "events"]
-        given: dict[str, Any] = {"context": context, "stream_mode": modes, "subgraphs": True, "durability": "sync"}
-        stream: Any = agent.astream(graph_input, config, **given)
+        stream: Any = agent.astream(graph_input, config, context=context, durability="sync", **self._options)
         async with aclosing(stream):
             async for inner, mode, payload in stream:
                 self._take((namespace, *inner), mode, payload)
@@ -203,9 +282,6 @@ class GraphStream:
                     self._take(*event["data"]["chunk"])
                 else:
                     self._writer.append("events", plain(event))
-
-    def _emit_silence(self, seconds: float) -> None:
-        self._writer.append("custom", {"type": LLM_WAITING, "seconds": seconds})
 
     def emit_undone(self) -> None:
         """The run was rolled back: the thread ends where it stood before."""
@@ -252,21 +328,21 @@ class GraphStream:
         """The run was stopped, and its subagents with it."""
         for started in self._tasks.values():
             if not self._ended[started["task_id"]].is_set():
-                head = {key: started[key] for key in ("task_id", "description", "subagent_type")}
                 error = {"status": "cancelled", "error": "The run was stopped."}
-                self.emit({"type": EVENTS["cancelled"], **head, **error})
+                self.emit({"type": EVENTS["cancelled"], **head_of(started), **error})
 
     def _follow_task(self, payload: dict[str, Any]) -> None:
         kind = payload.get("type")
         if kind == "task_started":
-            self._tasks[payload["namespace"][0]] = dict(payload)
+            self._tasks[payload["namespace"][0]] = cast("Started", dict(payload))
         elif kind in EVENTS.values():
             self._ended[payload["task_id"]].set()
 
     def _caller(self, namespace: tuple[str, ...]) -> str:
         if not namespace:
             return LEAD_AGENT
-        return f"subagent:{self._tasks.get(namespace[0], {}).get('subagent_type', 'unknown')}"
+        task = self._tasks.get(namespace[0])
+        return f"subagent:{task['subagent_type'] if task else 'unknown'}"
 
     def _values(self, namespace: tuple[str, ...], payload: dict[str, Any]) -> None:
         if namespace:
@@ -339,10 +415,6 @@ def emit_input(writer: EventWriter, state: Mapping[str, Any], joining: Sequence[
 
 def _is_shown(message: BaseMessage) -> bool:
     return message.type in ("human", "ai", "tool") and not message.additional_kwargs.get("hide_from_ui")
-
-
-def _with(handler: AsyncCallbackHandler, config: RunnableConfig) -> RunnableConfig:
-    return merge_configs(config, {"callbacks": [handler]})
 
 
 def _is_answer(update: Mapping[str, Any]) -> bool:

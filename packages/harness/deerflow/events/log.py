@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextvars import Context
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deerflow.events.jsonable import values_json
@@ -17,7 +18,7 @@ from deerflow.events.store import (
     delete_events,
     read_page,
 )
-from deerflow.events.writer import CHANNEL, Buffer, EventWriter, Flusher
+from deerflow.events.writer import CHANNEL, EventWriter, Flusher, Topic, Topics
 
 if TYPE_CHECKING:
     from deerflow.events.notify import Notifier
@@ -25,16 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EVENTS_PER_CLAIM", "EventLog", "EventWriter", "LostRunError", "RunEvent"]
 
-RUN_BYTES = 8 * 2**20
-TOTAL_BYTES = 128 * 2**20
-KEEP_SECONDS = 60.0
-"""How long the events of an ended run stay in memory for those who are reading them."""
 MANY_MESSAGES = 32
 """So many are rendered in a thread of their own."""
 BEGIN_SECONDS = 0.1
 """How long a silent reader waits for its run to begin here before it asks the database how the run stands."""
-
-ReadPage = Callable[[int, int | None], Awaitable[list[bytes]]]
 
 
 class EventLog:
@@ -50,7 +45,7 @@ class EventLog:
         self._notifier = notifier
         self._flusher = Flusher(database, notifier)
         self._listening = False
-        self._topics: dict[str, _Topic] = {}
+        self._topics = Topics()
 
     def writer(self, thread_id: str, run_id: str, fencing_token: int, *, first_attempt: bool = False) -> EventWriter:
         """For the run that has claimed the thread. Earlier writers of the thread have lost it.
@@ -58,30 +53,7 @@ class EventLog:
         Args:
             first_attempt: nothing has executed this run before: the log holds no event of it.
         """
-        topic = self._topic(thread_id)
-        earlier = topic.buffer
-        topic.others += earlier is not None or self._notifier is not None
-        buffer = Buffer(run_id, fencing_token, first_attempt=first_attempt, others=topic.others)
-        topic.buffer = buffer
-        if earlier is not None:
-            earlier.live = False
-        topic.notify()
-
-        def closed(elsewhere: bool) -> None:
-            topic.notify(others=elsewhere)
-            self._forget(thread_id, topic)
-            # Not the buffer nor the run's context, which the timer would keep until then.
-            asyncio.get_running_loop().call_later(KEEP_SECONDS, topic.drop, buffer.base, context=Context())
-
-        return EventWriter(
-            self._flusher,
-            buffer,
-            thread_id,
-            fencing_token,
-            appended=topic.notify,
-            wrote=lambda: buffer.shrink(min(RUN_BYTES, TOTAL_BYTES // max(len(self._topics), 1))),
-            closed=closed,
-        )
+        return EventWriter(self._flusher, self._topics, thread_id, run_id, fencing_token, first_attempt=first_attempt)
 
     async def read(
         self,
@@ -104,11 +76,11 @@ class EventLog:
             fresh: the run has just been made; if this process alone executes runs, the database holds nothing of it.
         """
         self._listen()
-        topic = self._topic(thread_id)
+        topic = self._topics[thread_id]
         topic.readers += 1
-        reader = _Reader(topic, lambda *span: self._page(thread_id, run_id, *span), run_id, after)
+        reader = _Reader(self._database, topic, thread_id, run_id, after)
         if fresh and self._notifier is None:
-            reader.trust()
+            reader.exhausted = topic.others
         clock = asyncio.get_running_loop().time
         until, ask_at, over = clock() + heartbeat, clock() + min(BEGIN_SECONDS, heartbeat), False
         try:
@@ -131,26 +103,34 @@ class EventLog:
                     ask_at = clock() + min(BEGIN_SECONDS, heartbeat)
                     if await ended():
                         over = True
-                        reader.distrust()
+                        reader.exhausted = None
                         continue
                 if topic.changes == seen and not await topic.wait(until):
                     yield []
                     until = clock() + heartbeat
         finally:
             topic.readers -= 1
-            self._forget(thread_id, topic)
+            self._topics.forget(thread_id, topic)
+
+    async def so_far(self, thread_id: str, run_id: str) -> AsyncGenerator[list[RunEvent], None]:
+        """The events of a run until now, some at a time."""
+        async with aclosing(self.read(thread_id, run_id=run_id, heartbeat=0, ended=_yes)) as pages:
+            async for page in pages:
+                if not page:
+                    return
+                yield page
 
     def latest_values(self, thread_id: str) -> dict[str, Any] | None:
         """The graph's state, by reference, if a run of the thread executes in this process and has emitted it."""
         topic = self._topics.get(thread_id)
-        return topic.buffer.values if topic is not None and topic.buffer is not None else None
+        return topic.writer.state if topic is not None and topic.writer is not None else None
 
     async def live_values(self, thread_id: str) -> dict[str, Any] | None:
         """:meth:`latest_values` as JSON values for clients; do not change them."""
         topic, state = self._topics.get(thread_id), self.latest_values(thread_id)
-        if topic is None or topic.buffer is None or state is None:
+        if topic is None or topic.writer is None or state is None:
             return None
-        rendered = topic.buffer.rendered
+        rendered = topic.writer.rendered
         if len(state.get("messages") or ()) - len(rendered) > MANY_MESSAGES:
             return await asyncio.to_thread(values_json, state, rendered)
         return values_json(state, rendered)
@@ -166,14 +146,14 @@ class EventLog:
         await self._database.write(lambda connection: delete_events(connection, thread_id, run_id))
         if (topic := self._topics.get(thread_id)) is None:
             return
-        if (buffer := topic.of(run_id)) is not None:
-            buffer.live = False
-            topic.buffer = None
+        if (writer := topic.of(run_id)) is not None:
+            writer.live = False
+            topic.writer = None
         if run_id is None:
             topic.deleted = True
             del self._topics[thread_id]
         topic.notify(others=True)
-        self._forget(thread_id, topic)
+        self._topics.forget(thread_id, topic)
 
     async def aclose(self) -> None:
         """Write what is not yet written. The database and the notifier stay open: they are the caller's."""
@@ -189,63 +169,12 @@ class EventLog:
             if topic is not None:
                 topic.notify(others=True)
 
-    async def _page(self, thread_id: str, run_id: str | None, after: int, until: int | None) -> list[bytes]:
-        return await self._database.read(lambda connection: read_page(connection, thread_id, run_id, after, until))
 
-    def _topic(self, thread_id: str) -> _Topic:
-        return self._topics.setdefault(thread_id, _Topic())
-
-    def _forget(self, thread_id: str, topic: _Topic) -> None:
-        if not topic.readers and not topic.executes(None) and self._topics.get(thread_id) is topic:
-            del self._topics[thread_id]
-            topic.buffer = None
+async def _yes() -> bool:
+    return True
 
 
-class _Topic:
-    """A thread in this process: the newest run's events, and who waits for more."""
-
-    def __init__(self) -> None:
-        self.buffer: Buffer | None = None
-        self.readers = 0
-        self.changes = 0
-        self.others = 0
-        """Grows when the database may hold what ``buffer`` does not."""
-        self.deleted = False
-        self._waiting: set[asyncio.Future[bool]] = set()
-
-    def notify(self, *, others: bool = False) -> None:
-        self.changes += 1
-        self.others += others
-        waiting, self._waiting = self._waiting, set()
-        for future in waiting:
-            if not future.done():
-                future.set_result(True)
-
-    def drop(self, base: int) -> None:
-        """Forget the events of an attempt, if no newer one has begun."""
-        if self.buffer is not None and self.buffer.base == base:
-            self.buffer = None
-            self.notify(others=True)
-
-    async def wait(self, until: float) -> bool:
-        """Until the next :meth:`notify`, or False at the loop's time ``until``."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
-        self._waiting.add(future)
-        timer = loop.call_at(until, lambda: None if future.done() else future.set_result(False))
-        try:
-            return await future
-        finally:
-            timer.cancel()
-            self._waiting.discard(future)
-
-    def of(self, run_id: str | None) -> Buffer | None:
-        return self.buffer if self.buffer is not None and run_id in (None, self.buffer.run_id) else None
-
-    def executes(self, run_id: str | None) -> bool:
-        return (buffer := self.of(run_id)) is not None and buffer.live
-
-
+@dataclass(eq=False)
 class _Reader:
     """One reader's position in the log of a thread, from this process's memory if that reaches back far enough, else from
     the database. What it holds is bounded, however far behind it is.
@@ -254,66 +183,61 @@ class _Reader:
     the next one. What is not in the database when a buffer begins (a newer claim shut its writer out) will never be there.
 
     Args:
-        topic: the thread.
-        read_page: reads rows that hold events after a position and begin by another; not all, but in order.
         run_id: only events of this run.
-        after: the position to start behind.
+        cursor: the position to start behind.
     """
 
-    def __init__(self, topic: _Topic, read_page: ReadPage, run_id: str | None, after: int) -> None:
-        self._topic = topic
-        self._read_page = read_page
-        self._run_id = run_id
-        self._cursor = after
-        self._rows: deque[bytes] = deque()
-        self._exhausted: int | None = None
-        """What ``topic.others`` was when the database had nothing (more) after the cursor."""
-
-    def trust(self) -> None:
-        """The database has nothing after the cursor."""
-        self._exhausted = self._topic.others
-
-    def distrust(self) -> None:
-        """Ask the database again before there is nothing."""
-        self._exhausted = None
+    database: Database
+    topic: Topic
+    thread_id: str
+    run_id: str | None
+    cursor: int
+    exhausted: int | None = None
+    """What ``topic.others`` was when the database had nothing (more) after the cursor. None: ask it before there is nothing."""
+    _rows: deque[bytes] = field(default_factory=deque[bytes])
 
     async def more(self) -> list[RunEvent]:
         """The next events; none if there are none yet."""
         while True:
             if events := self._decoded() or self._buffered():
-                self._cursor = events[-1].seq
+                self.cursor = events[-1].seq
                 return events
-            buffer, others = self._topic.of(self._run_id), self._topic.others
-            if buffer is not None and buffer.floor > self._cursor:
-                await self._catch_up(buffer, others)
+            writer, others = self.topic.of(self.run_id), self.topic.others
+            if writer is not None and writer.floor > self.cursor:
+                await self._catch_up(writer, others)
                 continue
-            exhausted = self._exhausted
-            if exhausted is None and buffer is not None and buffer.live:
-                exhausted = buffer.others
+            exhausted = self.exhausted
+            if exhausted is None and writer is not None and writer.live:
+                exhausted = writer.others
             if exhausted == others:
                 return []
-            self._rows.extend(await self._read_page(self._cursor, None))
-            if not self._rows:
-                self._exhausted = others
+            if not await self._read_page():
+                self.exhausted = others
 
-    async def _catch_up(self, buffer: Buffer, others: int) -> None:
-        """Read what the buffer does not hold any more, or go on to it if there is nothing."""
-        is_first = buffer.first_attempt and self._run_id is not None
-        floor = buffer.floor
-        if buffer.base > self._cursor and (is_first or self._exhausted == others):
-            self._cursor = buffer.base
-            return
-        self._rows.extend(await self._read_page(self._cursor, floor))
-        if not self._rows:
-            self._cursor = max(self._cursor, floor)
+    async def _catch_up(self, writer: EventWriter, others: int) -> None:
+        """Read what the writer does not hold any more, or go on to it if there is nothing."""
+        is_first = writer.first_attempt and self.run_id is not None
+        floor = writer.floor
+        if writer.base > self.cursor and (is_first or self.exhausted == others):
+            self.cursor = writer.base
+        elif not await self._read_page(floor):
+            self.cursor = max(self.cursor, floor)
+
+    async def _read_page(self, until: int | None = None) -> bool:
+        """Whether there are rows that hold events after the cursor and begin by ``until``: not all, but in order."""
+        thread_id, run_id, after = self.thread_id, self.run_id, self.cursor
+        self._rows.extend(
+            await self.database.read(lambda connection: read_page(connection, thread_id, run_id, after, until))
+        )
+        return bool(self._rows)
 
     def _decoded(self) -> list[RunEvent]:
         while self._rows:
-            events = [event for event in decode_row(self._rows.popleft()) if event.seq > self._cursor]
+            events = [event for event in decode_row(self._rows.popleft()) if event.seq > self.cursor]
             if events:
                 return events
         return []
 
     def _buffered(self) -> list[RunEvent]:
-        buffer = self._topic.of(self._run_id)
-        return buffer.after(self._cursor) if buffer is not None and buffer.floor <= self._cursor else []
+        writer = self.topic.of(self.run_id)
+        return writer.after(self.cursor) if writer is not None and writer.floor <= self.cursor else []

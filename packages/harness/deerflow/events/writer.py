@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection
@@ -27,6 +28,10 @@ next attempt at the run replays what a crash takes."""
 SECONDS_WITH_OTHERS = 0.02
 """How long an event may wait to be written when other processes may have readers: they see it only then."""
 FLUSH_BYTES = 65_536
+RUN_BYTES = 8 * 2**20
+TOTAL_BYTES = 128 * 2**20
+KEEP_SECONDS = 60.0
+"""How long the events of an ended run stay in memory for those who are reading them."""
 RETRY_SECONDS = 1.0
 MERGE_ROWS = 4
 _INLINE_BYTES = 262_144
@@ -35,31 +40,136 @@ _PAGE_BYTES = 262_144
 _EVENT_OVERHEAD = 200
 
 
-class Buffer:
-    """The events of one attempt at a run, in memory: everything after ``floor``. Only what is durable is dropped.
+class Topic:
+    """A thread in this process: its newest writer, with the run's events, and who waits for more."""
+
+    def __init__(self) -> None:
+        self.writer: EventWriter | None = None
+        self.readers = 0
+        self.changes = 0
+        self.others = 0
+        """Grows when the database may hold what ``writer`` does not."""
+        self.deleted = False
+        self._waiting: set[asyncio.Future[bool]] = set()
+
+    def notify(self, *, others: bool = False) -> None:
+        self.changes += 1
+        self.others += others
+        waiting, self._waiting = self._waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(True)
+
+    def drop(self, base: int) -> None:
+        """Forget the events of an attempt, if no newer one has begun."""
+        if self.writer is not None and self.writer.base == base:
+            self.writer = None
+            self.notify(others=True)
+
+    async def wait(self, until: float) -> bool:
+        """Until the next :meth:`notify`, or False at the loop's time ``until``."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        self._waiting.add(future)
+        timer = loop.call_at(until, lambda: None if future.done() else future.set_result(False))
+        try:
+            return await future
+        finally:
+            timer.cancel()
+            self._waiting.discard(future)
+
+    def of(self, run_id: str | None) -> EventWriter | None:
+        return self.writer if self.writer is not None and run_id in (None, self.writer.run_id) else None
+
+    def executes(self, run_id: str | None) -> bool:
+        return (writer := self.of(run_id)) is not None and writer.live
+
+
+class Topics(dict[str, Topic]):
+    """By thread: those that somebody reads, or a run of which executes in this process or has just ended."""
+
+    def __missing__(self, thread_id: str) -> Topic:
+        topic = self[thread_id] = Topic()
+        return topic
+
+    def forget(self, thread_id: str, topic: Topic) -> None:
+        if not topic.readers and not topic.executes(None) and self.get(thread_id) is topic:
+            del self[thread_id]
+            topic.writer = None
+
+
+class _RefusedError(Exception):
+    """What goes with the end of a run returned False: the transaction is rolled back."""
+
+
+class EventWriter:
+    """Emits the events of the run that holds a thread, and keeps in memory those after ``floor``. Only what is durable is
+    dropped. Made by :meth:`EventLog.writer`.
 
     Args:
+        topics: where it becomes the thread's newest. Earlier ones have lost the thread.
         first_attempt: known to be the run's first one, so that its readers need not look for an earlier one.
-        others: the topic's ``others`` when the attempt began.
     """
 
-    def __init__(self, run_id: str, fencing_token: int, *, first_attempt: bool, others: int) -> None:
+    def __init__(
+        self,
+        flusher: Flusher,
+        topics: Topics,
+        thread_id: str,
+        run_id: str,
+        fencing_token: int,
+        *,
+        first_attempt: bool,
+    ) -> None:
+        self.thread_id = thread_id
         self.run_id = run_id
-        self.base = self.floor = self.last = self.durable = fencing_token * EVENTS_PER_CLAIM
+        self.fencing_token = fencing_token
         self.first_attempt = first_attempt
-        self.others = others
+        self.base = self.floor = self.last = self.durable = fencing_token * EVENTS_PER_CLAIM
         self.size = self.unwritten_bytes = 0
         self.live = True
-        self.values: dict[str, Any] | None = None
+        self.state: dict[str, Any] | None = None
+        """The values of the thread, by reference."""
         self.rendered = MessageCache()
-        """Messages of ``values`` as clients get them."""
+        """Messages of ``state`` as clients get them."""
+        self.lock = asyncio.Lock()
+        """Held while events are written."""
+        self._flusher = flusher
+        self._topics = topics
+        self._topic = topic = topics[thread_id]
         self._events: list[RunEvent] = []
+        self._rows = 0
+        self._held: list[RunEvent] | None = None
+        """What is emitted while the end is being written: background subagents do not wait for an end that may be refused."""
+        earlier, topic.writer = topic.writer, self
+        topic.others += earlier is not None or flusher.notifier is not None
+        self.others = topic.others
+        """The topic's when the attempt began."""
+        if earlier is not None:
+            earlier.live = False
+        topic.notify()
 
-    def append(self, event: RunEvent) -> None:
-        self._events.append(event)
-        self.last = event.seq
-        self.size += len(event.json) + _EVENT_OVERHEAD
-        self.unwritten_bytes += len(event.json)
+    def append(self, method: str, data: Any, namespace: tuple[str, ...] = (), *, first: bool = False) -> int:
+        """Emit an event. Readers in this process get it at once, others when it is written, within a moment.
+
+        Args:
+            first: it is the first chunk of a message, the only one whose time is kept.
+
+        Returns:
+            Its position, unless it has to wait until an end is refused. Events of an ended or lost run are not kept.
+        """
+        at = 0 if method == "messages" and not first else _now()
+        event = RunEvent(self.last + 1, self.run_id, method, data, namespace, at)
+        if self._held is not None:
+            self._held.append(event)
+        elif self.live:
+            self._emit(event)
+        return event.seq
+
+    def values(self, state: dict[str, Any]) -> int:
+        """Emit that the state has changed. It is kept by reference for readers in this process, and stored nowhere."""
+        self.state = state
+        return self.append("values", None)
 
     def after(self, cursor: int) -> list[RunEvent]:
         """The next events; at least one if there is any, and no more than a reader should hold at once."""
@@ -71,94 +181,6 @@ class Buffer:
             if size > _PAGE_BYTES:
                 return events[: index + 1]
         return events
-
-    def unwritten(self) -> list[RunEvent]:
-        return self._events[self.durable - self.floor :]
-
-    def whole(self) -> list[RunEvent] | None:
-        """All events of the attempt, or None if some have been dropped."""
-        return list(self._events) if self.floor == self.base else None
-
-    def written(self, last: int) -> None:
-        self.durable = last
-        self.unwritten_bytes = sum(len(event.json) for event in self.unwritten())
-
-    def shrink(self, size: int) -> None:
-        """Drop the oldest events until no more than half of ``size`` bytes are left."""
-        if self.size <= size:
-            return
-        dropped = 0
-        while self.size > size // 2 and self.floor + dropped < self.durable:
-            self.size -= len(self._events[dropped].json) + _EVENT_OVERHEAD
-            dropped += 1
-        del self._events[:dropped]
-        self.floor += dropped
-
-
-class _RefusedError(Exception):
-    """What goes with the end of a run returned False: the transaction is rolled back."""
-
-
-class EventWriter:
-    """Emits the events of the run that holds a thread. Made by :meth:`EventLog.writer`.
-
-    Args:
-        appended: called with each event.
-        wrote: called when events have become durable.
-        closed: called when nothing more will be emitted; with True if the thread was lost to another claim, or may be
-            executed elsewhere from now on.
-    """
-
-    def __init__(
-        self,
-        flusher: Flusher,
-        buffer: Buffer,
-        thread_id: str,
-        fencing_token: int,
-        *,
-        appended: Callable[[], None],
-        wrote: Callable[[], None],
-        closed: Callable[[bool], None],
-    ) -> None:
-        self.thread_id = thread_id
-        self.lock = asyncio.Lock()
-        """Held while events are written."""
-        self._flusher = flusher
-        self._buffer = buffer
-        self._fencing_token = fencing_token
-        self._on_append = appended
-        self._on_write = wrote
-        self._on_close = closed
-        self._rows = 0
-        self._held: list[RunEvent] | None = None
-        """What is emitted while the end is being written: background subagents do not wait for an end that may be refused."""
-
-    @property
-    def unwritten_bytes(self) -> int:
-        return self._buffer.unwritten_bytes
-
-    def append(self, method: str, data: Any, namespace: tuple[str, ...] = (), *, first: bool = False) -> int:
-        """Emit an event. Readers in this process get it at once, others when it is written, within a moment.
-
-        Args:
-            first: it is the first chunk of a message, the only one whose time is kept.
-
-        Returns:
-            Its position, unless it has to wait until an end is refused. Events of an ended or lost run are not kept.
-        """
-        buffer = self._buffer
-        at = 0 if method == "messages" and not first else _now()
-        event = RunEvent(buffer.last + 1, buffer.run_id, method, data, namespace, at)
-        if self._held is not None:
-            self._held.append(event)
-        elif buffer.live:
-            self._emit(event)
-        return event.seq
-
-    def values(self, state: dict[str, Any]) -> int:
-        """Emit that the state has changed. It is kept by reference for readers in this process, and stored nowhere."""
-        self._buffer.values = state
-        return self.append("values", None)
 
     async def flush(self) -> None:
         """Everything emitted so far is durable now.
@@ -179,7 +201,7 @@ class EventWriter:
     async def aclose(self) -> None:
         """Write what is left, if we still may. Idempotent; the run can go on with another writer, anywhere."""
         try:
-            if self._buffer.live:
+            if self.live:
                 await self.flush()
         except LostRunError:
             return
@@ -188,15 +210,15 @@ class EventWriter:
 
     async def batch(self) -> Batch:
         """What is not written yet. With the lock held."""
-        return await self._batch(self._buffer.unwritten())
+        return await self._batch(self._unwritten())
 
     def wrote(self, batch: Batch) -> None:
         if batch.rows:
             self._rows += len(batch.rows)
-            self._buffer.written(batch.last_seq)
-            if self._buffer.durable >= self._buffer.last:  # the end is written before it is emitted
+            self._written(batch.last_seq)
+            if self.durable >= self.last:  # the end is written before it is emitted
                 self._flusher.unschedule(self)
-            self._on_write()
+            self._shrink(min(RUN_BYTES, TOTAL_BYTES // max(len(self._topics), 1)))
 
     def lose(self) -> None:
         """The thread is no longer ours: what is not written never will be."""
@@ -204,21 +226,45 @@ class EventWriter:
         self._close(elsewhere=True)
 
     def _emit(self, event: RunEvent) -> None:
-        event.seq = self._buffer.last + 1
-        self._buffer.append(event)
+        event.seq = self.last + 1
+        self._keep(event)
         self._flusher.schedule(self)
-        self._on_append()
+        self._topic.notify()
+
+    def _keep(self, event: RunEvent) -> None:
+        self._events.append(event)
+        self.last = event.seq
+        self.size += len(event.json) + _EVENT_OVERHEAD
+        self.unwritten_bytes += len(event.json)
+
+    def _unwritten(self) -> list[RunEvent]:
+        return self._events[self.durable - self.floor :]
+
+    def _written(self, last: int) -> None:
+        self.durable = last
+        self.unwritten_bytes = sum(len(event.json) for event in self._unwritten())
+
+    def _shrink(self, size: int) -> None:
+        """Drop the oldest events until no more than half of ``size`` bytes are left."""
+        if self.size <= size:
+            return
+        dropped = 0
+        while self.size > size // 2 and self.floor + dropped < self.durable:
+            self.size -= len(self._events[dropped].json) + _EVENT_OVERHEAD
+            dropped += 1
+        del self._events[:dropped]
+        self.floor += dropped
 
     async def _flush(self) -> None:
         async with self.lock:
-            if self._buffer.live:
+            if self.live:
                 await self._flusher.write({self: await self.batch()})
-            if not self._buffer.live:
-                raise LostRunError(f"Run {self._buffer.run_id} has lost its thread to another claim.")
+            if not self.live:
+                raise LostRunError(f"Run {self.run_id} has lost its thread to another claim.")
 
     async def _end(self, data: Any, also: Callable[[Connection], bool]) -> bool:
         async with self.lock:
-            if not self._buffer.live:
+            if not self.live:
                 return False
             self._held, ended = [], False
             try:
@@ -227,23 +273,23 @@ class EventWriter:
                 held, self._held = self._held, None
                 if ended:
                     self._close(elsewhere=False)
-                for event in held if self._buffer.live else ():
+                for event in held if self.live else ():
                     self._emit(event)
             return ended
 
     async def _write_end(self, data: Any, also: Callable[[Connection], bool]) -> bool:
-        event = RunEvent(self._buffer.last + 1, self._buffer.run_id, "end", data, at=_now())
-        whole = self._buffer.whole() if self._rows > MERGE_ROWS else None
-        replaces = None if whole is None else self._buffer.base
-        batch = await self._batch([*(whole or self._buffer.unwritten()), event], replaces)
+        event = RunEvent(self.last + 1, self.run_id, "end", data, at=_now())
+        merges = self._rows > MERGE_ROWS and self.floor == self.base  # all events of the attempt are here
+        before = self._events if merges else self._unwritten()
+        batch = await self._batch([*before, event], self.base if merges else None)
         try:
             await self._flusher.write({self: batch}, also=also)
         except _RefusedError:
             return False
-        if not self._buffer.live:
+        if not self.live:
             return False
-        self._buffer.append(event)
-        self._buffer.written(event.seq)
+        self._keep(event)
+        self._written(event.seq)
         return True
 
     async def _batch(self, events: list[RunEvent], replaces_after: int | None = None) -> Batch:
@@ -251,14 +297,18 @@ class EventWriter:
             rows = await asyncio.to_thread(encode_rows, self.thread_id, events)
         else:
             rows = encode_rows(self.thread_id, events)
-        last = events[-1].seq if events else self._buffer.durable
-        return Batch(self.thread_id, self._fencing_token, rows, last, replaces_after)
+        last = events[-1].seq if events else self.durable
+        return Batch(self.thread_id, self.fencing_token, rows, last, replaces_after)
 
     def _close(self, *, elsewhere: bool) -> None:
-        if self._buffer.live:
-            self._buffer.live = False
-            self._buffer.values = None
-            self._on_close(elsewhere)
+        """``elsewhere``: the thread was lost to another claim, or the run may be executed elsewhere from now on."""
+        if self.live:
+            self.live = False
+            self.state = None
+            self._topic.notify(others=elsewhere)
+            self._topics.forget(self.thread_id, self._topic)
+            # Not the writer nor the run's context, which the timer would keep until then.
+            asyncio.get_running_loop().call_later(KEEP_SECONDS, self._topic.drop, self.base, context=Context())
 
 
 class Flusher:
@@ -271,7 +321,7 @@ class Flusher:
 
     def __init__(self, database: Database, notifier: Notifier | None) -> None:
         self._database = database
-        self._notifier = notifier
+        self.notifier = notifier
         self._interval = SECONDS_ALONE if notifier is None else SECONDS_WITH_OTHERS
         self._writers: dict[EventWriter, None] = {}
         self._timer: asyncio.Handle | None = None
@@ -314,8 +364,8 @@ class Flusher:
             lost, locked = write_batches(connection, list(batches.values()), skip_locked=skip_locked)
             if also is not None and not lost and not also(connection):
                 raise _RefusedError
-            if self._notifier is not None:
-                self._notifier.within(connection, CHANNEL, [writer.thread_id for writer in batches])
+            if self.notifier is not None:
+                self.notifier.within(connection, CHANNEL, [writer.thread_id for writer in batches])
             return lost, locked
 
         lost, locked = await self._database.write(job)

@@ -21,6 +21,9 @@ from deerflow.config import AppConfig, ConfigError, ToolConfig
 from deerflow.context import RunContext
 from deerflow.errors import NotFoundError, UnavailableError
 from deerflow.events.usage_meter import UsageMeter
+from deerflow.config import AppConfig
+from deerflow.errors import UnavailableError
+from deerflow.events.graph_stream import UsageMeter
 from deerflow.identity import Principal
 from deerflow.models import ModelCache, ModelInfo, model_info
 from deerflow.models.context_window import estimate

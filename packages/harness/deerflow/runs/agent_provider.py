@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -22,7 +22,6 @@ from deerflow.tracing.export import Tracing
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
-    from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from deerflow.agents.factory import Agent
     from deerflow.agents.features import RuntimeFeatures
@@ -32,43 +31,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+MOST_AGENTS = 32
+"""Kept per event loop; the least recently used go first."""
+
+
 @dataclass
 class _OfLoop:
+    """Building a graph costs more than a short run; a model's connections belong to one event loop."""
+
     models: ModelCache = field(default_factory=ModelCache)
     agents: OrderedDict[Hashable, Agent] = field(default_factory=OrderedDict)
-
-
-class AgentCache:
-    """Building a graph costs more than a short run; a model's connections belong to one event loop. So: one agent per loop and key.
-
-    Args:
-        size: agents kept per loop, the least recently used go first.
-    """
-
-    def __init__(self, size: int = 32) -> None:
-        self._size = size
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OfLoop] = WeakKeyDictionary()
-
-    async def get(self, key: Hashable, build: Callable[[ModelCache], Agent]) -> Agent:
-        """The agent for ``key``. If there is none yet, ``build`` makes one on a thread, with the models of this loop.
-
-        Whatever ``build`` raises is raised.
-        """
-        kept = self._loops.setdefault(asyncio.get_running_loop(), _OfLoop())
-        if key not in kept.agents:
-            kept.agents[key] = await asyncio.to_thread(build, kept.models)
-        kept.agents.move_to_end(key)
-        while len(kept.agents) > self._size:
-            kept.agents.popitem(last=False)
-        return kept.agents[key]
-
-    def clear(self) -> None:
-        self._loops.clear()
-
-    async def aclose(self) -> None:
-        """Forget the agents of the running loop and close their models' connections."""
-        if (kept := self._loops.pop(asyncio.get_running_loop(), None)) is not None:
-            await kept.models.aclose()
 
 
 class Workshop:
@@ -92,7 +64,7 @@ class Workshop:
         self.tracing = Tracing(harness.config.origin.environ)
         self._features = features
         self._extra = tuple(extra_middleware)
-        self._agents = AgentCache()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OfLoop] = WeakKeyDictionary()
         self._has_packages = False
         """Whether sandboxes had their Python packages when the last run began: the prompt says so."""
         self._retired: list[SandboxProvider] = []
@@ -168,12 +140,13 @@ class Workshop:
 
     def forget_agents(self) -> None:
         """Build agents anew for the next run."""
-        self._agents.clear()
+        self._loops.clear()
 
     async def aclose(self) -> None:
         """End the sandboxes, and the connections of this loop to models."""
         await self.tracing.aclose()
-        await self._agents.aclose()
+        if (kept := self._loops.pop(asyncio.get_running_loop(), None)) is not None:
+            await kept.models.aclose()
         await self.harness.models.aclose()
         await self.harness.mcp.aclose()
         for provider in (*self._retired, self.harness.sandbox_provider):
@@ -199,11 +172,15 @@ class Workshop:
 
         servers = (tuple(map(id, harness.mcp_tools)), harness.mcp_unconnected)
         key = (harness.config.id, options, self._has_packages, skills.id, persona, servers)
-        agent = await self._agents.get(key, build)
-        saver = _per_run(harness.checkpointer, fence)
+        kept = self._loops.setdefault(asyncio.get_running_loop(), _OfLoop())
+        if key not in kept.agents:
+            kept.agents[key] = await asyncio.to_thread(build, kept.models)
+        kept.agents.move_to_end(key)
+        while len(kept.agents) > MOST_AGENTS:
+            kept.agents.popitem(last=False)
+        agent, saver = kept.agents[key], harness.checkpointer
+        if isinstance(
+            saver, Checkpointer
+        ):  # the run's own where one saver would make runs wait for each other (PostgreSQL)
+            saver = saver.per_run(fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})
-
-
-def _per_run(checkpointer: BaseCheckpointSaver[str] | None, fence: Fence | None) -> BaseCheckpointSaver[str] | None:
-    """A saver of the run's own where one saver would make runs wait for each other (PostgreSQL)."""
-    return checkpointer.per_run(fence) if isinstance(checkpointer, Checkpointer) else checkpointer

@@ -20,6 +20,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -30,19 +31,17 @@ from deerflow.agents.middlewares.base import ERROR, SPENDING_LIMIT, cut_off, is_
 from deerflow.agents.receipts import Check, receipts
 from deerflow.agents.transcript import CHECKS
 from deerflow.config import ConfigError
-from deerflow.context import RunContext, SubagentStops
+from deerflow.context import RunContext
 from deerflow.errors import RequestError
-from deerflow.events.graph_stream import GraphStream, emit_added, emit_input
+from deerflow.events.graph_stream import GraphStream, UsageMeter, emit_added, emit_input
 from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import messages_in
-from deerflow.events.usage_meter import UsageMeter
-from deerflow.runs import checks
-from deerflow.runs.admission import Slot
+from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
-from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, enqueue_follow_up, follow_up, settle, to_its_end
-from deerflow.runs.input import GraphInput, RunInput, TurnFacts
+from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, settle, to_its_end
+from deerflow.runs.input import GraphInput, RunInput, arrivals
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
@@ -65,27 +64,23 @@ from deerflow.storage.runs import (
 )
 from deerflow.storage.thread_lock import LockLostError
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.task import begun, cancelled, delivery, subagents_in
+from deerflow.subagents.task import cancelled, delivery
 from deerflow.threads.checkpoint import config_of, is_unfinished, question_of, waits
-from deerflow.tracing import RunFacts, in_trace
+from deerflow.tracing import RunFacts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Mapping
 
-    from langchain_core.runnables import RunnableConfig
     from langgraph.store.base import BaseStore
     from sqlalchemy import Connection
 
     from deerflow.agents.factory import Agent
-    from deerflow.config import AppConfig
     from deerflow.config.schema import SpendingConfig
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.features.agents import AgentService
     from deerflow.features.memory import MemoryService
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
-    from deerflow.storage.memory import Owner
-    from deerflow.subagents.task import TaskResult
     from deerflow.tracing.spans import Trace
 
 logger = logging.getLogger(__name__)
@@ -123,10 +118,37 @@ class Parts:
     runs: RunStore
     log: EventLog
     agents: Workshop
-    store: Callable[[Principal], BaseStore] | None = None
-    memory: MemoryService | None = None
-    custom_agents: AgentService | None = None
-    timeout: float | None = None
+    store: Callable[[Principal], BaseStore]
+    memory: MemoryService
+    custom_agents: AgentService
+    timeout: float | None
+
+
+class Slot:
+    """Taken while a run works. One that waits for a model or a tool needs none, so that hundreds of them can. Both ways are
+    idempotent.
+
+    Args:
+        free: the slots of the process.
+        seconds: after which it is taken back: its run does not work, but waits for something unforeseen.
+    """
+
+    def __init__(self, free: asyncio.Semaphore, seconds: float = 5.0) -> None:
+        self._free = free
+        self._seconds = seconds
+        self._expires: asyncio.TimerHandle | None = None
+
+    async def take(self) -> None:
+        """Wait for a slot, unless there is one already."""
+        if self._expires is None:
+            await self._free.acquire()
+            self._expires = asyncio.get_running_loop().call_later(self._seconds, self.leave)
+
+    def leave(self) -> None:
+        if self._expires is not None:
+            self._expires.cancel()
+            self._expires = None
+            self._free.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +195,7 @@ class Attempt:
 
     _writer: EventWriter = field(init=False)
     _task: asyncio.Task[Any] = field(init=False)
-    _input: RunInput = field(init=False)
+    _background: BackgroundSubagents = field(init=False)
     _agent: Agent | None = None
     _skills: SkillSet = NO_SKILLS
     _given: GraphInput | None = None
@@ -182,14 +204,13 @@ class Attempt:
     _meter: UsageMeter = field(default_factory=UsageMeter)
     _joined: list[BaseMessage] = field(default_factory=list)
     """Messages that the run added to its thread."""
-    _background: BackgroundSubagents = field(init=False)
-    _stops: SubagentStops = field(default_factory=SubagentStops)
     _spending: Budget | None = None
-    _config: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What graphs beside the run's own have of its configuration."""
     _checks: list[Check] = field(default_factory=list)
     _read: set[str | None] = field(default_factory=set)
     """Ids of the messages that were given to the model while the run was on its way."""
+
+    def __post_init__(self) -> None:
+        self._background = BackgroundSubagents(self.parts.runs, self.run)
 
     async def execute(self) -> Closed | None:
         """Bring the run to its end. None: another process has taken it over.
@@ -197,14 +218,9 @@ class Attempt:
         Raises:
             CancelledError: this process ends; the next executor goes on with the run.
         """
-        with in_trace(self.run.trace_id):
-            return await self._execute()
-
-    async def _execute(self) -> Closed | None:
         task, run = asyncio.current_task(), self.run
         assert task is not None
-        self._task, self._input = task, RunInput(self.parts.runs, self.parts.memory)
-        self._background = BackgroundSubagents(self.parts.runs, run.run_id, self._forget_subagent)
+        self._task = task
         self.heed(run)
         self._writer = self.parts.log.writer(run.thread_id, run.run_id, run.epoch, first_attempt=run.attempt == 1)
         self._writer.append("metadata", {"run_id": run.run_id, "thread_id": run.thread_id, "attempt": run.attempt})
@@ -228,7 +244,7 @@ class Attempt:
     def heed(self, run: Run) -> None:
         """Stop what the row of the run says is to stop: subagents, and the run itself, unless it is past that."""
         for task_id in run.stopped_tasks:
-            self._stops.ask(task_id)
+            self._background.stops.ask(task_id)
         if self.stop is None and run.cancel_action is not None:
             self.stop = run.cancel_action
             if self.state is State.PLAYING:
@@ -269,40 +285,19 @@ class Attempt:
         """From the run's input, or from where an attempt before this one stood, to the graph's end."""
         spec = self.spec = await self._going_on(self._specified())
         parts, request = self.parts, spec.request
+        thread_id, run_id, background = self.run.thread_id, self.run.run_id, self._background
         agent, context = await parts.agents.prepare(
-            spec.principal, self.run.thread_id, self.run.run_id, spec.options, fencing_token=self.run.epoch
+            spec.principal, thread_id, run_id, spec.options, fencing_token=self.run.epoch
         )
         self._trace = self._trace or await parts.agents.tracing.begin(self._facts(spec))
-        ledger = RunLedger(parts.database, self.run.run_id)
-        approvals = RunApprovals(
-            parts.database, run_id=self.run.run_id, thread_id=self.run.thread_id, user_id=spec.principal.user_id
-        )
+        self._agent = agent = agent.copy(update={"store": parts.store(spec.principal)})
+        self._skills = context.skills
         if self._meter.config is None:
-            self._meter = UsageMeter(context.config, self.run.run_id, spec.options.model_name)
-        if not self._background.running:
+            self._meter = UsageMeter(context.config, run_id, spec.options.model_name)
+        if not background.running:
             self._spending = self._budget(spec, context.config.spending if context.config else None)
-        context = replace(
-            context,
-            ledger=ledger,
-            approvals=approvals,
-            memory=parts.memory.of_run(spec.principal, self.run.thread_id, spec.options.agent_name)
-            if parts.memory is not None
-            else None,
-            save_agent=self._save_agent if parts.custom_agents is not None else None,
-            unattended=not self._is_attended(spec),
-            arrivals=self._arrivals,
-            trace_command=self._trace.command if self._trace else None,
-            count_usage=self._meter.count,
-            budget=self._spending,
-            cancel_subagent=self._cancel_subagent,
-            background_subagents=lambda: len(self._background.running),
-            stops=self._stops,
-        )
-        if parts.store is not None:
-            agent = agent.copy(update={"store": parts.store(spec.principal)})
-        self._agent, self._skills = agent, context.skills
         again = self._stream is not None
-        self._stream = self._stream or GraphStream(
+        stream = self._stream = background.stream = self._stream or GraphStream(
             self._writer,
             self._meter,
             request.modes,
@@ -310,13 +305,28 @@ class Attempt:
             self.slot.take,
             subgraphs=request.stream_subgraphs,
         )
-        context = replace(context, subagent_ended=self._stream.until_ended)
-        context = replace(context, start_subagent=lambda given: self._begin_subagent(given, context))
+        context = replace(
+            context,
+            ledger=RunLedger(parts.database, run_id),
+            approvals=RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id),
+            memory=parts.memory.of_run(spec.principal, thread_id, spec.options.agent_name),
+            save_agent=partial(self._save_agent, spec.principal),
+            unattended=not self._is_attended(spec),
+            arrivals=self._arrivals,
+            trace_command=self._trace.command if self._trace else None,
+            count_usage=self._meter.count,
+            budget=self._spending,
+            start_subagent=lambda given: background.start(given, agent, context),
+            subagent_ended=stream.until_ended,
+            cancel_subagent=background.cancel,
+            background_subagents=lambda: len(background.running),
+            stops=background.stops,
+        )
         try:
             given = await self._prepare(agent, again=again)
-            await self._go_on_with_subagents(context)
+            await background.resume(self._joined, agent, context)
             if not given.nothing_left:
-                await self._stream.play(
+                await stream.play(
                     agent,
                     given.value,
                     given.config,
@@ -328,11 +338,11 @@ class Attempt:
                     interrupt_after=request.interrupt_after,
                 )
             outcome = await self._played(agent)
-            await self._go_on_with_subagents(context)
+            await background.resume(self._joined, agent, context)
             if outcome.status is RunStatus.SUCCESS:
-                await self._background.next()
-            while outcome.status is RunStatus.INTERRUPTED and self._background.running:
-                await self._background.next()
+                await background.next()
+            while outcome.status is RunStatus.INTERRUPTED and background.running:
+                await background.next()
             return await self._checked(outcome, context) if request.checks else outcome
         finally:
             if context.budget is not None:
@@ -352,54 +362,8 @@ class Attempt:
                     break
         return spec
 
-    async def _save_agent(self, name: str | None, changes: Mapping[str, Any]) -> str:
-        agents, principal = self.parts.custom_agents, self._specified().principal
-        assert agents is not None
-        return await agents.save(principal, name, changes, self.run.thread_id)
-
-    def _begin_subagent(self, given: TaskResult, context: RunContext) -> None:
-        """In the background."""
-        agent, stream = self._agent, self._stream
-        found = subagents_in(agent)
-        assert agent is not None and stream is not None and found is not None
-
-        async def states(
-            graph: Agent, value: dict[str, Any], config: RunnableConfig, context: RunContext
-        ) -> AsyncGenerator[Mapping[str, Any], None]:
-            own = graph.copy(update={"checkpointer": agent.checkpointer, "store": agent.store})
-            whole: Any = {**self._config, **config, **config_of(self._subagent_thread(given["namespace"]))}
-            stands = await own.aget_state(whole)
-            if stands.values and not is_unfinished(stands):
-                stream.enter((given["namespace"],), stands.values["messages"])
-                yield stands.values
-                return
-            playing = stream.play_beside(own, given["namespace"], None if stands.values else value, whole, context)
-            async with aclosing(playing):
-                async for state in playing:
-                    yield state
-
-        async def work() -> TaskResult:
-            stream.emit(begun(given, background=True))
-            return await found.play(given, context, stream.emit, states)
-
-        self._background.start(given, work)
-
-    async def _cancel_subagent(self, task_id: str) -> bool:
-        return await self._background.cancel(task_id, self._stops)
-
-    async def _go_on_with_subagents(self, context: RunContext) -> None:
-        """With those in the background that an attempt before this one began."""
-        for given in await self._background.undelivered(self._joined):
-            if context.start_subagent is not None:
-                context.start_subagent(given)
-
-    def _subagent_thread(self, namespace: str) -> str:
-        return f"{self.run.thread_id}:{namespace}"
-
-    async def _forget_subagent(self, namespace: str) -> None:
-        saver: Any = self._agent.checkpointer if self._agent is not None else None
-        if saver is not None:
-            await saver.adelete_thread(self._subagent_thread(namespace))
+    async def _save_agent(self, principal: Principal, name: str | None, changes: Mapping[str, Any]) -> str:
+        return await self.parts.custom_agents.save(principal, name, changes, self.run.thread_id)
 
     def _facts(self, spec: RunSpec) -> RunFacts:
         run = self.run
@@ -440,14 +404,24 @@ class Attempt:
         return spec
 
     async def _prepare(self, agent: Agent, *, again: bool = False) -> GraphInput:
-        spec = self._specified()
-        uploads = self.parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id)
-        facts = TurnFacts(uploads, self._skills, lambda text: self.parts.agents.prompt(spec.principal, text))
-        given = await self._input.prepare(self.run, spec, agent, facts, again=again)
+        spec, parts = self._specified(), self.parts
+        made = RunInput(
+            parts.runs,
+            parts.memory,
+            self.run,
+            spec,
+            agent,
+            uploads=parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id),
+            skills=self._skills,
+            prompt=partial(parts.agents.prompt, spec.principal),
+        )
+        given = await made.prepare(again=again)
         if self._trace is not None:
             given = replace(given, config=self._trace.configured(given.config))
         self._given = given
-        self._config = {key: given.config[key] for key in ("callbacks", "tags", "metadata") if key in given.config}
+        self._background.config = {
+            key: given.config[key] for key in ("callbacks", "tags", "metadata") if key in given.config
+        }
         self.fresh = self.fresh and self.run.checkpoint_before is not None  # else it may have adopted messages
         self.run = given.run
         self._joined += given.messages
@@ -474,23 +448,23 @@ class Attempt:
         """The acceptance checks, where the work is done. If some fail, the model goes on, as with a message that came late."""
         if outcome.status is not RunStatus.SUCCESS or await self._undelivered():
             return outcome
-        request, rounds = self._specified().request, checks.rounds(self._joined)
+        request, rounds = self._specified().request, finalize.rounds(self._joined)
         try:
-            self._checks = await checks.run_checks(await context.sandbox(), request.checks)
+            self._checks = await finalize.run_checks(await context.sandbox(), request.checks)
         except SandboxError as error:
             self._checks = [{"check": "the sandbox", "passed": False, "output": str(error)}]
         self._writer.append("custom", {"type": CHECKS, "round": rounds, "results": self._checks})
         if all(check["passed"] for check in self._checks):
             return outcome
         if rounds < request.check_rounds:
-            await self.parts.runs.steer(self.run.run_id, message_json(checks.correction(self._checks)))
+            await self.parts.runs.steer(self.run.run_id, message_json(finalize.correction(self._checks)))
             return outcome
-        return replace(outcome, reason=checks.CHECKS_FAILED)
+        return replace(outcome, reason=finalize.CHECKS_FAILED)
 
     async def _arrivals(self) -> list[BaseMessage]:
         """Messages for the run, asked for before each call of the model, for which the run then waits."""
         fresh, self.fresh = self.fresh, False
-        arrived = [] if fresh else await self._input.arrivals(self.run.run_id)
+        arrived = [] if fresh else await arrivals(self.parts.runs, self.run.run_id)
         self._read.update(message.id for message in arrived)
         self.slot.leave()
         return arrived
@@ -499,11 +473,11 @@ class Attempt:
         """Count what an attempt before this one did, and emit what the log lacks of it: a process that dies takes the last
         moments of the log with it."""
         run, emitted, begun_with = self.run, set[str](), self._specified().message_ids
-        async with aclosing(self.parts.log.read(run.thread_id, run_id=run.run_id, heartbeat=0, ended=_over)) as batches:
+        async with aclosing(self.parts.log.so_far(run.thread_id, run.run_id)) as batches:
             async for batch in batches:
                 updates = [event for event in batch if event.method == "updates"]
                 emitted |= {message["id"] for event in updates for message in messages_in(event.data)}
-                if not batch or any(event.seq > run.epoch * EVENTS_PER_CLAIM for event in batch):
+                if any(event.seq > run.epoch * EVENTS_PER_CLAIM for event in batch):
                     break
         self._joined += earlier
         for message in earlier:
@@ -520,7 +494,8 @@ class Attempt:
     async def _tidy(self, outcome: Outcome) -> None:
         """Leave the thread in order if the run ended before its time: nothing that was done or said is lost."""
         self.state = State.TIDYING
-        if outcome.unfinished is not None or outcome.status is RunStatus.ERROR:
+        is_early = outcome.unfinished is not None or outcome.status is RunStatus.ERROR
+        if is_early:
             await to_its_end(self._background.aclose())
             if self._stream is not None:
                 self._stream.cancel_tasks()
@@ -531,7 +506,7 @@ class Attempt:
                 await checkpointer.adelete_after(self.run.thread_id, before or None)
             if self._stream is not None:
                 self._stream.emit_undone()
-        elif outcome.unfinished is not None or outcome.status is RunStatus.ERROR:
+        elif is_early:
             await to_its_end(self._settle(outcome))
 
     async def _settle(self, outcome: Outcome) -> None:
@@ -550,9 +525,9 @@ class Attempt:
             joining += [outcome.closing] if outcome.closing else []
             for given in await self._background.undelivered(self._joined):
                 joining.append(delivery(cancelled(given)))
-                await self._forget_subagent(given["namespace"])
+                await self._background.forget(given, agent)
             where, why = config_of(run.thread_id), outcome.unfinished or UNFINISHED
-            before = (await agent.aget_state(where)).values or {}
+            before = (await agent.aget_state(where)).values
             known = {message.id for message in before.get("messages") or ()}
             joined = await settle(agent, where, why=why, joining=joining)
             state = (await agent.aget_state(where)).values
@@ -585,7 +560,7 @@ class Attempt:
     async def _undelivered(self) -> list[BaseMessage]:
         """Messages that wait for the run and are not part of the thread."""
         known = {message.id for message in self._joined}
-        return [message for message in await self._input.arrivals(self.run.run_id) if message.id not in known]
+        return [message for message in await arrivals(self.parts.runs, self.run.run_id) if message.id not in known]
 
     def _is_rolled_back(self, outcome: Outcome) -> bool:
         return self.stop == "rollback" and outcome.reason == CANCELLED
@@ -596,9 +571,11 @@ class Attempt:
         """One transaction: the last events, the row, the background tasks. None: not ours, or a message came too late."""
         self.state = State.CLOSING
         run, ending, asks = self.run, await self._ending(outcome), await self._asks(outcome)
-        if ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
+        failed = ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT)
+        if failed:
             self._writer.append("error", {"error": ending.stop_reason or "Error", "message": ending.error or ""})
         delivered = [message.id or "" for message in self._joined if isinstance(message, HumanMessage)]
+        learner = (self.parts.agents.harness.config, self.spec.owner) if self.spec is not None else None
         left: list[tuple[str | None, datetime | None]] = []
 
         def close(connection: Connection) -> bool:
@@ -607,10 +584,10 @@ class Attempt:
             if not finish(connection, run, ending, waits=asks):
                 return False
             if self._is_rolled_back(outcome):
-                due = enqueue_follow_up(connection, run)
+                due = finalize.enqueue_follow_up(connection, run)
                 delete_run(connection, run.run_id)
             else:
-                due = follow_up(connection, run, ending, self._joined, self._memory())
+                due = finalize.follow_up(connection, run, ending, self._joined, learner)
             left.append((next_pending(connection, run.thread_id), due))
             return True
 
@@ -618,16 +595,9 @@ class Attempt:
             await self.parts.runs.delivered(delivered)
             return None
         if self._trace is not None:
-            failed = ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT)
             self._trace.close(ending.stop_reason if failed else None, ending.stop_reason)
         next_run_id, due = left[0]
         return Closed(replace(run, status=ending.status), next_run_id, due)
-
-    def _memory(self) -> tuple[AppConfig, Owner] | None:
-        """Who is to learn from the run, and how."""
-        if self.parts.memory is None or self.spec is None:
-            return None
-        return self.parts.agents.harness.config, self.spec.owner
 
     async def _ending(self, outcome: Outcome) -> Ending:
         checkpoint_id = outcome.checkpoint_id
@@ -671,10 +641,6 @@ def _joining(given: GraphInput, request: RunRequest) -> list[BaseMessage] | None
 def _sorry(run: Run) -> AIMessage:
     error = {"kind": "stalled", "message": STALLED}
     return AIMessage(content=STALLED, id=f"stalled:{run.run_id}", additional_kwargs={ERROR: error})
-
-
-async def _over() -> bool:
-    return True
 
 
 def _failed(error: Exception, run: Run) -> Outcome:

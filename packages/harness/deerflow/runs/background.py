@@ -8,48 +8,65 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
+from deerflow.context import SubagentStops
 from deerflow.events.jsonable import message_json
-from deerflow.subagents.task import TaskResult, delivery, delivery_id, task_of
+from deerflow.subagents.task import TaskResult, begun, delivery, delivery_id, subagents_in, task_of
+from deerflow.threads.checkpoint import config_of, is_unfinished
 
 if TYPE_CHECKING:
-    from deerflow.context import SubagentStops
-    from deerflow.storage.runs import RunStore
+    from langchain_core.runnables import RunnableConfig
 
-Work = Callable[[], Awaitable[TaskResult]]
+    from deerflow.agents.factory import Agent
+    from deerflow.context import RunContext
+    from deerflow.events.graph_stream import GraphStream
+    from deerflow.storage.runs import Run, RunStore
 
 
+@dataclass(eq=False)
 class BackgroundSubagents:
-    """Those of one attempt at a run.
+    """Those of one attempt at a run."""
 
-    Args:
-        forget: deletes the checkpoints of a subagent, which its namespace names.
-    """
-
-    def __init__(self, runs: RunStore, run_id: str, forget: Callable[[str], Awaitable[None]]) -> None:
-        self._runs, self._run_id, self._forget = runs, run_id, forget
-        self._tasks: dict[str, tuple[TaskResult, asyncio.Task[None]]] = {}
+    runs: RunStore
+    run: Run
+    stream: GraphStream | None = None
+    """Takes their events. There is one before any of them begins."""
+    config: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What they have of the run's configuration."""
+    stops: SubagentStops = field(default_factory=SubagentStops)
+    _tasks: dict[str, tuple[TaskResult, asyncio.Task[None]]] = field(
+        default_factory=dict[str, "tuple[TaskResult, asyncio.Task[None]]"]
+    )
 
     @property
     def running(self) -> list[TaskResult]:
         return [started for started, task in self._tasks.values() if not task.done()]
 
-    def start(self, started: TaskResult, work: Work) -> None:
-        """Begin a subagent, or go on with it. Nothing happens if this process has it already."""
-        if started["namespace"] not in self._tasks:
+    def start(self, given: TaskResult, agent: Agent, context: RunContext) -> None:
+        """Begin a subagent of ``agent``, or go on with it. Nothing happens if this process has it already."""
+        if given["namespace"] not in self._tasks:
             # Nothing of the graph that called: this one is no part of it.
-            task = asyncio.get_running_loop().create_task(self._work(started, work), context=contextvars.Context())
-            self._tasks[started["namespace"]] = (started, task)
+            work = self._work(given, agent, context)
+            task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+            self._tasks[given["namespace"]] = (given, task)
+
+    async def resume(self, messages: Iterable[BaseMessage], agent: Agent, context: RunContext) -> None:
+        """Go on with those that an attempt before this one began."""
+        for given in await self.undelivered(messages):
+            self.start(given, agent, context)
 
     async def undelivered(self, messages: Iterable[BaseMessage]) -> list[TaskResult]:
         """Subagents that these messages of the run started, whose results have not come."""
         found = list(messages)
         known = {message.id for message in found}
-        known |= {message["id"] for message in await self._runs.waiting_messages(self._run_id)}
+        known |= {message["id"] for message in await self.runs.waiting_messages(self.run.run_id)}
         started = [task for message in found if (task := task_of(message)) and task["status"] == "running"]
         return [task for task in started if delivery_id(task["namespace"]) not in known]
 
@@ -62,14 +79,19 @@ class BackgroundSubagents:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
-    async def cancel(self, task_id: str, stops: SubagentStops) -> bool:
+    async def cancel(self, task_id: str) -> bool:
         """Stop one subagent and wait for its end. False: there is none of this id at work."""
         for started, task in self._tasks.values():
             if started["task_id"] == task_id and not task.done():
-                stops.ask(task_id)
+                self.stops.ask(task_id)
                 await asyncio.wait([task])
                 return True
         return False
+
+    async def forget(self, given: TaskResult, agent: Agent) -> None:
+        """Delete the checkpoints of a subagent."""
+        saver: Any = agent.checkpointer
+        await saver.adelete_thread(self._thread(given))
 
     async def aclose(self) -> None:
         """Stop all. Another attempt goes on with them."""
@@ -79,7 +101,37 @@ class BackgroundSubagents:
         if working:
             await asyncio.wait(working)
 
-    async def _work(self, started: TaskResult, work: Work) -> None:
-        result = await work()
-        await self._runs.steer(self._run_id, message_json(delivery(result)))
-        await self._forget(started["namespace"])
+    async def _work(self, given: TaskResult, agent: Agent, context: RunContext) -> None:
+        found, stream = subagents_in(agent), self.stream
+        assert found is not None and stream is not None
+        stream.emit(begun(given, background=True))
+        result = await found.play(given, context, stream.emit, partial(self._states, given, agent, stream))
+        await self.runs.steer(self.run.run_id, message_json(delivery(result)))
+        await self.forget(given, agent)
+
+    async def _states(
+        self,
+        given: TaskResult,
+        agent: Agent,
+        stream: GraphStream,
+        graph: Agent,
+        value: dict[str, Any],
+        config: RunnableConfig,
+        context: RunContext,
+    ) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Plays the graph of a subagent."""
+        namespace = given["namespace"]
+        own = graph.copy(update={"checkpointer": agent.checkpointer, "store": agent.store})
+        whole: Any = {**self.config, **config, **config_of(self._thread(given))}
+        stands = await own.aget_state(whole)
+        if stands.values and not is_unfinished(stands):
+            stream.enter((namespace,), stands.values["messages"])
+            yield stands.values
+            return
+        playing = stream.play_beside(own, namespace, None if stands.values else value, whole, context)
+        async with aclosing(playing):
+            async for state in playing:
+                yield state
+
+    def _thread(self, given: TaskResult) -> str:
+        return f"{self.run.thread_id}:{given['namespace']}"

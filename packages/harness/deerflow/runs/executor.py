@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from deerflow.runs.admission import AdmissionLimit, Slot
-from deerflow.runs.attempt import Attempt, Parts
+from deerflow.runs.attempt import Attempt, Parts, Slot
 from deerflow.storage.runs import Created, NewRun, Run
 from deerflow.storage.thread_lock import ThreadBusyError
+from deerflow.tracing import in_trace
 
 if TYPE_CHECKING:
     from deerflow.runs.request import RunSpec
     from deerflow.storage.thread_lock import ThreadLock
     from deerflow.tasks.queue import RunQueue
+
+SLOTS = 8
+"""How many runs may keep the event loop busy at the same time; the others come later, in the order of their asking.
+
+Without a bound hundreds that begin together, or get their answers together, would all do their next step in the same round of
+the loop, and no request would be answered for seconds.
+"""
 
 
 class RunObserver:
@@ -31,32 +40,26 @@ class RunObserver:
         """An attempt came to an end, and this process still holds the thread. Must not raise."""
 
 
+@dataclass(eq=False)
 class Executor:
     """Args:
     worker: names this process in the rows of its runs.
     queue: gets the run of a thread whose turn it is next.
     """
 
-    def __init__(
-        self,
-        parts: Parts,
-        lock: ThreadLock,
-        *,
-        worker: str,
-        queue: RunQueue | None = None,
-        observer: RunObserver | None = None,
-    ) -> None:
-        self._parts = parts
-        self._lock = lock
-        self._worker = worker
-        self._queue = queue
-        self._observer = observer or RunObserver()
-        self._limit = AdmissionLimit()
-        self._attempts: dict[str, Attempt | None] = {}
-        """By run id; None while it is being claimed."""
-        self._asked: dict[str, Run] = {}
-        """Runs that were asked to stop, or to stop a subagent, while they were being claimed."""
-        self._background: set[asyncio.Task[None]] = set()
+    parts: Parts
+    lock: ThreadLock
+    worker: str
+    queue: RunQueue
+    observer: RunObserver
+
+    slot: Callable[[], Slot] = field(default_factory=lambda: partial(Slot, asyncio.Semaphore(SLOTS)))
+    """Of a run that begins to work."""
+    _attempts: dict[str, Attempt | None] = field(default_factory=dict[str, "Attempt | None"])
+    """By run id; None while it is being claimed."""
+    _asked: dict[str, Run] = field(default_factory=dict[str, Run])
+    """Runs that were asked to stop, or to stop a subagent, while they were being claimed."""
+    _looking: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     async def execute(self, run_id: str, *, wait: float | None = None) -> None:
         """Bring the run to its end, if it is its turn. Returns at once if it has ended, is not due or not next.
@@ -69,28 +72,12 @@ class Executor:
         Raises:
             ThreadBusyError: there is still another one after that.
         """
-        slot = self._limit.slot()
+        slot = self.slot()
         try:
             await slot.take()
-            run = await self._parts.runs.find(run_id)
-            if run is None:
-                return
-            others = await self._parts.runs.active(run.thread_id)
-            if run.closed:
-                await self._enqueue_next(run, others)
-                return
-            if run.attempt == 0 and any(other.attempt > 0 for other in others):
-                return  # it is enqueued when that one has ended
-            withdrawn = [other for other in others if other.ended and other.position < run.position]
-            is_running = run.attempt > 0 and wait is None
-            try:
-                next_run_id = await self._execute(run, withdrawn, slot, wait=0 if is_running else wait)
-            except ThreadBusyError:
-                if not is_running:
-                    raise
-                return  # its executor lives; should it die, the run is enqueued again
-            if next_run_id is not None:
-                await self._enqueue(next_run_id, run.thread_id)
+            run = await self.parts.runs.find(run_id)
+            if run is not None:
+                await self._enqueue(await self._execute(run, slot, wait), run.thread_id)
         finally:
             slot.leave()
 
@@ -100,12 +87,10 @@ class Executor:
         Args:
             created: gets the run, or the reason why it was refused, as soon as that is known.
         """
-        slot = self._limit.slot()
+        slot = self.slot()
         try:
             await slot.take()
-            next_run_id = await self._create(new, spec, slot, created)
-            if next_run_id is not None:
-                await self._enqueue(next_run_id, new.thread_id)
+            await self._enqueue(await self._create(new, spec, slot, created), new.thread_id)
         except Exception as error:
             if created.done():
                 raise
@@ -117,7 +102,9 @@ class Executor:
     def interrupt(self, run_id: str) -> None:
         """Look whether the run, or a subagent of it, was asked to stop, and stop it if this process executes it."""
         if run_id in self._attempts:
-            self._in_background(self._stop_if_asked(run_id))
+            task = asyncio.create_task(self._stop_if_asked(run_id))
+            self._looking.add(task)
+            task.add_done_callback(self._looking.discard)
 
     @property
     def active(self) -> frozenset[str]:
@@ -130,22 +117,42 @@ class Executor:
         Raises:
             ThreadBusyError: it is alive: somebody still executes the thread after ``wait`` seconds.
         """
-        async with self._lock.hold(run.user_id, run.thread_id, wait=wait):
-            await self._parts.runs.request_cancel(run.run_id, "interrupt")
-            await self._claim_and_attempt(run, self._limit.slot())
+        async with self.lock.hold(run.user_id, run.thread_id, wait=wait):
+            await self.parts.runs.request_cancel(run.run_id, "interrupt")
+            await self._claim_and_attempt(run, self.slot())
+
+    # Each of these returns the id of the thread's next run, if there is one that may begin.
+
+    async def _execute(self, run: Run, slot: Slot, wait: float | None) -> str | None:
+        others = await self.parts.runs.active(run.thread_id)
+        if run.closed:
+            return next((other.run_id for other in others if other.attempt == 0 and other.due_at is None), None)
+        if run.attempt == 0 and any(other.attempt > 0 for other in others):
+            return None  # it is enqueued when that one has ended
+        withdrawn = [other for other in others if other.ended and other.position < run.position]
+        is_running = run.attempt > 0 and wait is None
+        try:
+            async with self.lock.hold(run.user_id, run.thread_id, wait=0 if is_running else wait):
+                for other in withdrawn:
+                    await self._claim_and_attempt(other, slot)
+                return await self._claim_and_attempt(run, slot)
+        except ThreadBusyError:
+            if not is_running:
+                raise
+            return None  # its executor lives; should it die, the run is enqueued again
 
     async def _create(self, new: NewRun, spec: RunSpec, slot: Slot, created: asyncio.Future[Created]) -> str | None:
-        """The id of the thread's next run, which is the new one if it could not begin."""
-        runs = self._parts.runs
+        """The next one is the new one if it could not begin."""
+        runs = self.parts.runs
         try:
-            async with self._lock.hold(new.user_id, new.thread_id, wait=0):
-                made = await runs.create(new, worker=self._worker)
+            async with self.lock.hold(new.user_id, new.thread_id, wait=0):
+                made = await runs.create(new, worker=self.worker)
                 if made.claimed is None:
                     self._report(made, created)
                     return new.run_id
-                attempt = self._attempts[new.run_id] = Attempt(self._parts, made.claimed, slot, spec, fresh=True)
+                attempt = self._attempts[new.run_id] = Attempt(self.parts, made.claimed, slot, spec, fresh=True)
                 self._report(made, created)
-                self._observer.status_changed(made.claimed)
+                self.observer.status_changed(made.claimed)
                 return await self._attempt(made.claimed, attempt)
         except ThreadBusyError:
             if created.done():
@@ -153,26 +160,15 @@ class Executor:
         self._report(await runs.create(new), created)
         return new.run_id
 
-    def _report(self, made: Created, created: asyncio.Future[Created]) -> None:
-        self._observer.status_changed(made.run)
-        if not created.done():  # its client may have gone
-            created.set_result(made)
-
-    async def _execute(self, run: Run, withdrawn: Sequence[Run], slot: Slot, *, wait: float | None) -> str | None:
-        async with self._lock.hold(run.user_id, run.thread_id, wait=wait):
-            for other in withdrawn:
-                await self._claim_and_attempt(other, slot)
-            return await self._claim_and_attempt(run, slot)
-
     async def _claim_and_attempt(self, run: Run, slot: Slot) -> str | None:
-        """The id of the thread's next run. With the thread's lock held."""
+        """With the thread's lock held."""
         self._attempts[run.run_id] = None
         try:
-            claimed = await self._parts.runs.claim(run.run_id, self._worker)
+            claimed = await self.parts.runs.claim(run.run_id, self.worker)
             if claimed is None:
                 return None
-            self._observer.status_changed(claimed)
-            attempt = self._attempts[run.run_id] = Attempt(self._parts, claimed, slot)
+            self.observer.status_changed(claimed)
+            attempt = self._attempts[run.run_id] = Attempt(self.parts, claimed, slot)
             attempt.heed(self._asked.get(run.run_id, claimed))
             return await self._attempt(claimed, attempt)
         finally:
@@ -181,35 +177,30 @@ class Executor:
 
     async def _attempt(self, run: Run, attempt: Attempt) -> str | None:
         try:
-            closed = await attempt.execute()
+            with in_trace(run.trace_id):
+                closed = await attempt.execute()
         finally:
             self._attempts.pop(run.run_id, None)
         if closed is not None:
-            self._observer.status_changed(closed.run)
+            self.observer.status_changed(closed.run)
             if closed.tasks_due is not None:
-                self._observer.tasks_enqueued(closed.tasks_due)
-        await self._observer.attempt_ended(run)
+                self.observer.tasks_enqueued(closed.tasks_due)
+        await self.observer.attempt_ended(run)
         return closed.next_run_id if closed is not None else None
 
+    def _report(self, made: Created, created: asyncio.Future[Created]) -> None:
+        self.observer.status_changed(made.run)
+        if not created.done():  # its client may have gone
+            created.set_result(made)
+
     async def _stop_if_asked(self, run_id: str) -> None:
-        run = await self._parts.runs.find(run_id)
+        run = await self.parts.runs.find(run_id)
         if run is None or run_id not in self._attempts:
             return
         self._asked[run_id] = run
         if (attempt := self._attempts[run_id]) is not None:
             attempt.heed(run)
 
-    async def _enqueue_next(self, run: Run, others: Sequence[Run]) -> None:
-        for other in others:
-            if other.attempt == 0 and other.due_at is None:
-                await self._enqueue(other.run_id, run.thread_id)
-                return
-
-    async def _enqueue(self, run_id: str, thread_id: str) -> None:
-        if self._queue is not None:
-            await self._queue.defer(run_id, thread_id)
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    async def _enqueue(self, run_id: str | None, thread_id: str) -> None:
+        if run_id is not None:
+            await self.queue.defer(run_id, thread_id)

@@ -1,19 +1,23 @@
-"""The end of a run: its thread in order if it ended before its time, and the background tasks that follow."""
+"""The end of a run: its acceptance checks, its thread in order if it ended before its time, and the background tasks that follow."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import END
 
 from deerflow.features.ask import enqueue_title
+from deerflow.agents.receipts import Check
+from deerflow.agents.transcript import CHECKS
 from deerflow.features.memory import follow_run
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
+from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
 from deerflow.storage.runs import Ending, Run, RunStatus
 from deerflow.storage.tables import utc_now
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
     from deerflow.agents.factory import Agent
     from deerflow.config import AppConfig
+    from deerflow.runs.request import CheckRequest
     from deerflow.storage.memory import Owner
 
 MODEL_NODE = "model"
@@ -39,6 +44,10 @@ DELETE_THREAD = "delete_thread"
 KEPT_FOR_READERS = timedelta(minutes=5)
 TITLE_AFTER = timedelta(seconds=2)
 """How long the thread's first run is over before the model is asked for a title; until then the provisional one stands."""
+
+CHECKS_FAILED = "checks_failed"
+"""``stop_reason`` of runs whose last round of checks failed."""
+OUTPUT_CHARS = 2000
 
 T = TypeVar("T")
 
@@ -62,7 +71,7 @@ async def settle(
     if is_unfinished(snapshot):  # or an attempt before this one died behind this step, and calls have no result yet
         await agent.aupdate_state(config, None, as_node=END)
         snapshot = await agent.aget_state(config)
-    messages: list[AnyMessage] = list((snapshot.values or {}).get("messages") or ())
+    messages: list[AnyMessage] = list(snapshot.values.get("messages") or ())
     known = {message.id for message in messages}
     joining = [message for message in joining if message.id not in known]
     added: list[Any] = [*_answers(messages, why), *joining]
@@ -96,9 +105,8 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
         return task.result()
 
 
-def _answers(messages: Iterable[AnyMessage], why: str) -> list[ToolMessage]:
+def _answers(messages: Sequence[AnyMessage], why: str) -> list[ToolMessage]:
     """Results for the calls at the end of the transcript that have none."""
-    messages = list(messages)
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
     last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
     calls = last.tool_calls if last is not None else []
@@ -115,6 +123,44 @@ def _answers(messages: Iterable[AnyMessage], why: str) -> list[ToolMessage]:
     ]
 
 
+# acceptance checks: what must hold before the work of a run counts as done ----------------------------------------------
+
+
+async def run_checks(sandbox: Sandbox, checks: Sequence[CheckRequest]) -> list[Check]:
+    """Make the checks one after the other, apart from the agent's own shell."""
+    return [await _checked(sandbox, check) for check in checks]
+
+
+async def _checked(sandbox: Sandbox, check: CheckRequest) -> Check:
+    name = check.command or f"{check.file_exists} exists"
+    try:
+        if check.file_exists:
+            entry = await sandbox.stat(check.file_exists)
+            return {"check": name, "passed": entry is not None and entry.kind == "file", "output": ""}
+        result = await sandbox.exec(check.command or "", timeout=check.timeout, env={"DEERFLOW_CHECK": "1"})
+    except SandboxError as error:
+        return {"check": name, "passed": False, "output": str(error)}
+    ended = f"stopped after {check.timeout:g} seconds" if result.timed_out else f"exit code {result.exit_code}"
+    output = f"{result.output[-OUTPUT_CHARS:].rstrip()}\n[{ended}]".lstrip()
+    return {"check": name, "passed": result.exit_code == 0, "output": output}
+
+
+def rounds(messages: Sequence[BaseMessage]) -> int:
+    """How often checks of the run that added ``messages`` have failed and gone back to the model."""
+    return sum(message.name == CHECKS for message in messages)
+
+
+def correction(checks: Sequence[Check]) -> HumanMessage:
+    """What the model is asked when checks failed."""
+    failed = [f"- {check['check']}\n{check['output']}".rstrip() for check in checks if not check["passed"]]
+    text = (
+        f"The work is not accepted yet: {len(failed)} of {len(checks)} acceptance checks failed.\n\n"
+        + "\n".join(failed)
+        + "\n\nCorrect the work. The checks are made again when you are done; do not change what they test just to pass."
+    )
+    return HumanMessage(text, id=str(uuid4()), name=CHECKS, additional_kwargs={"hide_from_ui": True})
+
+
 # background tasks -------------------------------------------------------------------------------------------------------
 
 
@@ -123,13 +169,13 @@ def follow_up(
     run: Run,
     ending: Ending,
     joined: Sequence[BaseMessage],
-    memory: tuple[AppConfig, Owner] | None,
+    learner: tuple[AppConfig, Owner] | None,
 ) -> datetime | None:
     """Make the run's messages findable, name its thread, and enqueue the tasks that follow, in the transaction that ends it.
 
     Args:
         joined: the messages that the run added to its thread.
-        memory: which configuration and whose, if facts may be taken from the run.
+        learner: which configuration, and who is to learn from the run, if it could be begun at all.
 
     Returns:
         When the first of the tasks is due; None: there is none.
@@ -139,7 +185,7 @@ def follow_up(
     title = provisional_title(people[0]) if people else ""
     named = title and set_title(connection, run.thread_id, title, only_if_missing=True)
     due = enqueue_follow_up(connection, run)
-    if memory is not None and (learning := follow_run(connection, *memory, run.thread_id, joined)):
+    if learner is not None and (learning := follow_run(connection, *learner, run.thread_id, joined)):
         due = min(due or learning, learning)
     if named and ending.status is RunStatus.SUCCESS:
         title_due = utc_now() + TITLE_AFTER

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
 from deerflow.skills.catalog import SkillSet
 from deerflow.storage.runs import EMPTY_THREAD, Run, RunStatus, RunStore
 from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
-from deerflow.threads.input import called_prompts, messages_of, visible_input, with_facts
+from deerflow.threads.input import messages_of, visible_input, with_facts
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -49,82 +48,104 @@ class GraphInput:
     earlier: list[BaseMessage] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFacts:
-    """What is looked at to record the facts of a turn: the thread's uploads, the skills that a message may name, and the prompts
-    of MCP servers that it may call."""
+@dataclass
+class RunInput:
+    """Makes what the graph of a run is given.
 
-    uploads: Path | None
+    Args:
+        uploads: the thread's; those that a message came with are named in it.
+        skills: those that a message may name.
+        prompt: that of an MCP server which a message calls.
+    """
+
+    runs: RunStore
+    memory: MemoryService
+    run: Run
+    spec: RunSpec
+    agent: Agent
+    uploads: Path
     skills: SkillSet
     prompt: Callable[[str], Awaitable[Mapping[str, str] | None]]
 
-
-class RunInput:
-    def __init__(self, runs: RunStore, memory: MemoryService | None) -> None:
-        self._runs = runs
-        self._memory = memory
-
-    async def prepare(self, run: Run, spec: RunSpec, agent: Agent, facts: TurnFacts, *, again: bool) -> GraphInput:
+    async def prepare(self, *, again: bool) -> GraphInput:
         """Input and configuration for the next stretch of the run. A run whose process died resumes its last checkpoint.
 
         Args:
             again: the graph came to its end in this attempt, and messages wait that came too late for its last step.
         """
-        config = _graph_config(run, spec.request)
-        if again and (waiting := await self.arrivals(run.run_id)):
+        run, config = self.run, _graph_config(self.run, self.spec.request)
+        if again and (waiting := await arrivals(self.runs, run.run_id)):
             return GraphInput(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
         if run.attempt == 1 and run.checkpoint_before is not None and not again:  # begun with its claim
-            return await self._first(run, spec, agent, config, facts)
-        saver: Any = agent.checkpointer
+            return await self._first(config)
+        saver: Any = self.agent.checkpointer
         tidied: list[BaseMessage] | None = None
         head = await saver.aget_tuple(config_of(run.thread_id))
         if run.checkpoint_before is None and (head is not None or run.position > 1):
-            tidied = await self._take_over(run, spec.request, agent)
+            tidied = await self._take_over()
         if tidied is not None:
             head = await saver.aget_tuple(config_of(run.thread_id))
         head_id = head.config["configurable"]["checkpoint_id"] if head else EMPTY_THREAD
         if run.checkpoint_before is not None and head_id != run.checkpoint_before:
-            return await self._resumed(run, spec.request, agent, config, head)
-        given = await self._first(replace(run, checkpoint_before=head_id), spec, agent, config, facts)
+            return await self._resumed(config, head)
+        self.run = replace(run, checkpoint_before=head_id)
+        given = await self._first(config)
         messages = [message.id or "" for message in given.messages if isinstance(message, HumanMessage)]
-        await self._runs.began(run, head_id, message_ids=messages, from_checkpoint=spec.request.fork_from)
+        await self.runs.began(run, head_id, message_ids=messages, from_checkpoint=self.spec.request.fork_from)
         return replace(given, messages=[*(tidied or ()), *given.messages])
 
-    async def arrivals(self, run_id: str) -> list[BaseMessage]:
-        """The person's messages that wait for the run's next step."""
-        return convert_to_messages(await self._runs.waiting_messages(run_id))
-
-    async def _first(
-        self, run: Run, spec: RunSpec, agent: Agent, config: RunnableConfig, facts: TurnFacts
-    ) -> GraphInput:
+    async def _first(self, config: RunnableConfig) -> GraphInput:
         """What a run begins with."""
-        request = spec.request
+        run, request = self.run, self.spec.request
         if request.command is not None or request.input is None:
             return GraphInput(run, config, _command(request.command) if request.command is not None else None)
         is_new = run.checkpoint_before == EMPTY_THREAD or (
-            request.fork_from is not None and not await _messages(agent, config)
+            request.fork_from is not None and not await _messages(self.agent, config)
         )
-        value = await _first_input(run, spec, facts, is_new=is_new)
+        value = await self._first_input(request.input, is_new=is_new)
         people = [message for message in value["messages"] if isinstance(message, HumanMessage)]
-        if people and self._memory is not None:
-            earlier = None if is_new else lambda: _messages(agent, config)
-            if (known := await self._memory.recall(spec.owner, run.thread_id, people[-1].text, earlier)) is not None:
+        if people:
+            earlier = None if is_new else lambda: _messages(self.agent, config)
+            known = await self.memory.recall(self.spec.owner, run.thread_id, people[-1].text, earlier)
+            if known is not None:
                 people[-1].additional_kwargs[FACTS][MEMORY] = known
         return GraphInput(run, config, value, messages=value["messages"])
 
-    async def _resumed(
-        self, run: Run, request: RunRequest, agent: Agent, config: RunnableConfig, head: Any
-    ) -> GraphInput:
+    async def _first_input(self, asked: Mapping[str, Any] | list[Any] | str, *, is_new: bool) -> dict[str, Any]:
+        given = dict(asked) if isinstance(asked, Mapping) else {"messages": asked}
+        messages = messages_of(given.get("messages") or [])
+        for message, message_id in zip(messages, self.spec.message_ids, strict=False):
+            message.id = message_id
+        messages = await with_facts(
+            messages,
+            run_id=self.run.run_id,
+            now=self.run.created_at.astimezone(),
+            uploads_dir=self.uploads,
+            skills=self.skills,
+            prompt=self.prompt,
+        )
+        given = visible_input({**given, "messages": []})
+        people = [message for message in messages if isinstance(message, HumanMessage)]
+        if people and is_new and not given.get("title"):
+            given["title"] = provisional_title(people[0])
+        return {**given, "messages": messages}
+
+    async def _resumed(self, config: RunnableConfig, head: Any) -> GraphInput:
         """The run's own steps are the newest: it goes on behind them."""
-        snapshot = await agent.aget_state(_at_head(config))
-        earlier = await _added_since(agent, run, snapshot.values.get("messages") or ())
+        run, request = self.run, self.spec.request
+        snapshot = await self.agent.aget_state(_at_head(config))
+        known: set[str | None] = set()
+        if run.checkpoint_before:
+            before = await _messages(self.agent, config_of(run.thread_id, run.checkpoint_before))
+            known = {message.id for message in before}
+        earlier = [message for message in snapshot.values.get("messages") or () if message.id not in known]
         unread = START in snapshot.next
         if unread and head is not None:
             earlier += messages_of(head.checkpoint["channel_values"][START].get("messages") or [])
-        stands = not is_unfinished(snapshot) or await _is_at_a_break(agent.checkpointer, head, snapshot, request)
+        stands = not is_unfinished(snapshot) or await _is_at_a_break(self.agent.checkpointer, head, snapshot, request)
         return GraphInput(run, _at_head(config), nothing_left=stands, unread=unread, earlier=earlier)
 
-    async def _take_over(self, run: Run, request: RunRequest, agent: Agent) -> list[BaseMessage] | None:
+    async def _take_over(self) -> list[BaseMessage] | None:
         """Tidy what the run before this one left over, unless it ended well.
 
         Messages for it that were not taken up stand before the input; a run without input takes them up itself.
@@ -132,49 +153,24 @@ class RunInput:
         Returns:
             What joined the thread. None: the thread was not touched.
         """
+        run, request = self.run, self.spec.request
         earlier = [
-            other for other in await self._runs.of_thread(run.thread_id, limit=5) if other.position < run.position
+            other for other in await self.runs.of_thread(run.thread_id, limit=5) if other.position < run.position
         ]
         if earlier and earlier[0].status is RunStatus.SUCCESS:
             return None
         if request.input is None or request.fork_from is not None:
-            await self._runs.adopt(run)
+            await self.runs.adopt(run)
             return None
-        undelivered = convert_to_messages(await self._runs.left_over(run))
-        joined = await settle(agent, config_of(run.thread_id), why=UNFINISHED, joining=undelivered)
-        await self._runs.delivered([message.id or "" for message in undelivered])
+        undelivered = convert_to_messages(await self.runs.left_over(run))
+        joined = await settle(self.agent, config_of(run.thread_id), why=UNFINISHED, joining=undelivered)
+        await self.runs.delivered([message.id or "" for message in undelivered])
         return joined
 
 
-async def _first_input(run: Run, spec: RunSpec, facts: TurnFacts, *, is_new: bool) -> dict[str, Any]:
-    asked = spec.request.input
-    given = dict(asked) if isinstance(asked, Mapping) else {"messages": asked}
-    messages = messages_of(given.get("messages") or [])
-    for message, message_id in zip(messages, spec.message_ids, strict=False):
-        message.id = message_id
-    messages = await asyncio.to_thread(
-        with_facts,
-        messages,
-        run_id=run.run_id,
-        now=run.created_at.astimezone(),
-        uploads_dir=facts.uploads,
-        skills=facts.skills,
-        prompts=await called_prompts(messages, facts.prompt),
-    )
-    given = visible_input({**given, "messages": []})
-    people = [message for message in messages if isinstance(message, HumanMessage)]
-    if people and is_new and not given.get("title"):
-        given["title"] = provisional_title(people[0])
-    return {**given, "messages": messages}
-
-
-async def _added_since(agent: Agent, run: Run, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Those messages of the thread that were not there before the run."""
-    if not run.checkpoint_before:
-        return list(messages)
-    before = (await agent.aget_state(config_of(run.thread_id, run.checkpoint_before))).values.get("messages") or ()
-    known = {message.id for message in before}
-    return [message for message in messages if message.id not in known]
+async def arrivals(runs: RunStore, run_id: str) -> list[BaseMessage]:
+    """The person's messages that wait for the run's next step."""
+    return convert_to_messages(await runs.waiting_messages(run_id))
 
 
 async def _is_at_a_break(saver: Any, head: Any, snapshot: StateSnapshot, request: RunRequest) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from deerflow.errors import InvalidRequestError, NotFoundError, RequestError
-from deerflow.events.streams.agent_protocol import AnyOf, EventStreamRequest, Renderer
+from deerflow.events.streams.agent_protocol import ENDINGS, Renderer
+from deerflow.runs.protocol_stream import AnyOf, EventStreamRequest
 from deerflow.runs.request import RunRequest
 
 if TYPE_CHECKING:
@@ -39,14 +41,7 @@ PROTOCOL_CODES = frozenset(
         "not_supported",
     }
 )
-AGENT_STATUS = {
-    "pending": "started",
-    "running": "running",
-    "success": "completed",
-    "error": "failed",
-    "timeout": "failed",
-    "interrupted": "interrupted",
-}
+AGENT_STATUS = {"pending": "started", "running": "running", **ENDINGS}
 
 
 class Command(BaseModel):
@@ -63,19 +58,25 @@ class _Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class _Answer(_Params):
-    interrupt_id: str
-    response: Any = None
+class _Namespaced(_Params):
     namespace: list[str] = Field(default_factory=list)
 
 
-class _Respond(_Params):
+class _OfRoot(_Namespaced):
+    """Only the root namespace can be asked for this."""
+
+
+class _Answer(_Namespaced):
+    interrupt_id: str
+    response: Any = None
+
+
+class _Respond(_Namespaced):
     """Either ``responses``, or one answer by itself."""
 
     responses: list[_Answer] | None = Field(default=None, min_length=1)
     interrupt_id: str | None = None
     response: Any = None
-    namespace: list[str] = Field(default_factory=list)
     update: Any = None
     goto: Any = None
     config: dict[str, Any] | None = None
@@ -96,18 +97,15 @@ class _InjectedMessage(_Params):
     name: str | None = None
 
 
-class _Inject(_Params):
+class _Inject(_OfRoot):
     message: _InjectedMessage
-    namespace: list[str] = Field(default_factory=list)
 
 
-class _StateGet(_Params):
-    namespace: list[str] = Field(default_factory=list)
+class _StateGet(_OfRoot):
     keys: list[str] | None = None
 
 
-class _ListCheckpoints(_Params):
-    namespace: list[str] = Field(default_factory=list)
+class _ListCheckpoints(_OfRoot):
     limit: int = Field(default=10, ge=1, le=1000)
     before: str | None = None
 
@@ -122,13 +120,19 @@ class _GetTree(_Params):
     run_id: str | None = None
 
 
+class _RunStart(BaseModel):
+    """The fields of a :class:`RunRequest`, which is checked when they are complete."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+@dataclass(frozen=True)
 class ProtocolCommands:
     """Executes commands. ``subscription.*`` need a connection of their own, see ``ProtocolSession``."""
 
-    def __init__(self, runs: RunService, states: ThreadStates, streams: ProtocolStreams) -> None:
-        self._runs = runs
-        self._states = states
-        self._streams = streams
+    runs: RunService
+    states: ThreadStates
+    streams: ProtocolStreams
 
     async def execute(self, principal: Principal, thread_id: str, command: Command) -> Result:
         """The answer to ``command``.
@@ -136,54 +140,41 @@ class ProtocolCommands:
         Raises:
             RequestError: it cannot be fulfilled; :func:`error_answer` tells the client so.
         """
-        match command.method:
-            case "run.start":
-                return await self._starting(principal, thread_id, command, self._run_start)
-            case "input.respond":
-                return await self._starting(principal, thread_id, command, self._respond)
-            case "input.inject":
-                return success(command, await self._inject(principal, thread_id, command.params))
-            case "state.get":
-                return success(command, await self._state(principal, thread_id, command.params))
-            case "state.listCheckpoints":
-                return success(command, await self._checkpoints(principal, thread_id, command.params))
-            case "state.fork":
-                return await self._starting(principal, thread_id, command, self._fork)
-            case "agent.getTree":
-                return success(command, await self._tree(principal, thread_id, command.params))
-            case "subscription.subscribe" | "subscription.unsubscribe" | "subscription.reconnect":
-                message = f"{command.method} needs a WebSocket; over HTTP open POST …/stream/events instead."
-                raise InvalidRequestError(message, code="not_supported")
-            case _:
-                raise RequestError(f"{command.method!r} is not a command.", code="unknown_command")
+        if command.method in ("subscription.subscribe", "subscription.unsubscribe", "subscription.reconnect"):
+            message = f"{command.method} needs a WebSocket; over HTTP open POST …/stream/events instead."
+            raise InvalidRequestError(message, code="not_supported")
+        if command.method not in _COMMANDS:
+            raise RequestError(f"{command.method!r} is not a command.", code="unknown_command")
+        model, carry_out, starts = _COMMANDS[command.method]
+        asked = _checked(model, command.params)
+        if isinstance(asked, _OfRoot) and asked.namespace:
+            raise NotFoundError("Only the root namespace can be asked for this.", code="no_such_namespace")
+        meta = {"applied_through_seq": await self._position(principal, thread_id)} if starts else {}
+        return success(command, await carry_out(self, principal, thread_id, asked), **meta)
 
-    async def _starting(
-        self, principal: Principal, thread_id: str, command: Command, start: Callable[..., Any]
-    ) -> Result:
+    async def _position(self, principal: Principal, thread_id: str) -> int:
         """A client takes what lies up to this position for the past, so it is read before the run can say a word."""
         try:
-            position = await self._streams.position(principal, thread_id)
+            return await self.streams.position(principal, thread_id)
         except NotFoundError:
-            position = 0
-        result = await start(principal, thread_id, command.params)
-        return success(command, result, applied_through_seq=position)
+            return 0
 
-    async def _run_start(self, principal: Principal, thread_id: str, params: Mapping[str, Any]) -> Result:
+    async def run_start(self, principal: Principal, thread_id: str, asked: _RunStart) -> Result:
         """A thread that does not exist yet is made: clients name new threads themselves."""
-        fields = dict(params)
+        fields = asked.model_extra or {}
         if strategy := fields.pop("multitaskStrategy", None):
             fields.setdefault("multitask_strategy", strategy)
-        run = await self._start(principal, thread_id, fields, if_not_exists="create")
+        run = await self._start(principal, thread_id, {**fields, "if_not_exists": "create"})
         return {"run_id": run.run_id}
 
-    async def _respond(self, principal: Principal, thread_id: str, params: Mapping[str, Any]) -> Result:
-        asked = _checked(_Respond, params)
+    async def respond(self, principal: Principal, thread_id: str, asked: _Respond) -> Result:
         answers = asked.responses
         if answers is None:
             if asked.interrupt_id is None:
                 raise InvalidRequestError("Give interrupt_id and response, or responses.")
             answers = [_Answer(interrupt_id=asked.interrupt_id, response=asked.response)]
-        waiting = await self._waiting(principal, thread_id)
+        state = await self.states.get(principal, thread_id)
+        waiting = {interrupt["id"] for task in state.get("tasks") or () for interrupt in task.get("interrupts") or ()}
         for answer in answers:
             if answer.interrupt_id not in waiting:
                 message = (
@@ -193,47 +184,38 @@ class ProtocolCommands:
         command = {"resume": {answer.interrupt_id: answer.response for answer in answers}}
         command |= {key: value for key in ("update", "goto") if (value := getattr(asked, key)) is not None}
         fields = {"command": command, "config": asked.config, "metadata": asked.metadata}
-        run = await self._start(principal, thread_id, await self._same_assistant(principal, thread_id, fields))
+        run = await self._start_again(principal, thread_id, fields)
         return {"run_id": run.run_id}
 
-    async def _inject(self, principal: Principal, thread_id: str, params: Mapping[str, Any]) -> Result:
-        asked = _checked(_Inject, params)
-        _only_root(asked.namespace)
-        run = await self._runs.steer(principal, thread_id, asked.message.model_dump(exclude_none=True))
+    async def inject(self, principal: Principal, thread_id: str, asked: _Inject) -> Result:
+        run = await self.runs.steer(principal, thread_id, asked.message.model_dump(exclude_none=True))
         return {"run_id": run.run_id}
 
-    async def _state(self, principal: Principal, thread_id: str, params: Mapping[str, Any]) -> Result:
-        asked = _checked(_StateGet, params)
-        _only_root(asked.namespace)
-        state = await self._states.get(principal, thread_id)
+    async def state(self, principal: Principal, thread_id: str, asked: _StateGet) -> Result:
+        state = await self.states.get(principal, thread_id)
         values = state["values"]
         if asked.keys is not None:
             values = {key: values[key] for key in asked.keys if key in values}
         checkpoint_id = (state.get("checkpoint") or {}).get("checkpoint_id")
         return {"values": values, **({"checkpoint": {"id": checkpoint_id}} if checkpoint_id else {})}
 
-    async def _checkpoints(self, principal: Principal, thread_id: str, params: Mapping[str, Any]) -> Result:
-        asked = _checked(_ListCheckpoints, params)
-        _only_root(asked.namespace)
-        history = await self._states.history(principal, thread_id, limit=asked.limit, before=asked.before)
+    async def checkpoints(self, principal: Principal, thread_id: str, asked: _ListCheckpoints) -> Result:
+        history = await self.states.history(principal, thread_id, limit=asked.limit, before=asked.before)
         return {"checkpoints": [_summary(state) for state in history]}
 
-    async def _fork(self, principal: Principal, thread_id: str, params: Mapping[str, Any]) -> Result:
-        asked = _checked(_Fork, params)
-        fields = {"checkpoint_id": asked.checkpoint_id, "input": asked.input, "config": asked.config}
-        run = await self._start(principal, thread_id, await self._same_assistant(principal, thread_id, fields))
+    async def fork(self, principal: Principal, thread_id: str, asked: _Fork) -> Result:
+        run = await self._start_again(principal, thread_id, dict(asked))
         return {"run_id": run.run_id, "thread_id": run.thread_id}
 
-    async def _tree(self, principal: Principal, thread_id: str, params: Mapping[str, Any]) -> Result:
-        asked = _checked(_GetTree, params)
+    async def tree(self, principal: Principal, thread_id: str, asked: _GetTree) -> Result:
         if asked.run_id is not None:
-            run = await self._runs.get(principal, asked.run_id, thread_id=thread_id)
+            run = await self.runs.get(principal, asked.run_id, thread_id=thread_id)
         else:
             run = await self._newest(principal, thread_id)
         tree: Result = {"namespace": [], "status": AGENT_STATUS[run.status.value], "graph_name": run.assistant_id or ""}
         nodes: dict[tuple[str, ...], Result] = {(): tree}
         renderer = Renderer()
-        async for batch in self._runs.events(run):
+        async for batch in self.runs.events(run):
             if not batch:
                 break
             for frame in (frame for event in batch for frame in renderer.render(event)):
@@ -241,23 +223,32 @@ class ProtocolCommands:
                     _place(nodes, frame.namespace, frame.data)
         return {"tree": tree}
 
-    async def _start(self, principal: Principal, thread_id: str, fields: Mapping[str, Any], **more: Any) -> Run:
-        given = {key: value for key, value in {**fields, **more}.items() if value is not None}
-        return await self._runs.start(principal, _checked(RunRequest, _with_checkpoint(given)), thread_id=thread_id)
+    async def _start(self, principal: Principal, thread_id: str, fields: Mapping[str, Any]) -> Run:
+        given = {key: value for key, value in fields.items() if value is not None}
+        return await self.runs.start(principal, _checked(RunRequest, _with_checkpoint(given)), thread_id=thread_id)
 
-    async def _same_assistant(self, principal: Principal, thread_id: str, fields: Result) -> Result:
+    async def _start_again(self, principal: Principal, thread_id: str, fields: Mapping[str, Any]) -> Run:
+        """With the assistant of the thread's newest run."""
         newest = await self._newest(principal, thread_id)
-        return {**fields, "assistant_id": newest.assistant_id} if newest.assistant_id else fields
+        return await self._start(principal, thread_id, {**fields, "assistant_id": newest.assistant_id or None})
 
     async def _newest(self, principal: Principal, thread_id: str) -> Run:
-        found = await self._runs.list(principal, thread_id, limit=1)
+        found = await self.runs.list(principal, thread_id, limit=1)
         if not found:
             raise NotFoundError("The thread has no runs yet.", code="no_such_run")
         return found[0]
 
-    async def _waiting(self, principal: Principal, thread_id: str) -> set[str]:
-        state = await self._states.get(principal, thread_id)
-        return {interrupt["id"] for task in state.get("tasks") or () for interrupt in task.get("interrupts") or ()}
+
+_COMMANDS: dict[str, tuple[type[BaseModel], Callable[..., Awaitable[Result]], bool]] = {
+    "run.start": (_RunStart, ProtocolCommands.run_start, True),
+    "input.respond": (_Respond, ProtocolCommands.respond, True),
+    "input.inject": (_Inject, ProtocolCommands.inject, False),
+    "state.get": (_StateGet, ProtocolCommands.state, False),
+    "state.listCheckpoints": (_ListCheckpoints, ProtocolCommands.checkpoints, False),
+    "state.fork": (_Fork, ProtocolCommands.fork, True),
+    "agent.getTree": (_GetTree, ProtocolCommands.tree, False),
+}
+"""By method: its parameters, what carries it out, and whether that starts a run."""
 
 
 def success(command: Command, result: Result, **meta: Any) -> Result:
@@ -294,11 +285,6 @@ def _with_checkpoint(fields: dict[str, Any]) -> dict[str, Any]:
     return {"checkpoint_id": configurable["checkpoint_id"], **fields, "config": {**config, "configurable": rest}}
 
 
-def _only_root(namespace: list[str]) -> None:
-    if namespace:
-        raise NotFoundError("Only the root namespace can be asked for this.", code="no_such_namespace")
-
-
 def _summary(state: Mapping[str, Any]) -> Result:
     metadata = state.get("metadata") or {}
     return {
@@ -321,6 +307,7 @@ def _place(nodes: dict[tuple[str, ...], Result], namespace: list[str], data: Map
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
+@dataclass(eq=False)
 class ProtocolSession:
     """Answers what one client sends.
 
@@ -328,23 +315,16 @@ class ProtocolSession:
         send: takes one message for the client; called by several tasks, one at a time.
     """
 
-    def __init__(
-        self,
-        principal: Principal,
-        thread_id: str,
-        *,
-        commands: ProtocolCommands,
-        streams: ProtocolStreams,
-        send: Send,
-    ) -> None:
-        self._principal = principal
-        self._thread_id = thread_id
-        self._commands = commands
-        self._streams = streams
-        self._send_now = send
-        self._sending = asyncio.Lock()
-        self._subscriptions: dict[str, EventStreamRequest] = {}
-        self._following: asyncio.Task[None] | None = None
+    principal: Principal
+    thread_id: str
+    commands: ProtocolCommands
+    streams: ProtocolStreams
+    send: Send
+    _sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _subscriptions: dict[str, EventStreamRequest] = field(default_factory=dict[str, EventStreamRequest])
+    _following: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, messages: AsyncIterator[str]) -> None:
@@ -398,7 +378,7 @@ class ProtocolSession:
                 # Positions are the thread's, not the connection's: nothing has to be restored.
                 return success(command, {"restored": False})
             case _:
-                return await self._commands.execute(self._principal, self._thread_id, command)
+                return await self.commands.execute(self.principal, self.thread_id, command)
 
     async def _subscribe(self, command: Command) -> None:
         """All subscriptions share one line of events, so that none overtakes another. A new one begins it anew: what the
@@ -411,7 +391,7 @@ class ProtocolSession:
             raise InvalidRequestError(f"params: {error.errors()[0]['msg']}") from error
         all_ = [*self._subscriptions.values(), subscription]
         since = min(each.since for each in all_)
-        events = await self._streams.open_early(self._principal, self._thread_id, AnyOf(all_), since=since)
+        events = await self.streams.open(self.principal, self.thread_id, AnyOf(all_), since=since, waits=True)
         id_ = str(uuid4())
         self._subscriptions[id_] = subscription
         await self._stop_following()
@@ -450,4 +430,4 @@ class ProtocolSession:
 
     async def _send(self, message: dict[str, Any]) -> None:
         async with self._sending:
-            await self._send_now(message)
+            await self.send(message)

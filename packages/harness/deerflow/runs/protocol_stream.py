@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from deerflow.errors import NotFoundError
 from deerflow.events.store import EVENTS_PER_CLAIM
@@ -15,7 +18,6 @@ from deerflow.events.streams.agent_protocol import (
     ENDINGS,
     Frame,
     Renderer,
-    RunFacts,
     epoch_start,
     log_position,
     protocol_position,
@@ -29,35 +31,121 @@ if TYPE_CHECKING:
     from deerflow.events.log import EventLog
     from deerflow.events.notify import Hub
     from deerflow.events.store import RunEvent
-    from deerflow.events.streams.agent_protocol import AnyOf, Subscription
     from deerflow.identity import Principal
     from deerflow.runs.service import RunService
     from deerflow.storage.runs import Run
     from deerflow.threads.states import ThreadStates
+
+Event = dict[str, Any]
 
 HEARTBEAT_SECONDS = 5.0
 RECENT_RUNS = 20
 JUST_ENDED = timedelta(minutes=1)
 """On a busy machine the SDK tries several times, for some seconds each, to open what watches a thread."""
 
+# what a client subscribes to -------------------------------------------------------------------------------------------
 
+CHANNELS = frozenset({"values", "updates", "messages", "tools", "lifecycle", "input", "checkpoints", "tasks", "custom"})
+CUSTOM = "custom:"
+WATCHED = frozenset({"lifecycle", "input"})
+
+
+class Subscription(BaseModel):
+    """A filter over the events of a thread.
+
+    ``channels`` may name one custom event as ``custom:<name>``. ``namespaces`` are prefixes; a segment without ``:`` stands
+    for all segments of that name (``tools`` for ``tools:call_1``). ``depth`` is how far below a prefix (the root, if there
+    is none) an event may lie.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    channels: list[str] = Field(min_length=1, examples=[["values", "messages", "tools", "lifecycle", "input"]])
+    namespaces: list[list[str]] | None = None
+    depth: int | None = Field(default=None, ge=0)
+
+    @field_validator("channels", mode="after")
+    @classmethod
+    def _known(cls, value: list[str]) -> list[str]:
+        for channel in value:
+            if channel not in CHANNELS and not (channel.startswith(CUSTOM) and channel != CUSTOM):
+                raise ValueError(f"{channel!r} is not a channel. Known: {', '.join(sorted(CHANNELS))}, custom:<name>.")
+        return value
+
+    @property
+    def watches_only(self) -> bool:
+        """Whether nothing but the coming and going of runs and their questions is asked for."""
+        return WATCHED.issuperset(self.channels)
+
+    def matches(self, event: Mapping[str, Any]) -> bool:
+        params = event["params"]
+        return self._wants(channel_of(event["method"], params["data"])) and self._reaches(params["namespace"])
+
+    def _wants(self, channel: str) -> bool:
+        return channel in self.channels or (channel.startswith(CUSTOM) and "custom" in self.channels)
+
+    def _reaches(self, namespace: Sequence[str]) -> bool:
+        return any(
+            _begins_with(namespace, prefix) and (self.depth is None or len(namespace) - len(prefix) <= self.depth)
+            for prefix in self.namespaces or [[]]
+        )
+
+
+class AnyOf:
+    """What at least one of several subscriptions wants. They may come and go."""
+
+    def __init__(self, subscriptions: Collection[Subscription]) -> None:
+        self._subscriptions = subscriptions
+
+    @property
+    def watches_only(self) -> bool:
+        return all(subscription.watches_only for subscription in self._subscriptions)
+
+    def matches(self, event: Mapping[str, Any]) -> bool:
+        return any(subscription.matches(event) for subscription in self._subscriptions)
+
+
+class EventStreamRequest(Subscription):
+    """A subscription as clients ask for it. ``since``: only what came after this position; 0 is as good as none."""
+
+    since: int = Field(default=0, ge=0)
+
+    @field_validator("since", mode="before")
+    @classmethod
+    def _none_is_zero(cls, value: object) -> object:
+        return 0 if value is None else value
+
+
+def channel_of(method: str, data: Any) -> str:
+    if method == "custom" and isinstance(data, Mapping) and data.get("name"):
+        return CUSTOM + str(data["name"])
+    return "input" if method.startswith("input.") else method
+
+
+def _begins_with(namespace: Sequence[str], prefix: Sequence[str]) -> bool:
+    return len(prefix) <= len(namespace) and all(
+        wanted == segment or (":" not in wanted and segment.partition(":")[0] == wanted)
+        for wanted, segment in zip(prefix, namespace, strict=False)
+    )
+
+
+# what it gets -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
 class ProtocolStreams:
     """Event streams of threads.
 
     Args:
-        runs: the runs, with their owners.
-        log: what they say.
-        states: the threads' values.
-    hub: tells when runs start.
+        hub: tells when runs start.
     """
 
-    def __init__(self, runs: RunService, log: EventLog, states: ThreadStates, hub: Hub) -> None:
-        self._runs = runs
-        self._log = log
-        self._states = states
-        self._hub = hub
-        self._heard: set[str] = set()
-        """Runs that ended lately, whose end has been told to who watched it and has left."""
+    runs: RunService
+    log: EventLog
+    states: ThreadStates
+    hub: Hub
+    heard: set[str] = field(default_factory=set[str])
+    """Runs that ended lately, whose end has been told to who watched it and has left."""
 
     async def open(
         self,
@@ -67,62 +155,27 @@ class ProtocolStreams:
         *,
         since: int = 0,
         heartbeat: float = HEARTBEAT_SECONDS,
-    ) -> AsyncGenerator[list[dict[str, Any]], None]:
+        waits: bool = False,
+    ) -> AsyncGenerator[list[Event], None]:
         """Events of the protocol, some at a time, for ever; an empty list after ``heartbeat`` seconds without any.
 
-        Without ``since`` (0) what is on its way is replayed from its start, else the newest run. Who merely watches runs come and
-        go hears of one that has ended only if it waits for an
-        answer, or if it made the thread just now.
+        Without ``since`` (0) what is on its way is replayed from its start, else the newest run. Who merely watches runs come
+        and go hears of one that has ended only if it waits for an answer, or if it made the thread just now.
+
+        Args:
+            waits: a thread that is not there is waited for, and then replayed from its first run's start.
 
         Raises:
-            NotFoundError: no such thread.
+            NotFoundError: no such thread, or it is someone else's, so it can never be the principal's.
         """
-        recent = await self._runs.list(principal, thread_id, limit=RECENT_RUNS)
-        return self._follower(principal, thread_id, wanted, since).follow(recent, heartbeat)
-
-    async def open_early(
-        self,
-        principal: Principal,
-        thread_id: str,
-        wanted: Subscription | AnyOf,
-        *,
-        since: int = 0,
-        heartbeat: float = HEARTBEAT_SECONDS,
-    ) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """Like :meth:`open`; a thread that is not there is waited for, and then replayed from its first run's start.
-
-        Raises:
-            NotFoundError: the thread is someone else's, so it can never be the principal's.
-        """
+        follower = _Follower(self, principal, thread_id, wanted, since)
         try:
-            return await self.open(principal, thread_id, wanted, since=since, heartbeat=heartbeat)
+            recent = await self.runs.list(principal, thread_id, limit=RECENT_RUNS)
         except NotFoundError:
-            if await self._runs.is_thread(thread_id):
+            if not waits or await self.runs.is_thread(thread_id):
                 raise
-            return self._follow_when_there(principal, self._follower(principal, thread_id, wanted, since), heartbeat)
-
-    async def _follow_when_there(
-        self, principal: Principal, follower: _Follower, heartbeat: float
-    ) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """What says that the thread is there is the person's own notice of its first run; the heartbeat is for lost ones."""
-        recent: list[Run] | None = None
-        async with aclosing(self._hub.subscribe(principal.user_id, heartbeat)) as notices:
-            while recent is None:
-                news = asyncio.ensure_future(anext(notices))
-                try:
-                    await asyncio.sleep(0)  # the task runs until it listens
-                    recent = await follower.recent()
-                    if recent is None and not await news:
-                        yield []
-                finally:
-                    news.cancel()
-                    await asyncio.wait([news])
-        async with aclosing(follower.follow(recent, heartbeat, from_start=True)) as batches:
-            async for batch in batches:
-                yield batch
-
-    def _follower(self, principal: Principal, thread_id: str, wanted: Subscription | AnyOf, since: int) -> _Follower:
-        return _Follower(self._runs, self._log, self._states, principal, thread_id, wanted, since, self._heard)
+            return follower.follow_when_there(heartbeat)
+        return follower.follow(recent, heartbeat)
 
     async def position(self, principal: Principal, thread_id: str) -> int:
         """A position before everything that a run started from now on will say, and not before what has ended.
@@ -130,7 +183,7 @@ class ProtocolStreams:
         Raises:
             NotFoundError: no such thread.
         """
-        return position_after(await self._runs.list(principal, thread_id, limit=RECENT_RUNS))
+        return position_after(await self.runs.list(principal, thread_id, limit=RECENT_RUNS))
 
 
 def position_after(recent: Sequence[Run]) -> int:
@@ -146,71 +199,72 @@ def position_after(recent: Sequence[Run]) -> int:
     return protocol_position(epoch_start(newest.epoch + 1 if newest.ended else newest.epoch))
 
 
+@dataclass(eq=False)
 class _Follower:
     """One client's way through a thread's log."""
 
-    def __init__(
-        self,
-        runs: RunService,
-        log: EventLog,
-        states: ThreadStates,
-        principal: Principal,
-        thread_id: str,
-        wanted: Subscription | AnyOf,
-        since: int,
-        heard: set[str],
-    ) -> None:
-        self._runs = runs
-        self._log = log
-        self._states = states
-        self._principal = principal
-        self._thread_id = thread_id
-        self._wanted = wanted
-        self._since = since
-        self._renderer = Renderer()
-        self._past: set[int] = set()
-        self._over: set[str] = set()
-        self._heard = heard
-        self._told: set[str] = set()
-        self._shown: Mapping[str, Any] | None = None
-        self._begun: str | None = None
+    streams: ProtocolStreams
+    principal: Principal
+    thread_id: str
+    wanted: Subscription | AnyOf
+    since: int
+    _renderer: Renderer = field(default_factory=Renderer)
+    _past: set[int] = field(default_factory=set[int])
+    _over: set[str] = field(default_factory=set[str])
+    _told: set[str] = field(default_factory=set[str])
+    _shown: Mapping[str, Any] | None = None
+    _begun: str | None = None
 
     async def recent(self) -> list[Run] | None:
         """The thread's newest runs; None if there is no such thread."""
         try:
-            return await self._runs.list(self._principal, self._thread_id, limit=RECENT_RUNS)
+            return await self.streams.runs.list(self.principal, self.thread_id, limit=RECENT_RUNS)
         except NotFoundError:
             return None
 
+    async def follow_when_there(self, heartbeat: float) -> AsyncGenerator[list[Event], None]:
+        """What says that the thread is there is the person's own notice of its first run; the heartbeat is for lost ones."""
+        recent: list[Run] | None = None
+        async with aclosing(self.streams.hub.subscribe(self.principal.user_id, heartbeat)) as notices:
+            while recent is None:
+                news = asyncio.ensure_future(anext(notices))
+                try:
+                    await asyncio.sleep(0)  # the task runs until it listens
+                    recent = await self.recent()
+                    if recent is None and not await news:
+                        yield []
+                finally:
+                    news.cancel()
+                    await asyncio.wait([news])
+        async with aclosing(self.follow(recent, heartbeat, from_start=True)) as batches:
+            async for batch in batches:
+                yield batch
+
     async def follow(
         self, recent: list[Run], heartbeat: float, *, from_start: bool = False
-    ) -> AsyncGenerator[list[dict[str, Any]], None]:
+    ) -> AsyncGenerator[list[Event], None]:
         """Args: ``from_start``: what has ended is news, too."""
-        clock = asyncio.get_running_loop().time
-        spoke = clock()
-        after = 0 if from_start else self._start(recent)
+        loop = asyncio.get_running_loop()
+        spoke = loop.time()
+        newest = max((run.epoch for run in recent), default=0)
+        after = 0 if from_start else self._start(recent, newest)
         self._over = {run.run_id for run in recent if run.ended and not from_start}
-        newest = max((run.epoch for run in recent), default=0)
         self._past = {run.epoch for run in recent if run.epoch < newest}
+        heard = self.streams.heard
         try:
-            async for batch in self._log.read(self._thread_id, after=after, heartbeat=heartbeat):
-                frames = (
-                    [self._event(frame) for frame in await self._frames(batch)]
-                    if batch
-                    else await self._silent_endings()
-                )
-                if frames or clock() - spoke >= heartbeat:
-                    yield frames
-                    spoke = clock()
+            async for batch in self.streams.log.read(self.thread_id, after=after, heartbeat=heartbeat):
+                events = await self._events(batch) if batch else await self._silent_endings()
+                if events or loop.time() - spoke >= heartbeat:
+                    yield events
+                    spoke = loop.time()
         finally:
-            self._heard |= self._told
-            asyncio.get_running_loop().call_later(JUST_ENDED.total_seconds(), self._heard.difference_update, self._told)
+            heard |= self._told
+            loop.call_later(JUST_ENDED.total_seconds(), heard.difference_update, self._told)
 
-    def _start(self, recent: list[Run]) -> int:
+    def _start(self, recent: list[Run], newest: int) -> int:
         """From where in the log to read: always from the start of an epoch, for what is emitted depends on all of it."""
-        if self._since:
-            return epoch_start(log_position(self._since) // EVENTS_PER_CLAIM)
-        newest = max((run.epoch for run in recent), default=0)
+        if self.since:
+            return epoch_start(log_position(self.since) // EVENTS_PER_CLAIM)
         replayed = [run for run in recent if self._replays(run, newest)]
         if any(not run.ended for run in recent):
             # Who starts a run and then listens takes the end of an earlier one for its own.
@@ -222,56 +276,56 @@ class _Follower:
             return True
         if run.epoch != newest:
             return False
-        if not self._wanted.watches_only or run.status is RunStatus.INTERRUPTED:
+        if not self.wanted.watches_only or run.status is RunStatus.INTERRUPTED:
             return True
-        return run.run_id not in self._heard and _made_its_thread_just_now(run)
+        return run.run_id not in self.streams.heard and _made_its_thread_just_now(run)
 
-    async def _frames(self, batch: list[RunEvent]) -> list[Frame]:
+    async def _events(self, batch: list[RunEvent]) -> list[Event]:
         """Of the snapshots of a batch only the newest is worth its size."""
         snapshots = [
             event.seq for event in batch if event.method == "end" or (event.method == "values" and not event.namespace)
         ]
-        frames: list[Frame] = []
+        events: list[Event] = []
         for event in batch:
-            facts = await self._facts(event.run_id) if event.method == "metadata" else None
+            answers = await self._answers(event.run_id) if event.method == "metadata" else ()
             if voids_partial_answer(event):
                 self._shown = None
             newest = bool(snapshots) and event.seq == snapshots[-1] and event.seq // EVENTS_PER_CLAIM not in self._past
-            for frame in self._renderer.render(event, facts):
+            for frame in self._renderer.render(event, answers):
                 if frame.final:
                     self._over.add(frame.run_id)
-                if frame.seq > self._since and (made := await self._made(frame, newest=newest)):
-                    frames.append(made)
-                    if frame.final and self._wanted.watches_only:
+                if frame.seq > self.since and (made := await self._made(frame, newest=newest)):
+                    events.append(made)
+                    if frame.final and self.wanted.watches_only:
                         self._told.add(frame.run_id)
-        return frames
+        return events
 
-    async def _made(self, frame: Frame, *, newest: bool) -> Frame | None:
-        """``frame`` with what the log does not hold, or None if nobody wants it."""
-        if not self._wanted.matches(
-            {"method": frame.method, "params": {"namespace": frame.namespace, "data": frame.data}}
-        ):
+    async def _made(self, frame: Frame, *, newest: bool) -> Event | None:
+        """The event of ``frame``, with what the log does not hold, or None if nobody wants it."""
+        event = frame.event(_now())
+        if not self.wanted.matches(event):
             return None
         if frame.data is not None or frame.namespace:
-            return frame
+            return event
         if not newest:
             return None
         if frame.method == "checkpoints":
-            checkpoint = await self._checkpoint(frame)
-            return _filled(frame, checkpoint) if checkpoint else None
-        values = await self._values(final=frame.final)
-        # Between the first and the last snapshot messages come one by one: only news of the rest is worth a snapshot.
-        rest = {key: value for key, value in values.items() if key != "messages"}
-        if not frame.final and rest == self._shown:
-            return None
-        self._shown = rest
-        return _filled(frame, values)
+            found = await self._checkpoint(frame)
+        else:
+            found = await self._values(final=frame.final)
+            # Between the first and the last snapshot messages come one by one: only news of the rest is worth a snapshot.
+            rest = {key: value for key, value in found.items() if key != "messages"}
+            if not frame.final and rest == self._shown:
+                return None
+            self._shown = rest
+        event["params"]["data"] = found
+        return event if found is not None else None
 
     async def _values(self, *, final: bool) -> dict[str, Any]:
         """The thread's values as they are now; while a run goes on, from itself if it is in this process."""
-        if not final and (live := await self._log.live_values(self._thread_id)) is not None:
+        if not final and (live := await self.streams.log.live_values(self.thread_id)) is not None:
             return live
-        return (await self._states.get(self._principal, self._thread_id))["values"]
+        return (await self.streams.states.get(self.principal, self.thread_id))["values"]
 
     async def _checkpoint(self, frame: Frame) -> dict[str, str] | None:
         """A client keeps the parent with the messages of the values that follow, and forks there to ask anew; hence the
@@ -287,38 +341,34 @@ class _Follower:
         before = _request(run).fork_from or run.checkpoint_before
         return {"id": before, "parent_id": before} if before else None
 
-    async def _facts(self, run_id: str) -> RunFacts:
+    async def _answers(self, run_id: str) -> Sequence[str]:
+        """The interrupts that the run answers."""
         run = await self._run(run_id)
-        if run is None:
-            return RunFacts()
-        command = _request(run).command
-        resume = command.resume if command else None
-        return RunFacts([str(key) for key in resume if _names_interrupt(key)] if isinstance(resume, Mapping) else [])
+        command = _request(run).command if run is not None else None
+        resume = command.resume if command is not None else None
+        return [str(key) for key in resume if _names_interrupt(key)] if isinstance(resume, Mapping) else []
 
     async def _run(self, run_id: str) -> Run | None:
         try:
-            return await self._runs.get(self._principal, run_id, thread_id=self._thread_id)
+            return await self.streams.runs.get(self.principal, run_id, thread_id=self.thread_id)
         except NotFoundError:
             return None
 
-    async def _silent_endings(self) -> list[dict[str, Any]]:
+    async def _silent_endings(self) -> list[Event]:
         """Runs that ended without a word, such as one that was cancelled before its turn came: nothing of them is logged."""
         recent = await self.recent()
         over = [run for run in recent or () if run.run_id not in self._over and _ended_silently(run)]
         self._over.update(run.run_id for run in over)
-        frames = (_ending(run, self._since) for run in over)
-        return [self._event(frame) for frame in frames if self._wanted.matches(frame.event(0))]
+        events = [_ending(run, self.since).event(_now()) for run in over]
+        return [event for event in events if self.wanted.matches(event)]
 
-    def _event(self, frame: Frame) -> dict[str, Any]:
-        return frame.event(time.time_ns() // 1_000_000)
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _request(run: Run) -> RunRequest:
     return RunRequest.model_validate(run.kwargs["request"])
-
-
-def _filled(frame: Frame, data: Any) -> Frame:
-    return Frame(frame.seq, frame.event_id, frame.run_id, frame.method, frame.namespace, data, frame.final)
 
 
 def _ended_silently(run: Run) -> bool:

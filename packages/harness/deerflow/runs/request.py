@@ -13,7 +13,6 @@ from deerflow.errors import InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal, check_id
-from deerflow.runs.checks import CheckRequest
 from deerflow.storage.memory import Owner
 from deerflow.storage.runs import MultitaskStrategy, Run
 from deerflow.tracing import TRACEPARENT
@@ -21,6 +20,22 @@ from deerflow.tracing import TRACEPARENT
 RECURSION_LIMIT = 1000
 
 Hooks = list[str] | Literal["*"]
+
+
+class CheckRequest(BaseModel):
+    """A command of the sandbox that must exit with 0, or a file that must exist."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command: str | None = Field(default=None, max_length=10_000)
+    file_exists: str | None = Field(default=None, max_length=4096)
+    timeout: float = Field(default=600, gt=0, le=3600, description="Seconds that the command may take.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> CheckRequest:
+        if bool(self.command) == bool(self.file_exists):
+            raise ValueError("A check has either a command or file_exists.")
+        return self
 
 
 class SendRequest(BaseModel):

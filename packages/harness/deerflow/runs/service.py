@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
@@ -35,20 +35,21 @@ from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread
 from deerflow.threads.checkpoint import config_of
-from deerflow.threads.input import called_prompts, messages_of, visible_input, with_facts
+from deerflow.threads.input import messages_of, visible_input, with_facts
+from deerflow.threads.transcript import TranscriptView, owned_run
 
 if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.events.log import EventLog, RunEvent
     from deerflow.features.assistants import AssistantService
     from deerflow.tasks.queue import RunQueue
-    from deerflow.threads.transcript import TranscriptView
 
 FIRST_MESSAGE_CHARS = 2000
 MOST_DECISIONS = 100
 """Runs of a timeline that go on with each other."""
 
 
+@dataclass(kw_only=True, eq=False)
 class RunService:
     """Args:
     queue: gets every run that may begin or must stop.
@@ -59,38 +60,20 @@ class RunService:
     prompt: that of an MCP server which a message of a person calls.
     """
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        runs: RunStore,
-        threads: ThreadRepository,
-        transcript: TranscriptView,
-        assistants: AssistantService,
-        log: EventLog,
-        queue: RunQueue,
-        executor: Executor,
-        uploads_dir: Callable[[str, str], Path],
-        graph: Callable[[], Awaitable[Agent]],
-        skills: Callable[[Principal], Awaitable[SkillSet]],
-        prompt: Callable[[Principal, str], Awaitable[Mapping[str, str] | None]],
-        webhooks: WebhookPolicy = WebhookPolicy(),
-        observer: RunObserver | None = None,
-    ) -> None:
-        self._database = database
-        self._runs = runs
-        self._threads = threads
-        self._transcript = transcript
-        self._assistants = assistants
-        self._log = log
-        self._queue = queue
-        self._executor = executor
-        self._uploads_dir = uploads_dir
-        self._graph = graph
-        self._skills = skills
-        self._prompt = prompt
-        self._webhooks = webhooks
-        self._observer = observer or RunObserver()
+    database: Database
+    runs: RunStore
+    threads: ThreadRepository
+    transcript: TranscriptView
+    assistants: AssistantService
+    log: EventLog
+    queue: RunQueue
+    executor: Executor
+    uploads_dir: Callable[[str, str], Path]
+    graph: Callable[[], Awaitable[Agent]]
+    skills: Callable[[Principal], Awaitable[SkillSet]]
+    prompt: Callable[[Principal, str], Awaitable[Mapping[str, str] | None]]
+    webhooks: WebhookPolicy
+    observer: RunObserver
 
     async def start(self, principal: Principal, request: RunRequest, *, thread_id: str | None = None) -> Run:
         """Record a run, and begin it or enqueue it.
@@ -105,7 +88,7 @@ class RunService:
         """
         check_ids(request, thread_id)
         if request.webhook is not None:
-            self._webhooks.check(request.webhook)
+            self.webhooks.check(request.webhook)
         request, agent = await self._resolved(principal, request)
         options = run_options(request.configurable(), agent)
         if isinstance(request.input, dict):
@@ -153,28 +136,25 @@ class RunService:
 
     async def get(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Run:
         """Raises NotFoundError, also for a run of another thread."""
-        run = await self._runs.find(run_id)
-        if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
-            raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
-        return run
+        return owned_run(await self.runs.find(run_id), principal, run_id, thread_id)
 
     async def is_thread(self, thread_id: str) -> bool:
         """Whether somebody has a thread with this id."""
-        return await self._database.read(lambda connection: find_thread(connection, thread_id)) is not None
+        return await self.database.read(lambda connection: find_thread(connection, thread_id)) is not None
 
     async def list(
         self, principal: Principal, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None
     ) -> list[Run]:
         """Newest first. Raises NotFoundError."""
-        await self._threads.get(principal, thread_id)
-        return await self._runs.of_thread(thread_id, limit=limit, offset=offset, status=status)
+        await self.threads.get(principal, thread_id)
+        return await self.runs.of_thread(thread_id, limit=limit, offset=offset, status=status)
 
     async def delete(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> None:
         """Raises NotFoundError, or ConflictError while it is active."""
         run = await self.get(principal, run_id, thread_id=thread_id)
         if not run.ended:
             raise ConflictError(f"Run {run_id} is {run.status}. Cancel it first.", code="run_active")
-        await self._runs.delete(run_id)
+        await self.runs.delete(run_id)
 
     async def cancel(
         self,
@@ -194,7 +174,7 @@ class RunService:
             NotFoundError: there is no such run, or it has ended already.
         """
         run = await self.get(principal, run_id, thread_id=thread_id)
-        asked = await self._runs.request_cancel(run_id, action)
+        asked = await self.runs.request_cancel(run_id, action)
         if asked is None:
             raise NotFoundError(f"Run {run_id} is not cancellable (status: {run.status}).", code="run_ended")
         await self._stopped([asked])
@@ -207,14 +187,14 @@ class RunService:
             NotFoundError: the thread has no such task.
             ConflictError: it has ended, or waits for a decision of the person.
         """
-        task = await self._transcript.task(principal, thread_id, task_id)
+        task = await self.transcript.task(principal, thread_id, task_id)
         if task["status"] != "running":
             raise ConflictError(f"Task {task_id} has ended ({task['status']}).", code="task_ended")
-        run = await self._runs.request_task_stop(thread_id, task_id)
+        run = await self.runs.request_task_stop(thread_id, task_id)
         if run is None:
             text = f"Task {task_id} waits for your decision about a call. Reject the call, or stop the whole turn."
             raise ConflictError(text, code="task_waits")
-        await self._queue.cancel(run.run_id)
+        await self.queue.cancel(run.run_id)
 
     async def cancel_many(
         self,
@@ -228,13 +208,13 @@ class RunService:
         """Cancel those of the principal's active runs that are meant; how many there were."""
         found = [
             run
-            for run in await self._runs.unfinished()
+            for run in await self.runs.unfinished()
             if run.user_id == principal.user_id
             and thread_id in (None, run.thread_id)
             and (run_ids is None or run.run_id in run_ids)
             and (status in (None, "all") or run.status == status)
         ]
-        asked = [await self._runs.request_cancel(run.run_id, action) for run in found]
+        asked = [await self.runs.request_cancel(run.run_id, action) for run in found]
         stopping = [run for run in asked if run is not None]
         await self._stopped(stopping)
         return len(stopping)
@@ -245,7 +225,7 @@ class RunService:
 
     def events(self, run: Run, *, after: int = 0, heartbeat: float = 5.0) -> AsyncGenerator[list[RunEvent], None]:
         """What the run says after a position, until its end; an empty list every ``heartbeat`` seconds of silence."""
-        return self._log.read(
+        return self.log.read(
             run.thread_id,
             run_id=run.run_id,
             after=after,
@@ -259,17 +239,17 @@ class RunService:
 
         Without ``thread_id`` a thread's id stands for the newest run that nothing came before. Raises NotFoundError.
         """
-        newest = await self._runs.of_thread(run_id, limit=MOST_DECISIONS) if thread_id is None else []
+        newest = await self.runs.of_thread(run_id, limit=MOST_DECISIONS) if thread_id is None else []
         first = next(
             (run for run, before in pairwise(newest) if not goes_on(run, before)), newest[-1] if newest else None
         )
         runs = [await self.get(principal, first.run_id if first else run_id, thread_id=thread_id)]
-        for later in await self._runs.after(runs[0], limit=MOST_DECISIONS):
+        for later in await self.runs.after(runs[0], limit=MOST_DECISIONS):
             if not goes_on(later, runs[-1]):
                 break
             runs.append(later)
         async with AsyncExitStack() as stack:
-            logs = [self._log.read(run.thread_id, run_id=run.run_id, heartbeat=0) for run in runs]
+            logs = [self.log.read(run.thread_id, run_id=run.run_id, heartbeat=0) for run in runs]
             return await timeline(
                 [(run, await stack.enter_async_context(aclosing(log))) for run, log in zip(runs, logs, strict=True)]
             )
@@ -281,31 +261,35 @@ class RunService:
             InvalidRequestError: it is no message of a person.
             ConflictError: no run of the thread is running; start one with the message instead.
         """
-        await self._threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id)
         messages = messages_of([storable(message)])
         if not isinstance(messages[0], HumanMessage):
             raise InvalidRequestError("Only a message of a person (role user) can be handed to a run on its way.")
-        for run in await self._runs.active(thread_id):
+        for run in await self.runs.active(thread_id):
             if run.due_at is not None and run.due_at > utc_now():
                 continue
-            uploads = self._uploads_dir(run.user_id, thread_id)
-            skills = await self._skills(principal) if messages[0].text.startswith("/") else NO_SKILLS
-            prompts = await called_prompts(messages, partial(self._prompt, principal))
-            said = await _with_facts_now(messages, run.run_id, uploads, skills, prompts)
-            if await self._runs.steer(run.run_id, message_json(said)):
-                await self._runs.add_turn(run, said.id or "", None)
+            said, *_ = await with_facts(
+                messages,
+                run_id=run.run_id,
+                now=utc_now().astimezone(),
+                uploads_dir=self.uploads_dir(run.user_id, thread_id),
+                skills=await self.skills(principal) if messages[0].text.startswith("/") else NO_SKILLS,
+                prompt=partial(self.prompt, principal),
+            )
+            if await self.runs.steer(run.run_id, message_json(said)):
+                await self.runs.add_turn(run, said.id or "", None)
                 return run
         raise ConflictError(f"Thread {thread_id} has no running run to steer. Start a run instead.", code="not_running")
 
     async def values(self, run: Run) -> dict[str, Any]:
         """The thread's values for clients: as an ended run left them, otherwise as they are now."""
-        if not run.ended and (live := await self._log.live_values(run.thread_id)) is not None:
+        if not run.ended and (live := await self.log.live_values(run.thread_id)) is not None:
             return live
-        graph = await self._graph()
+        graph = await self.graph()
         snapshot = await graph.aget_state(config_of(run.thread_id, run.checkpoint_after))
         if snapshot.created_at is None and run.checkpoint_after is not None:  # compacted since
             snapshot = await graph.aget_state(config_of(run.thread_id))
-        values = await asyncio.to_thread(values_json, snapshot.values if isinstance(snapshot.values, dict) else {})
+        values = await asyncio.to_thread(values_json, snapshot.values)
         interrupts = [plain(interrupt) for task in snapshot.tasks for interrupt in task.interrupts]
         return {**values, "__interrupt__": interrupts} if interrupts else values
 
@@ -313,7 +297,7 @@ class RunService:
 
     async def _resolved(self, principal: Principal, request: RunRequest) -> tuple[RunRequest, AgentConfig | None]:
         """The request with what its assistant is configured with, what the request says itself counts more; and its custom agent."""
-        assistant, own = await self._assistants.resolve(principal, request.assistant_id)
+        assistant, own = await self.assistants.resolve(principal, request.assistant_id)
         config = {**(assistant.config or {}), **(request.config or {})}
         configurable = {
             **((assistant.config or {}).get("configurable") or {}),
@@ -331,7 +315,7 @@ class RunService:
         if not (name := given.get("agent_name")) or (own is not None and own.name == name):
             return merged, own
         try:
-            assistant_id, agent = await self._assistants.agent(principal, str(name))
+            assistant_id, agent = await self.assistants.agent(principal, str(name))
         except InvalidRequestError:
             if given.get("is_bootstrap") is True:
                 return merged, None  # it is to be
@@ -343,55 +327,56 @@ class RunService:
     async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[str, bool]:
         """The run's thread, and whether it goes with the run."""
         if thread_id is None:
-            made = await self._threads.create(principal, str(uuid.uuid4()), assistant_id=request.assistant_id)
+            made = await self.threads.create(principal, str(uuid.uuid4()), assistant_id=request.assistant_id)
             return made.thread_id, request.on_completion != "keep"
         if request.if_not_exists == "create":
-            await self._threads.create(principal, thread_id, assistant_id=request.assistant_id)
+            await self.threads.create(principal, thread_id, assistant_id=request.assistant_id)
         else:
-            await self._threads.get(principal, thread_id)
+            await self.threads.get(principal, thread_id)
         return thread_id, request.on_completion == "delete"
 
     async def _check_checkpoint(self, principal: Principal, thread_id: str | None, checkpoint_id: str) -> None:
         """Raises NotFoundError. LangGraph would begin anew at a checkpoint that is not there."""
         if thread_id is None:
             raise NotFoundError(f"There is no checkpoint {checkpoint_id}: a run without a thread begins from nothing.")
-        await self._threads.get(principal, thread_id)
-        saver: Any = (await self._graph()).checkpointer
+        await self.threads.get(principal, thread_id)
+        saver: Any = (await self.graph()).checkpointer
         if await saver.aget_tuple(config_of(thread_id, checkpoint_id)) is None:
             raise NotFoundError(f"Thread {thread_id} has no checkpoint {checkpoint_id}.")
 
     async def _created(self, new: NewRun, spec: RunSpec) -> Created:
         """The recorded run. This process executes it at once if it may and has room for it."""
         future: asyncio.Future[Created] = asyncio.get_running_loop().create_future()
-        create = lambda: self._executor.create(new, spec, future)  # noqa: E731
-        if new.due_at is None and self._queue.begin(new.run_id, new.thread_id, create):
+        create = lambda: self.executor.create(new, spec, future)  # noqa: E731
+        if new.due_at is None and self.queue.begin(new.run_id, new.thread_id, create):
             return await future
-        created = await self._runs.create(new)
-        self._observer.status_changed(created.run)
-        await self._queue.defer(new.run_id, new.thread_id, at=new.due_at)
+        created = await self.runs.create(new)
+        self.observer.status_changed(created.run)
+        await self.queue.defer(new.run_id, new.thread_id, at=new.due_at)
         return created
 
     async def _stopped(self, asked: Sequence[Run]) -> None:
         """Notify their executors, and the readers of those that have ended with that."""
         for run in asked:
-            self._observer.status_changed(run)
-            await self._queue.cancel(run.run_id)
-            if run.ended and not run.closed:
-                await self._queue.defer(run.run_id, run.thread_id)
-                await self._log.notify(run.thread_id)
-            elif run.ended:
-                due = await self._database.write(lambda connection: enqueue_follow_up(connection, run))  # noqa: B023
+            self.observer.status_changed(run)
+            await self.queue.cancel(run.run_id)
+            if not run.ended:
+                continue
+            if not run.closed:
+                await self.queue.defer(run.run_id, run.thread_id)
+            else:
+                due = await self.database.write(lambda connection: enqueue_follow_up(connection, run))  # noqa: B023
                 if due is not None:
-                    self._observer.tasks_enqueued(due)
-                await self._log.notify(run.thread_id)
+                    self.observer.tasks_enqueued(due)
+            await self.log.notify(run.thread_id)
 
     async def _until_ended(self, run: Run) -> Run:
         async for _ in self.events(run):
             pass
-        return await self._runs.find(run.run_id) or replace(run, status=RunStatus.INTERRUPTED)
+        return await self.runs.find(run.run_id) or replace(run, status=RunStatus.INTERRUPTED)
 
     async def _has_ended(self, run_id: str) -> bool:
-        run = await self._runs.find(run_id)
+        run = await self.runs.find(run_id)
         return run is None or run.ended
 
 
@@ -399,19 +384,3 @@ def _messages(request: RunRequest) -> Sequence[AnyMessage]:
     """Those of the input. Raises InvalidRequestError if it holds none where it should."""
     given = request.input.get("messages") if isinstance(request.input, dict) else request.input
     return messages_of(given or [])
-
-
-async def _with_facts_now(
-    messages: Sequence[Any], run_id: str, uploads: Path, skills: SkillSet, prompts: Mapping[str, Mapping[str, str]]
-) -> HumanMessage:
-    found = await asyncio.to_thread(
-        with_facts,
-        messages,
-        run_id=run_id,
-        now=utc_now().astimezone(),
-        uploads_dir=uploads,
-        skills=skills,
-        prompts=prompts,
-    )
-    assert isinstance(found[0], HumanMessage)
-    return found[0]

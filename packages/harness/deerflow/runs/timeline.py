@@ -13,8 +13,7 @@ from typing_extensions import TypedDict
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import messages_in, text_of
 from deerflow.mcp import SERVER
-from deerflow.runs.view import verification
-from deerflow.storage.runs import Run
+from deerflow.storage.runs import Run, RunStatus
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents.task import EVENTS
@@ -248,9 +247,7 @@ class _Reader:
         metadata, usage = message.get("response_metadata") or {}, message.get("usage_metadata") or {}
         model["name"] = model["name"] or str(metadata.get("model_name") or "")
         model["detail"] = _short(text_of(message.get("content")))
-        model["input_tokens"] = int(usage.get("input_tokens") or 0)
-        model["output_tokens"] = int(usage.get("output_tokens") or 0)
-        model["cached_tokens"] = int((usage.get("input_token_details") or {}).get("cache_read") or 0)
+        _count_tokens(model, usage)
         model["provider"] = str(metadata.get("model_provider") or "")
         model["finish_reason"] = str(metadata.get("finish_reason") or metadata.get("stop_reason") or "")
         model["message_id"] = str(message.get("id") or "")
@@ -316,9 +313,7 @@ class _Reader:
             return
         model["name"], model["cost"] = str(data.get("model") or ""), data.get("cost")
         if lane.summary is not None:
-            model["input_tokens"] = int(usage.get("input_tokens") or 0)
-            model["output_tokens"] = int(usage.get("output_tokens") or 0)
-            model["cached_tokens"] = int((usage.get("input_token_details") or {}).get("cache_read") or 0)
+            _count_tokens(model, usage)
             _finish(model, now, "success")
             lane.summary = None
             if lane.model is not None:
@@ -429,6 +424,12 @@ def _finish(span: Span, now: int | None, status: str) -> None:
     span["end_ms"], span["status"] = now, status
 
 
+def _count_tokens(model: Span, usage: Mapping[str, Any]) -> None:
+    model["input_tokens"] = int(usage.get("input_tokens") or 0)
+    model["output_tokens"] = int(usage.get("output_tokens") or 0)
+    model["cached_tokens"] = int((usage.get("input_token_details") or {}).get("cache_read") or 0)
+
+
 def _about(call: Mapping[str, Any]) -> str:
     """The argument that says most: the first text."""
     texts = [value for value in (call.get("args") or {}).values() if isinstance(value, str)]
@@ -438,3 +439,50 @@ def _about(call: Mapping[str, Any]) -> str:
 def _short(text: Any) -> str:
     line = " ".join(text.split()) if isinstance(text, str) else ""
     return line if len(line) <= DETAIL_CHARS else line[: DETAIL_CHARS - 1] + "…"
+
+
+# a run as clients see it ------------------------------------------------------------------------------------------------
+
+
+def verification(run: Run) -> str | None:
+    """Whether what the run did bears out its answer: ``verified``, ``partly`` or ``claimed``; None before a good end."""
+    if run.status is not RunStatus.SUCCESS:
+        return None
+    return run.receipts["verification"] if run.receipts else "claimed"
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """A run as clients see it. Whose it is and which process executes it is left out; ``kwargs`` is what was asked for."""
+    return {
+        **{name: getattr(run, name) for name in _SHOWN},
+        **{name: moment.isoformat() if (moment := getattr(run, name)) else None for name in _MOMENTS},
+        "status": run.status.value,
+        "kwargs": run.kwargs["request"],
+        "total_input_tokens": run.input_tokens,
+        "total_output_tokens": run.output_tokens,
+        "total_tokens": run.input_tokens + run.output_tokens,
+        "llm_call_count": run.llm_calls,
+        "verification": verification(run),
+    }
+
+
+_SHOWN = (
+    "run_id",
+    "thread_id",
+    "assistant_id",
+    "agent",
+    "metadata",
+    "multitask_strategy",
+    "attempt",
+    "error",
+    "stop_reason",
+    "model_name",
+    "first_human_message",
+    "last_ai_message",
+    "message_count",
+    "cost",
+    "checkpoint_before",
+    "checkpoint_after",
+    "trace_id",
+)
+_MOMENTS = ("created_at", "updated_at", "started_at", "ended_at")

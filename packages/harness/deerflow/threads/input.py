@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,20 +14,17 @@ from langchain_core.messages import AnyMessage, HumanMessage, convert_to_message
 
 from deerflow.agents.transcript import COMPACTION
 from deerflow.agents.turn import FACTS, human_message
-from deerflow.config.section import EMPTY
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
 from deerflow.mcp import COMMAND
-from deerflow.skills.catalog import NO_SKILLS, SkillSet
+from deerflow.skills.catalog import SkillSet
 from deerflow.uploads import Upload, list_uploads
 
 OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "timestamp", "error", "loop_stop"})
 """Keys of ``additional_kwargs`` that only we may write."""
 
-
 _COMPACT = re.compile(r"/compact((?:\s.*)?)", re.DOTALL)
 """A message that asks for a summary of the conversation, with what to keep above all."""
-
 
 _SKILL = re.compile(r"/([^\s/]+)(?=\s|\Z)")
 """A message that may activate the skill of that name."""
@@ -67,43 +65,39 @@ def visible_input(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "messages": messages_of(given["messages"])} if "messages" in given else dict(given)
 
 
-async def called_prompts(
-    messages: Sequence[AnyMessage], prompt: Callable[[str], Awaitable[Mapping[str, str] | None]]
-) -> dict[str, Mapping[str, str]]:
-    """Prompts of MCP servers that people's messages call, by their text. ``prompt`` fetches one."""
-    texts = [message.text for message in messages if isinstance(message, HumanMessage)]
-    called = [text for text in texts if COMMAND.fullmatch(text.strip())]
-    found = {text: await prompt(text) for text in called}
-    return {text: one for text, one in found.items() if one is not None}
-
-
-def with_facts(
+async def with_facts(
     messages: Sequence[AnyMessage],
     *,
     run_id: str,
     now: datetime,
-    uploads_dir: Path | None,
-    skills: SkillSet = NO_SKILLS,
-    prompts: Mapping[str, Mapping[str, str]] = EMPTY,
+    uploads_dir: Path,
+    skills: SkillSet,
+    prompt: Callable[[str], Awaitable[Mapping[str, str] | None]],
 ) -> list[AnyMessage]:
-    """``messages`` with the facts of the turn recorded with each of the person's messages. Reads the uploads directory.
+    """``messages`` with the facts of the turn recorded with each of the person's messages.
 
     Args:
-        prompts: of MCP servers, by the text that calls them.
+        prompt: that of an MCP server, by the text that calls it.
     """
-    return [
-        _human(message, run_id, now, uploads_dir, skills, prompts.get(message.text))
-        if isinstance(message, HumanMessage)
-        else message
-        for message in messages
-    ]
+    texts = [message.text for message in messages if isinstance(message, HumanMessage)]
+    prompts = {text: await prompt(text) for text in texts if COMMAND.fullmatch(text.strip())}
+
+    def recorded() -> list[AnyMessage]:
+        return [
+            _human(message, run_id, now, uploads_dir, skills, prompts.get(message.text))
+            if isinstance(message, HumanMessage)
+            else message
+            for message in messages
+        ]
+
+    return await asyncio.to_thread(recorded)
 
 
 def _human(
     message: HumanMessage,
     run_id: str,
     now: datetime,
-    uploads_dir: Path | None,
+    uploads_dir: Path,
     skills: SkillSet,
     prompt: Mapping[str, str] | None,
 ) -> HumanMessage:
@@ -120,9 +114,9 @@ def _human(
     return message.model_copy(update={"name": message.name or made.name, "additional_kwargs": {**extra, **own}})
 
 
-def _named_uploads(files: Any, uploads_dir: Path | None) -> list[Upload]:
+def _named_uploads(files: Any, uploads_dir: Path) -> list[Upload]:
     """Those uploads of the thread that a message says it came with."""
-    if uploads_dir is None or not isinstance(files, list):
+    if not isinstance(files, list):
         return []
     names = {file.get("filename") for file in files if isinstance(file, Mapping)}
     return [upload for upload in list_uploads(uploads_dir) if upload.filename in names]

@@ -10,7 +10,7 @@ import stat
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,8 +42,7 @@ from deerflow.storage.threads import (
     expired,
     unfinished_deletions,
 )
-from deerflow.threads.checkpoint import compact, provisional_title, question_of
-from deerflow.threads.history import state_values
+from deerflow.threads.checkpoint import compact, provisional_title, question_of, state_values
 from deerflow.threads.states import Graph, ThreadStates
 from deerflow.threads.transcript import TranscriptView
 
@@ -59,10 +58,9 @@ LOCK_WAIT = 30.0
 """Seconds that a deletion waits for a run that is being stopped."""
 
 
-@dataclass(frozen=True)
-class ThreadParts:
-    """What threads are made of besides rows."""
-
+@dataclass(eq=False, kw_only=True)
+class ThreadService:
+    database: Database
     paths: Paths
     checkpointer: Checkpointer
     event_log: EventLog
@@ -73,16 +71,12 @@ class ThreadParts:
     destroy_sandbox: Callable[[str], Awaitable[None]]
     """Ends the sandbox with this id, if there is one."""
 
-
-class ThreadService:
-    def __init__(self, database: Database, parts: ThreadParts) -> None:
-        self._database = database
-        self._parts = parts
-        self._runs = RunStore(database)
-        self.repository = ThreadRepository(database)
-        self.states = ThreadStates(database, self.repository, parts.graph, parts.lock)
-        self.transcript = TranscriptView(database, self.repository, self.states, parts.event_log)
-        self.messages = MessageSearch(database)
+    def __post_init__(self) -> None:
+        self._runs = RunStore(self.database)
+        self.repository = ThreadRepository(self.database)
+        self.states = ThreadStates(self.database, self.repository, self.graph, self.lock)
+        self.transcript = TranscriptView(self.database, self.repository, self.states, self.event_log)
+        self.messages = MessageSearch(self.database)
 
     async def create(
         self,
@@ -163,7 +157,7 @@ class ThreadService:
         """What a thread waits for: ``{interrupts, question}``. Raises NotFoundError."""
         await self.repository.get(principal, thread_id)
         snapshot = await self.states.snapshot(thread_id)
-        messages = (snapshot.values or {}).get("messages") or ()
+        messages = snapshot.values.get("messages") or ()
         return {"interrupts": [plain(each) for each in snapshot.interrupts], "question": question_of(messages)}
 
     async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
@@ -194,17 +188,17 @@ class ThreadService:
         await self.repository.get(principal, thread_id)
         for _ in range(5):
             await self._stop_runs(principal, thread_id)
-            if await self._database.write(lambda connection: begin_deletion(connection, principal.user_id, thread_id)):
+            if await self.database.write(lambda connection: begin_deletion(connection, principal.user_id, thread_id)):
                 await self._remove(thread_id, principal.user_id)
                 return
         raise ConflictError(f"Thread {thread_id} cannot be deleted: new runs start all the time.", code="thread_busy")
 
     async def finish_deletions(self) -> int:
         """Delete the rest of threads whose deletion was cut off, and threads whose time is over. How many there were."""
-        cut_off = await self._database.read(unfinished_deletions)
+        cut_off = await self.database.read(unfinished_deletions)
         for thread_id, user_id in cut_off:
             await self._remove(thread_id, user_id)
-        over = await self._database.read(expired)
+        over = await self.database.read(expired)
         for thread_id, user_id in over:
             try:
                 await self.delete(Principal(user_id, source="internal"), thread_id)
@@ -231,13 +225,13 @@ class ThreadService:
                 if_exists="raise",
             )
             target = made.thread_id
-            paths = self._parts.paths
+            paths = self.paths
             try:
                 await asyncio.to_thread(copy_tree, paths.user_data(thread_id, user), paths.user_data(target, user))
-                await self._parts.checkpointer.acopy_thread(thread_id, target)
-                await self._database.write(lambda connection: _copy_turns(connection, thread_id, target))
+                await self.checkpointer.acopy_thread(thread_id, target)
+                await self.database.write(lambda connection: _copy_turns(connection, thread_id, target))
                 messages = (await self.states.snapshot(target)).values.get("messages", ())
-                await self._database.write(lambda connection: message_search.index(connection, target, user, messages))
+                await self.database.write(lambda connection: message_search.index(connection, target, user, messages))
             except BaseException:
                 await self.delete(principal, target)
                 raise
@@ -259,32 +253,32 @@ class ThreadService:
 
     async def _compact(self, thread: Thread) -> bool:
         """Keep the newest state alone. False if there is none, or the thread waits in the middle of a turn."""
-        graph = await self._parts.graph()
+        graph = await self.graph()
         async with self.states.alone(thread):
-            return await compact(graph, self._parts.checkpointer, thread.thread_id)
+            return await compact(graph, self.checkpointer, thread.thread_id)
 
     async def _stop_runs(self, principal: Principal, thread_id: str) -> None:
         for run in reversed(await self._runs.active(thread_id)):
             try:
-                await self._parts.stop_run(principal, run.run_id)
+                await self.stop_run(principal, run.run_id)
             except (ConflictError, NotFoundError):
                 continue
 
     async def _remove(self, thread_id: str, user_id: str) -> None:
         """Everything that is left of a thread whose deletion was begun. Repeatable."""
         try:
-            async with self._parts.lock.hold(user_id, thread_id, wait=LOCK_WAIT):
+            async with self.lock.hold(user_id, thread_id, wait=LOCK_WAIT):
                 await self._remove_parts(thread_id, user_id)
         except ThreadBusyError:
             logger.warning("Thread %s is deleted while something still holds it.", thread_id)
             await self._remove_parts(thread_id, user_id)
-        await self._database.write(lambda connection: end_deletion(connection, thread_id))
+        await self.database.write(lambda connection: end_deletion(connection, thread_id))
 
     async def _remove_parts(self, thread_id: str, user_id: str) -> None:
-        await self._parts.destroy_sandbox(sandbox_id(thread_id, user_id))
-        await self._parts.event_log.delete(thread_id)
-        await self._parts.checkpointer.adelete_thread(thread_id)
-        await asyncio.to_thread(self._parts.paths.delete_thread_dir, thread_id, user_id)
+        await self.destroy_sandbox(sandbox_id(thread_id, user_id))
+        await self.event_log.delete(thread_id)
+        await self.checkpointer.adelete_thread(thread_id)
+        await asyncio.to_thread(self.paths.delete_thread_dir, thread_id, user_id)
 
 
 def thread_json(thread: Thread) -> dict[str, Any]:
@@ -292,19 +286,15 @@ def thread_json(thread: Thread) -> dict[str, Any]:
     stamp = {"graph_id": LEAD_AGENT, "assistant_id": thread.assistant_id} if thread.assistant_id else {}
     return {
         "thread_id": thread.thread_id,
-        "created_at": _iso(thread.created_at),
-        "updated_at": _iso(thread.updated_at),
-        "state_updated_at": _iso(thread.updated_at),
+        "created_at": thread.created_at.isoformat(),
+        "updated_at": thread.updated_at.isoformat(),
+        "state_updated_at": thread.updated_at.isoformat(),
         "metadata": stamp | thread.metadata,
         "status": thread.status,
         "config": {},
         "values": {"title": thread.title} if thread.title else {},
         "interrupts": {},
     }
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat()
 
 
 def _copy_turns(connection: Connection, source: str, target: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -23,8 +24,7 @@ from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
-from deerflow.threads.checkpoint import waits
-from deerflow.threads.history import checkpoint_of, read_history, state_json
+from deerflow.threads.checkpoint import checkpoint_of, read_history, state_json, waits
 from deerflow.threads.input import OWN_KEYS, messages_of
 
 Graph = Callable[[], Awaitable[Agent]]
@@ -37,18 +37,17 @@ LOCK_WAIT = 10.0
 _NO_PARENT: Any = {"configurable": {}}
 
 
+@dataclass(eq=False)
 class ThreadStates:
     """Args:
     graph: see :data:`Graph`.
     lock: so that nothing executes on a thread while its state is changed.
     """
 
-    def __init__(self, database: Database, repository: ThreadRepository, graph: Graph, lock: ThreadLock) -> None:
-        self._database = database
-        self._threads = repository
-        self._runs = RunStore(database)
-        self._graph = graph
-        self._lock = lock
+    database: Database
+    threads: ThreadRepository
+    graph: Graph
+    lock: ThreadLock
 
     async def get(
         self,
@@ -63,7 +62,7 @@ class ThreadStates:
         Raises:
             NotFoundError: no such thread or checkpoint.
         """
-        thread = await self._threads.get(principal, thread_id)
+        thread = await self.threads.get(principal, thread_id)
         snapshot = await self.snapshot(thread_id, checkpoint, subgraphs=subgraphs)
         state = await asyncio.to_thread(state_json, snapshot, thread.title)
         if checkpoint is None and thread.status == "busy" and not state["next"]:
@@ -76,7 +75,7 @@ class ThreadStates:
     ) -> StateSnapshot:
         """Whoever's thread it is. Raises NotFoundError for a checkpoint that is named and not there."""
         config = _config(thread_id, checkpoint)
-        graph = await self._graph()
+        graph = await self.graph()
         try:
             snapshot = await graph.aget_state(config, subgraphs=subgraphs)
         except ValueError as error:
@@ -90,14 +89,14 @@ class ThreadStates:
 
     async def beginning(self, thread_id: str) -> str | None:
         """The checkpoint before the thread's first message; None if it was removed by a compaction."""
-        saver: Any = (await self._graph()).checkpointer
+        saver: Any = (await self.graph()).checkpointer
         async for found in saver.alist(_config(thread_id, None), filter={"step": -1}, limit=1):
             return found.config["configurable"]["checkpoint_id"]
         return None
 
     async def parents(self, thread_id: str) -> dict[str, str | None]:
         """By checkpoint of the thread: the one that it followed."""
-        saver: Any = (await self._graph()).checkpointer
+        saver: Any = (await self.graph()).checkpointer
         return {
             found.config["configurable"]["checkpoint_id"]: (found.parent_config or _NO_PARENT)["configurable"].get(
                 "checkpoint_id"
@@ -125,11 +124,11 @@ class ThreadStates:
         Raises:
             InvalidRequestError: a key of ``metadata`` that cannot be looked for.
         """
-        thread = await self._threads.get(principal, thread_id)
+        thread = await self.threads.get(principal, thread_id)
         where = dict(checkpoint or {})
         first = where.pop("checkpoint_id", None)
         config = _config(thread_id, where)
-        graph = await self._graph()
+        graph = await self.graph()
         page: list[StateSnapshot] = []
         try:
             if first is not None and limit > 0:
@@ -164,10 +163,10 @@ class ThreadStates:
             ConflictError: a run of the thread is active.
             InvalidRequestError: a value that the state does not have, or that cannot be set; an unknown node.
         """
-        thread = await self._threads.get(principal, thread_id)
+        thread = await self.threads.get(principal, thread_id)
         title = shortened(values["title"]) if values and isinstance(values.get("title"), str) else None
         if title:
-            await self._threads.set_title(principal, thread_id, title)
+            await self.threads.set_title(principal, thread_id, title)
             if set(values or ()) == {"title"} and as_node is None and checkpoint is None:
                 return await self._retitle(thread, title)
         async with self.alone(thread):
@@ -186,7 +185,7 @@ class ThreadStates:
                 async with self.alone(thread, wait=0):
                     base = await self.snapshot(thread.thread_id)
                     if not base.next and not base.tasks:
-                        graph = await self._graph()
+                        graph = await self.graph()
                         config = await graph.aupdate_state(_config(thread.thread_id, None), {"title": title})
                         return checkpoint_of(config) or {}
             except ConflictError:
@@ -201,31 +200,26 @@ class ThreadStates:
         as_node: str | None,
         checkpoint: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
-        graph = await self._graph()
-        checked = None if values is None else checked_values(graph, values, base)
+        graph = await self.graph()
+        checked, where = checked_values(graph, values, base), _config(thread_id, checkpoint)
         try:
-            config = await graph.aupdate_state(_config(thread_id, checkpoint), checked, as_node=as_node)
+            config = await graph.aupdate_state(where, checked, as_node=as_node)
         except InvalidUpdateError as error:
             raise InvalidRequestError(_first_line(error)) from error
         now = await self.snapshot(thread_id)
         status = "interrupted" if now.next else "idle"
         asks = waits(now)
-        await self._database.write(lambda connection: set_status(connection, thread_id, status, waits=asks))
+        await self.database.write(lambda connection: set_status(connection, thread_id, status, waits=asks))
         return checkpoint_of(config) or {}
 
     async def replay(self, principal: Principal, thread_id: str, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
         """Write whole steps into a new thread, as when it is imported. Raises as :meth:`update` does."""
-        thread = await self._threads.get(principal, thread_id)
-        graph = await self._graph()
+        thread = await self.threads.get(principal, thread_id)
+        graph = await self.graph()
         async with self.alone(thread):
             base = await self.snapshot(thread_id)
             checked = [
-                [
-                    update._replace(
-                        values=None if update.values is None else checked_values(graph, update.values, base)
-                    )
-                    for update in step
-                ]
+                [update._replace(values=checked_values(graph, update.values, base)) for update in step]
                 for step in supersteps
             ]
             try:
@@ -234,7 +228,7 @@ class ThreadStates:
                 raise InvalidRequestError(f"supersteps: {_first_line(error)}") from error
         values = (await self.snapshot(thread_id)).values
         if title := values.get("title"):
-            await self._database.write(lambda connection: set_title(connection, thread_id, title))
+            await self.database.write(lambda connection: set_title(connection, thread_id, title))
 
     async def annotate(
         self,
@@ -245,7 +239,7 @@ class ThreadStates:
         checkpoint: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Merge ``metadata`` into that of a checkpoint, the newest by default. Raises NotFoundError if there is none."""
-        await self._threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id)
         snapshot = await self.snapshot(thread_id, checkpoint)
         where = checkpoint_of(snapshot.config) or {}
         if snapshot.created_at is None:
@@ -255,7 +249,7 @@ class ThreadStates:
             raise InvalidRequestError(f"metadata.{taken[0]}: is set by the server.")
         ns, checkpoint_id = where["checkpoint_ns"], where["checkpoint_id"]
         try:
-            await self._database.write(
+            await self.database.write(
                 lambda connection: annotate(connection, thread_id, ns, checkpoint_id, storable(metadata))
             )
         except TypeError as error:  # a number of more than 64 bits
@@ -264,13 +258,13 @@ class ThreadStates:
 
     async def _is_busy(self, thread_id: str) -> bool:
         now = utc_now()
-        return any(not run.ended and run.is_due(now) for run in await self._runs.active(thread_id))
+        return any(not run.ended and run.is_due(now) for run in await RunStore(self.database).active(thread_id))
 
     @asynccontextmanager
     async def alone(self, thread: Thread, *, wait: float = LOCK_WAIT) -> AsyncIterator[None]:
         """Nothing runs on the thread inside of this. Raises ConflictError if something does."""
         await self.check_idle(thread.thread_id)
-        async with self._lock.hold(thread.user_id, thread.thread_id, wait=wait):
+        async with self.lock.hold(thread.user_id, thread.thread_id, wait=wait):
             await self.check_idle(thread.thread_id)
             yield
 
@@ -282,8 +276,10 @@ class ThreadStates:
             )
 
 
-def checked_values(graph: Agent, values: Mapping[str, Any], base: StateSnapshot) -> dict[str, Any]:
+def checked_values(graph: Agent, values: Mapping[str, Any] | None, base: StateSnapshot) -> dict[str, Any] | None:
     """``values`` of a request as the graph takes them. Raises InvalidRequestError."""
+    if values is None:
+        return None
     checked = dict(values)
     for key in checked:
         if key in HIDDEN_KEYS:
@@ -293,7 +289,7 @@ def checked_values(graph: Agent, values: Mapping[str, Any], base: StateSnapshot)
     if isinstance(title := checked.get("title"), str):
         checked["title"] = shortened(title)
     if "messages" in checked:
-        known = {message.id: message for message in (base.values or {}).get("messages", ())}
+        known = {message.id: message for message in base.values.get("messages", ())}
         checked["messages"] = [
             _with_own_keys(message, known.get(message.id)) for message in messages_of(checked["messages"])
         ]

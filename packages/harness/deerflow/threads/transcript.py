@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
 
 import orjson
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -19,12 +20,12 @@ from deerflow.errors import NotFoundError
 from deerflow.events.jsonable import message_json
 from deerflow.events.streams.client_events import messages_in
 from deerflow.identity import Principal
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, find, since
-from deerflow.storage.tables import runs, turns
+from deerflow.storage.tables import feedback, runs, turns, utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.subagents.task import EVENTS, TASK, delivery_id
-from deerflow.threads.feedback import Feedback, FeedbackRepository
 
 if TYPE_CHECKING:
     from deerflow.events.log import EventLog
@@ -44,15 +45,12 @@ _NO_RESULT: dict[str, Any] = {
 _EVENT_TYPES = {"human": "llm.human.input", "ai": "llm.ai.response", "tool": "llm.tool.result"}
 
 
+@dataclass(frozen=True)
 class TranscriptView:
-    def __init__(
-        self, database: Database, repository: ThreadRepository, states: ThreadStates, event_log: EventLog
-    ) -> None:
-        self._database = database
-        self._threads = repository
-        self._states = states
-        self._log = event_log
-        self._feedback = FeedbackRepository(database)
+    database: Database
+    threads: ThreadRepository
+    states: ThreadStates
+    log: EventLog
 
     async def messages(
         self,
@@ -69,7 +67,7 @@ class TranscriptView:
         ``{thread_id, run_id, event_type, category, content, metadata, seq, created_at, feedback}``; ``content`` is the
         message, ``seq`` its place in the thread, from 1.
         """
-        await self._threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id)
         return _page(await self._entries(principal, thread_id), limit, before_seq, after_seq)
 
     async def run_messages(
@@ -102,7 +100,7 @@ class TranscriptView:
         """
         run = await self._run(principal, run_id, thread_id)
         found: list[dict[str, Any]] = []
-        async with aclosing(self._log.read(run.thread_id, run_id=run_id, heartbeat=0, ended=_yes)) as pages:
+        async with aclosing(self.log.so_far(run.thread_id, run_id)) as pages:
             async for page in pages:
                 for event in page:
                     if event_types is None or event.method in event_types:
@@ -116,7 +114,7 @@ class TranscriptView:
                                 "content": event.data,
                             }
                         )
-                if not page or len(found) >= limit:
+                if len(found) >= limit:
                     break
         return found[:limit]
 
@@ -126,7 +124,7 @@ class TranscriptView:
         ``{task_id, run_id, subagent_type, description, status, background, namespace, text, error, files, tokens, cost,
         seconds, model}``; ``status`` is running, completed, failed, cancelled, timed_out or turn_limit.
         """
-        await self._threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id)
         entries = await self._entries(principal, thread_id)
         results = {entry["content"].get("tool_call_id"): entry["content"] for entry in entries}
         ended = {entry["content"]["id"]: entry["content"] for entry in entries}
@@ -164,10 +162,10 @@ class TranscriptView:
         task = await self.task(principal, thread_id, task_id)
         begun, namespaces = await self._run(principal, task["run_id"], thread_id), {task["namespace"]}
         messages: dict[str, dict[str, Any]] = {}
-        of_thread = await self._database.browse(lambda connection: since(connection, begun))
+        of_thread = await self.database.browse(lambda connection: since(connection, begun))
         for run in of_thread:  # a later one, if a person had to decide first
             is_over = False
-            async with aclosing(self._log.read(thread_id, run_id=run.run_id, heartbeat=0, ended=_yes)) as pages:
+            async with aclosing(self.log.so_far(thread_id, run.run_id)) as pages:
                 async for page in pages:
                     for event in page:
                         data = event.data if event.method in ("custom", "input", "updates") else None
@@ -177,14 +175,12 @@ class TranscriptView:
                         elif data and len(event.namespace) == 1 and event.namespace[0] in namespaces:
                             new = data["values"]["messages"] if event.method == "input" else messages_in(data)
                             messages |= {message["id"]: dict(message) for message in new}
-                    if not page:
-                        break
             if is_over:
                 break
         return list(messages.values())
 
     async def _is_active(self, run_id: str | None) -> bool:
-        run = await self._database.browse(lambda connection: find(connection, run_id or ""))
+        run = await self.database.browse(lambda connection: find(connection, run_id or ""))
         return run is not None and (not run.ended or run.stop_reason == "interrupt")
 
     async def turns(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
@@ -194,20 +190,21 @@ class TranscriptView:
         ``checkpoint_id`` begins before it. Of several with the same ``parent_message_id`` each is another way on from there,
         and the thread goes back to one by a fork from its ``end_checkpoint_id``.
         """
-        await self._threads.get(principal, thread_id)
-        recorded = await self._database.browse(lambda connection: turns_of(connection, thread_id))
+        await self.threads.get(principal, thread_id)
+        recorded = await self.database.browse(lambda connection: turns_of(connection, thread_id))
         if any(turn.before == "" for turn in recorded):
-            beginning = await self._states.beginning(thread_id)
+            beginning = await self.states.beginning(thread_id)
             recorded = [replace(turn, before=beginning) if turn.before == "" else turn for turn in recorded]
-        ways = branches(recorded, {} if are_joined(recorded) else await self._states.parents(thread_id))
+        ways = branches(recorded, {} if are_joined(recorded) else await self.states.parents(thread_id))
+        unknown = Branch(None, None)
         return [
             {
                 "message_id": turn.message_id,
                 "run_id": turn.run_id,
                 "checkpoint_id": turn.before,
                 "created_at": turn.created_at.isoformat(),
-                "parent_message_id": ways[turn.message_id].parent if turn.message_id in ways else None,
-                "end_checkpoint_id": ways[turn.message_id].end if turn.message_id in ways else None,
+                "parent_message_id": ways.get(turn.message_id, unknown).parent,
+                "end_checkpoint_id": ways.get(turn.message_id, unknown).end,
             }
             for turn in recorded
         ]
@@ -217,17 +214,16 @@ class TranscriptView:
 
         ``by_model`` is ``{name: {tokens, runs}}``, ``by_caller`` the tokens of lead_agent, subagent and middleware.
         """
-        await self._threads.get(principal, thread_id)
-        query = select(runs.c.usage, runs.c.input_tokens, runs.c.output_tokens, runs.c.cost).where(
-            runs.c.thread_id == thread_id
+        await self.threads.get(principal, thread_id)
+        rows = await self.database.browse(
+            lambda connection: sql.select(connection, _Used, runs, "WHERE thread_id = ?", thread_id)
         )
-        rows = await self._database.browse(lambda connection: connection.execute(query).all())
         return {"thread_id": thread_id, **_usage(rows)}
 
     async def export(self, principal: Principal, thread_id: str, format: Literal["md", "json"]) -> tuple[str, bytes]:
         """The conversation as a file: its name and content. Hidden messages are left out."""
-        thread = await self._threads.get(principal, thread_id)
-        values = (await self._states.snapshot(thread_id)).values
+        thread = await self.threads.get(principal, thread_id)
+        values = (await self.states.snapshot(thread_id)).values
         messages = values.get("messages", ())
         summaries = summary_marks(values.get("summaries") or (), messages)
         name = re.sub(r"[^\w. -]+", "_", thread.title or "")[:100].strip(". ") or thread_id
@@ -237,14 +233,12 @@ class TranscriptView:
         return f"{name}.json", await asyncio.to_thread(orjson.dumps, shown)
 
     async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
-        run = await self._database.browse(lambda connection: find(connection, run_id))
-        if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
-            raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
-        return run
+        run = await self.database.browse(lambda connection: find(connection, run_id))
+        return owned_run(run, principal, run_id, thread_id)
 
     async def _entries(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
-        messages = (await self._states.snapshot(thread_id)).values.get("messages", ())
-        run_of = await self._database.browse(lambda connection: _runs_of_messages(connection, thread_id))
+        messages = (await self.states.snapshot(thread_id)).values.get("messages", ())
+        run_of = await self.database.browse(lambda connection: _runs_of_messages(connection, thread_id))
         entries: list[dict[str, Any]] = []
         run_id: str | None = None
         since: str | None = None
@@ -265,21 +259,24 @@ class TranscriptView:
                     "feedback": None,
                 }
             )
-        _attach(entries, await self._feedback.of_thread(principal, thread_id))
+        _attach(entries, await FeedbackRepository(self.database).of_thread(principal, thread_id))
         return entries
+
+
+def owned_run(run: Run | None, principal: Principal, run_id: str, thread_id: str | None) -> Run:
+    """The run that was looked for. Raises NotFoundError, also for a run of another thread."""
+    if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
+        raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
+    return run
 
 
 def _was_stopped(result: Mapping[str, Any] | None) -> bool:
     return result is not None and str(result["id"]).startswith("stopped:")
 
 
-async def _yes() -> bool:
-    return True
-
-
 def _runs_of_messages(connection: Connection, thread_id: str) -> dict[str, str]:
-    taken = select(turns.c.message_id, turns.c.run_id).where(turns.c.thread_id == thread_id)
-    return {row.message_id: row.run_id for row in connection.execute(taken)}
+    taken = "SELECT message_id, run_id FROM turns WHERE thread_id = ?"
+    return dict(sql.execute(connection, taken, thread_id).fetchall())
 
 
 def _metadata(message: AnyMessage) -> dict[str, Any]:
@@ -295,11 +292,7 @@ def _attach(entries: Sequence[dict[str, Any]], judged: Mapping[str, Feedback]) -
     for run_id, given in judged.items():
         entry = by_message.get(given.message_id) if given.message_id else None
         if entry := entry or last_answer.get(run_id):
-            entry["feedback"] = {
-                "feedback_id": given.feedback_id,
-                "rating": given.rating,
-                "comment": given.comment,
-            }
+            entry["feedback"] = {name: getattr(given, name) for name in ("feedback_id", "rating", "comment")}
 
 
 def _page(
@@ -312,12 +305,21 @@ def _page(
     return found[max(0, len(found) - limit) :], len(found) > limit
 
 
-def _usage(rows: Sequence[Any]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """What a run used."""
+
+    usage: Mapping[str, Mapping[str, Mapping[str, int]]] | None
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
+def _usage(rows: Sequence[_Used]) -> dict[str, Any]:
     by_model: dict[str, dict[str, int]] = {}
     by_caller = dict.fromkeys(CALLERS, 0)
     for row in rows:
-        usage: Mapping[str, Mapping[str, Mapping[str, int]]] = row.usage or {}
-        for name, callers in usage.items():
+        for name, callers in (row.usage or {}).items():
             model = by_model.setdefault(name, {"tokens": 0, "runs": 0})
             model["runs"] += 1
             for caller, counted in callers.items():
@@ -336,6 +338,99 @@ def _usage(rows: Sequence[Any]) -> dict[str, Any]:
         "by_model": by_model,
         "by_caller": by_caller,
     }
+
+
+# feedback: a thumb up or down for a run, with a comment -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    feedback_id: str
+    run_id: str
+    thread_id: str
+    user_id: str
+    message_id: str | None
+    rating: int
+    """1 or -1."""
+    comment: str | None
+    created_at: datetime
+
+
+_OF_RUN = "run_id = ? AND user_id = ?"
+
+
+@dataclass(frozen=True)
+class FeedbackRepository:
+    """Every method sees the runs of ``principal`` alone; others raise NotFoundError, like those that do not exist."""
+
+    database: Database
+
+    async def put(
+        self,
+        principal: Principal,
+        thread_id: str,
+        run_id: str,
+        *,
+        rating: int,
+        comment: str | None = None,
+        message_id: str | None = None,
+    ) -> Feedback:
+        """Give feedback on a run, or change what was given. Without ``message_id`` the former one stays."""
+        ids = {"run_id": run_id, "user_id": principal.user_id}
+        new = {"rating": rating, "comment": comment} | ({"message_id": message_id} if message_id else {})
+
+        def job(connection: Connection) -> Feedback:
+            _check_run(connection, principal, run_id, thread_id, lock=True)
+            if not sql.update(connection, feedback, new, _OF_RUN, *ids.values()).rowcount:
+                first = {"feedback_id": str(uuid4()), "created_at": utc_now(), "thread_id": thread_id}
+                sql.insert(connection, feedback, {**first, **ids, **new})
+            return _of_run(connection, principal, run_id)[0]
+
+        return await self.database.write(job)
+
+    async def list(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> list[Feedback]:
+        def job(connection: Connection) -> list[Feedback]:
+            _check_run(connection, principal, run_id, thread_id)
+            return _of_run(connection, principal, run_id)
+
+        return await self.database.browse(job)
+
+    async def of_thread(self, principal: Principal, thread_id: str) -> Mapping[str, Feedback]:
+        """All feedback on runs of a thread, by run id. Empty for a thread of someone else."""
+        mine = ("WHERE thread_id = ? AND user_id = ?", thread_id, principal.user_id)
+        found = await self.database.browse(lambda connection: sql.select(connection, Feedback, feedback, *mine))
+        return {given.run_id: given for given in found}
+
+    async def delete(
+        self, principal: Principal, thread_id: str, run_id: str, *, feedback_id: str | None = None
+    ) -> None:
+        """Withdraw feedback. Raises NotFoundError if there is none (of that id)."""
+        wanted, values = _OF_RUN, [run_id, principal.user_id]
+        if feedback_id is not None:
+            wanted, values = f"{wanted} AND feedback_id = ?", [*values, feedback_id]
+
+        def job(connection: Connection) -> None:
+            _check_run(connection, principal, run_id, thread_id)
+            if not sql.execute(connection, f"DELETE FROM feedback WHERE {wanted}", *values).rowcount:
+                raise NotFoundError("No feedback found for this run.")
+
+        await self.database.write(job)
+
+
+def _check_run(
+    connection: Connection, principal: Principal, run_id: str, thread_id: str | None, *, lock: bool = False
+) -> None:
+    mine, values = f"SELECT 1 FROM runs WHERE {_OF_RUN}", [run_id, principal.user_id]
+    if thread_id is not None:
+        mine, values = f"{mine} AND thread_id = ?", [*values, thread_id]
+    # Locked, two clicks at once are an insert and an update instead of two inserts.
+    locked = sql.for_update(connection) if lock else ""
+    if sql.execute(connection, mine + locked, *values).fetchone() is None:
+        raise NotFoundError(f"Run {run_id} not found.")
+
+
+def _of_run(connection: Connection, principal: Principal, run_id: str) -> list[Feedback]:
+    return sql.select(connection, Feedback, feedback, f"WHERE {_OF_RUN}", run_id, principal.user_id)
 
 
 # as a document --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from deerflow.events.streams.agent_protocol import EventStreamRequest, Subscription
+from deerflow.runs.protocol_stream import EventStreamRequest, Subscription
 
 
 def event(method: str = "messages", namespace: list[str] | None = None, data: Any = None) -> dict[str, Any]:

@@ -57,10 +57,6 @@ from deerflow.storage.thread_lock import FileThreadLock, PostgresThreadLock, Thr
 from deerflow.tasks.crons import CRON, CRONS, Scheduler
 from deerflow.tasks.jobs import Job, JobWorker
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
-from deerflow.threads.feedback import FeedbackRepository
-from deerflow.threads.service import ThreadParts, ThreadService
-from deerflow.tasks.scheduler import CRON, Scheduler
-from deerflow.tasks.worker import JobWorker
 from deerflow.threads.service import ThreadService
 from deerflow.threads.transcript import FeedbackRepository
 

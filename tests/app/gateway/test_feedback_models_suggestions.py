@@ -18,9 +18,7 @@ from deerflow.models import ModelCache
 from deerflow.storage.database import Database
 from deerflow.storage.tables import runs, threads, utc_now
 from deerflow.storage.threads import ThreadRepository
-from deerflow.threads.feedback import FeedbackRepository
 from deerflow.threads.transcript import FeedbackRepository
-from deerflow_app.gateway.deps import current_principal, current_runtime
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.routes import current_principal, current_runtime, feedback, models, suggestions
 

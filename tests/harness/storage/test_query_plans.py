@@ -13,9 +13,6 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from deerflow.accounts import TokenRepository, UserRepository
-from deerflow.features.assistant_rows import AssistantQuery, AssistantRepository
-from deerflow.accounts.tokens import TokenRepository
-from deerflow.accounts.users import UserRepository
 from deerflow.features.agents import AssistantQuery, AssistantRepository
 from deerflow.features.store import DatabaseStore
 from deerflow.features.usage import UsageService
@@ -26,8 +23,6 @@ from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch, index
 from deerflow.storage.threads import ThreadFilter, ThreadRepository
 from deerflow.tasks.crons import CronQuery, CronRepository
-from deerflow.threads.feedback import FeedbackRepository
-from deerflow.tasks.cron_rows import CronQuery, CronRepository
 from deerflow.threads.transcript import FeedbackRepository
 
 ME, ADMIN = Principal("me"), Principal("admin", role="admin")

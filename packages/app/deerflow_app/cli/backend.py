@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from deerflow.models import ModelInfo
     from deerflow.sandbox.tool_image import ToolImage
     from deerflow_app.gateway import RunningServer
-    from deerflow_app.remote.client import RemoteClient, RemoteModel
     from deerflow_app.remote import Address, Connection
+    from deerflow_app.remote.client import RemoteClient, RemoteModel
 
     Client = DeerFlowClient | RemoteClient
     """Threads, turns and files: of this process, or of a server."""

@@ -63,9 +63,7 @@ def explain(error: BaseException) -> Failure:
     from deerflow.errors import RequestError
     from deerflow.sandbox.interface import SandboxError, SandboxUnavailableError
     from deerflow.storage.errors import DatabaseError
-    from deerflow.storage.thread_lock import ThreadBusyError
-    from deerflow_app.remote import RefusedError, RemoteError
-    from deerflow_app.remote.connection import RemoteError
+    from deerflow_app.remote import RemoteError
 
     if isinstance(error, RemoteError | RequestError):
         is_wrong = getattr(error, "status", None) in OF_THE_CALL

@@ -20,9 +20,6 @@ from sqlalchemy import Connection
 from deerflow.config import AppConfig, ConfigError, ToolConfig
 from deerflow.context import RunContext
 from deerflow.errors import NotFoundError, UnavailableError
-from deerflow.events.usage_meter import UsageMeter
-from deerflow.config import AppConfig
-from deerflow.errors import UnavailableError
 from deerflow.events.graph_stream import UsageMeter
 from deerflow.identity import Principal
 from deerflow.models import ModelCache, ModelInfo, model_info
@@ -31,9 +28,9 @@ from deerflow.models.failures import classify, explain
 from deerflow.reflection import resolve_variable
 from deerflow.storage.budgets import Amount, Budget, LimitReached, Scope, add_usage, release, spent
 from deerflow.storage.database import Database
-from deerflow.storage.storable import storable
+from deerflow.storage.sql import storable
 from deerflow.storage.threads import owned, set_title, shortened
-from deerflow.tasks.job_rows import Job, enqueue
+from deerflow.tasks.jobs import Job, enqueue
 from deerflow.threads.checkpoint import provisional_title
 
 logger = logging.getLogger(__name__)

@@ -33,9 +33,6 @@ from deerflow.files.content import (
 from deerflow.files.versions import RunChanges, Version, versions_of
 from deerflow.identity import Principal
 from deerflow.sandbox.files import SandboxFiles, shown_path
-from deerflow.sandbox.interface import OUTPUTS
-from deerflow.sandbox.files import SandboxFiles
-from deerflow.sandbox.files.errors import shown_path
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, SandboxFileError
 from deerflow.security.archives import READABLE, TAIL_BYTES, check_directory
 from deerflow.storage.threads import ThreadRepository

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.errors import ForbiddenError, NotFoundError, RequestError
 from deerflow.sandbox.files import SandboxFiles, SandboxNotADirectoryError
-from deerflow.sandbox.files.errors import SandboxNoSpaceError, shown_path
+from deerflow.sandbox.files.walk import SandboxNoSpaceError, shown_path
 from deerflow.sandbox.interface import (
     OUTPUTS,
     UPLOADS,

@@ -23,8 +23,7 @@ from deerflow.sandbox.interface import UPLOADS, SandboxFileError, SandboxFileNot
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
-from deerflow.tasks.job_rows import NEVER, Job, enqueue
-from deerflow.tasks.worker import KeptError
+from deerflow.tasks.jobs import NEVER, Job, KeptError, enqueue
 from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_upload
 
 _BLOCK = 1 << 20

@@ -44,10 +44,7 @@ from openai.types.chat import ChatCompletion
 from pydantic import BaseModel, PrivateAttr, model_validator
 
 from deerflow.event_loop import Turns
-from deerflow.models.openai_cache import RecentMap, message_key, to_json
-from deerflow.models.openai_chunks import aread_chunks
 from deerflow.models.openai_chunks import aread_chunks, repair_surrogates
-from deerflow.turns import Turns
 
 if TYPE_CHECKING:
     from langchain_openai.chat_models.base import BaseChatOpenAI as _Model
@@ -416,10 +413,11 @@ def freeze(value: Any) -> Hashable:
 def to_json(value: Any) -> bytes:
     """Compact JSON. What UTF-8 cannot carry (half of a surrogate pair, from a broken source) becomes U+FFFD."""
     try:
-        return orjson.dumps(value, default=_refused, option=orjson.OPT_NON_STR_KEYS)
+        encoded = orjson.dumps(value, default=_refused, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_refused)
         return repair_surrogates(text).encode()
+    return bytes(memoryview(encoded))  # a copy of its size: what orjson returns holds 4 KiB, however short it is
 
 
 def _refused(value: Any) -> Any:

@@ -18,8 +18,6 @@ import orjson
 from langchain_openai import StreamChunkTimeoutError
 
 from deerflow.event_loop import Turns
-from deerflow.models.openai_cache import repair_surrogates
-from deerflow.models.tool_arguments import spoiler
 from deerflow.models.messages import spoilers
 from deerflow.server_events import EventDecoder
 

@@ -11,9 +11,9 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import END
 
-from deerflow.features.ask import enqueue_title
 from deerflow.agents.receipts import Check
 from deerflow.agents.transcript import CHECKS
+from deerflow.features.ask import enqueue_title
 from deerflow.features.memory import follow_run
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from deerflow.config import Paths
 from deerflow.config.document import write_text
-from deerflow.config.variables import cipher_of
+from deerflow.config.env import cipher_of
 from deerflow.errors import ConflictError, NotFoundError, RequestError, TooLargeError, UnavailableError
 from deerflow.skills.installer import clone, unpacked
 from deerflow.skills.parser import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from deerflow.config import AppConfig
 from deerflow.config.schema import NOT_FOR_SUBAGENTS
-from deerflow.sandbox.security import is_host_bash_allowed
+from deerflow.sandbox.policy import is_host_bash_allowed
 
 INHERIT = "inherit"
 SHELL_TOOLS = ("bash", "ls", "read_file", "write_file", "str_replace")

@@ -28,7 +28,7 @@ from deerflow_app.cli.chat.turn import Turn
 from deerflow_app.cli.chat.view import LiveView, PlainView
 from deerflow_app.cli.failures import explain, turn_failure, usage_failure
 from deerflow_app.cli.terminal import clean, one_line, until_interrupted
-from deerflow_app.remote.connection import RefusedError
+from deerflow_app.remote import RefusedError
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent

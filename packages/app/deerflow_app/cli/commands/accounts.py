@@ -15,10 +15,8 @@ from deerflow_app.cli.commands import AsJson, Settings, command, print_json
 from deerflow_app.cli.failures import Failure, usage_failure
 
 if TYPE_CHECKING:
-    from deerflow.accounts.tokens import Scope, TokenRepository
-    from deerflow.accounts.users import Role, User, UserRepository
+    from deerflow.accounts import Role, Scope, TokenRepository, User, UserRepository
     from deerflow.config import Paths
-    from deerflow.features.user_data import Belongings
     from deerflow.identity import Principal
     from deerflow.storage.database import Database
 
@@ -134,11 +132,11 @@ def delete_user(
 ) -> None:
     """Delete an account, its sessions, API tokens and crons. Asks what is to become of its threads and files."""
     from deerflow.config import Paths
-    from deerflow.features.user_data import belongings
+    from deerflow.features.retention import thread_count
 
     paths = Paths()
 
-    async def look(database: Database, users: UserRepository) -> tuple[User, Belongings]:
+    async def look(database: Database, users: UserRepository) -> tuple[User, int]:
         user = await _find(users, email)
         admins = [one.id for one in await users.list(limit=EVERYONE) if one.role == "admin"]
         if admins == [user.id]:
@@ -146,13 +144,13 @@ def delete_user(
                 f"{user.email} is the only administrator.",
                 "Make someone else one first: `deerflow user role EMAIL admin`.",
             )
-        return user, await belongings(database, paths, user.id)
+        return user, await thread_count(database, user.id)
 
-    user, owned = with_database(settings, look)
+    user, threads = with_database(settings, look)
     if with_data is None:
-        with_data = not yes and owned.threads > 0 and typer.confirm(f"Delete its {owned.threads} threads, too?")
+        with_data = not yes and threads > 0 and typer.confirm(f"Delete its {threads} threads, too?")
     if not yes:
-        what = f" with {owned.threads} threads and all its files" if with_data else ""
+        what = f" with {threads} threads and all its files" if with_data else ""
         typer.confirm(f"Delete the account {user.email}{what}?", abort=True)
     if with_data:
         delete_all(settings, paths, user)
@@ -160,9 +158,9 @@ def delete_user(
         return
     with_database(settings, lambda _, users: users.delete(user.id))
     typer.echo(f"Deleted the account {user.email}.")
-    if owned.threads:
+    if threads:
         typer.echo(
-            f"Its {owned.threads} threads stay in the database and their files in {owned.directory}, where nobody can "
+            f"Its {threads} threads stay in the database and their files in {paths.user_dir(user.id)}, where nobody can "
             "open them over HTTP."
         )
 
@@ -222,7 +220,7 @@ def _role(role: str) -> Role:
 
 
 def _scopes(words: list[str]) -> tuple[Scope, ...]:
-    from deerflow.accounts.tokens import SCOPES
+    from deerflow.accounts import SCOPES
 
     if unknown := [word for word in words if word not in SCOPES]:
         raise usage_failure(f"There is no scope {unknown[0]!r}.", f"Use {', '.join(SCOPES)}.")
@@ -243,7 +241,7 @@ async def _find(users: UserRepository, email: str | None) -> User:
 
 def with_database(settings: Settings, work: Callable[[Database, UserRepository], Awaitable[T]]) -> T:
     """Run ``work`` on the configured database. Raises Failure where it cannot be used, or refuses."""
-    from deerflow.accounts.users import UserRepository
+    from deerflow.accounts import UserRepository
     from deerflow.config import ConfigSource, Paths
     from deerflow.errors import RequestError
     from deerflow.storage.database import Database
@@ -272,7 +270,7 @@ def with_database(settings: Settings, work: Callable[[Database, UserRepository],
 
 def with_tokens(settings: Settings, email: str | None, work: Callable[[TokenRepository, Principal], Awaitable[T]]) -> T:
     """Run ``work`` with the tokens of all, on behalf of a user. Raises like with_database, and for an unknown address."""
-    from deerflow.accounts.tokens import TokenRepository
+    from deerflow.accounts import TokenRepository
     from deerflow.identity import Principal
 
     async def run(database: Database, users: UserRepository) -> T:
@@ -287,11 +285,11 @@ def delete_all(settings: Settings, paths: Paths, user: User) -> None:
 
     Raises Failure while a server of this machine uses the same SQLite file: it may be executing runs of the user.
     """
-    from deerflow.accounts.users import UserRepository
+    from deerflow.accounts import UserRepository
     from deerflow.config import ConfigSource
-    from deerflow.features.user_data import delete_belongings
+    from deerflow.features.retention import delete_belongings
     from deerflow.runtime import Runtime
-    from deerflow_app.gateway.running import running_server
+    from deerflow_app.gateway import running_server
 
     runtime = Runtime(ConfigSource(settings.config), paths, executes=False)
     if not runtime.database.is_postgres and (running := running_server(paths.base_dir)) is not None:

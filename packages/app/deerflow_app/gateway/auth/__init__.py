@@ -15,8 +15,7 @@ import jwt
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from deerflow.accounts.tokens import PREFIX, Scope, TokenRepository
-from deerflow.accounts.users import SessionRepository, User
+from deerflow.accounts import PREFIX, Scope, SessionRepository, TokenRepository, User
 from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.storage.database import Database

@@ -9,9 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, Field, SecretStr
 
-from deerflow.accounts.tokens import Scope, TokenRepository
-from deerflow.accounts.users import Role, User
-from deerflow.accounts import Role, User
+from deerflow.accounts import Role, Scope, TokenRepository, User
 from deerflow.errors import ForbiddenError
 from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from deerflow.runs.crons import CronChanges, CronRequest, cron_json
-from deerflow.tasks.cron_rows import CronQuery
+from deerflow.tasks.crons import CronQuery
 from deerflow_app.gateway.routes import (
     HEADERS,
     SELECTABLE,
@@ -19,9 +19,6 @@ from deerflow_app.gateway.routes import (
     page_answer,
     selected,
 )
-from deerflow.tasks.crons import CronQuery
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import HEADERS, SELECTABLE, RequestBody, SortedPage, page_answer, selected
 
 router = APIRouter(tags=["crons"])
 

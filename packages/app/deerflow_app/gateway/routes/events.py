@@ -18,9 +18,9 @@ from starlette.websockets import WebSocketDisconnected
 
 from deerflow.errors import RequestError, UnauthenticatedError
 from deerflow.events.jsonable import encode
-from deerflow.events.streams.agent_protocol import EventStreamRequest
 from deerflow.events.streams.langgraph_sse import HEARTBEAT
 from deerflow.runs.protocol_commands import Command, ProtocolCommands, ProtocolSession, error_answer
+from deerflow.runs.protocol_stream import EventStreamRequest
 from deerflow_app.gateway.http.errors import ErrorBody, described
 from deerflow_app.gateway.http.streaming import EventStreamResponse
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime, raw

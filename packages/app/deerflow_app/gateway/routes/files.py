@@ -13,8 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, StreamingRespons
 from deerflow.errors import RequestError, TooLargeError
 from deerflow.files.artifacts import MAX_EDIT_BYTES, ArtifactService
 from deerflow.files.content import FileContent, media_type
-from deerflow.files.pages import PageService
-from deerflow.files.previews import Preview, PreviewService
+from deerflow.files.pages import PageService, Preview, PreviewService
 from deerflow.files.versions import RunChanges
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry

@@ -7,10 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from deerflow.agents.memory.documents import fact_json
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 from deerflow.agents.memory.store import fact_json
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["memory"])
 

@@ -9,12 +9,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
-from deerflow.files.archive import ThreadArchive
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, ThreadId, json_answer
 from deerflow.files.artifacts import ThreadArchive
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import json_answer
-from deerflow_app.gateway.routes.threads import ThreadId
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, ThreadId, json_answer
 
 router = APIRouter(tags=["messages"])
 

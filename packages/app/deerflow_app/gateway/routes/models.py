@@ -10,14 +10,12 @@ from pydantic import BaseModel, Field, SecretStr
 from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig
-from deerflow.config.variables import Store
+from deerflow.config.env import Store
 from deerflow.errors import NotFoundError
-from deerflow.features.checks import Check, check_model
+from deerflow.features.ask import Check, check_model
 from deerflow.features.connections import Connection, Connections, Trial
 from deerflow.features.usage import By, Limit, UsageReport
 from deerflow.models import ModelInfo, model_info
-from deerflow.features.ask import check_model
-from deerflow.models import model_info
 from deerflow.models.pricing import pricing_of
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentPrincipal, CurrentRuntime
 

@@ -17,8 +17,7 @@ from deerflow.harness import RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.otlp import otlp
 from deerflow.runs.request import RunRequest
-from deerflow.runs.timeline import Timeline
-from deerflow.runs.view import run_json, verification
+from deerflow.runs.timeline import Timeline, run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.tracing import TRACEPARENT
 from deerflow_app.gateway.http.streaming import event_stream, final_values, position, run_headers, thread_stream

@@ -7,11 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from deerflow.features.suggestions import Said
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody
 from deerflow.features.ask import Said
-from deerflow_app.gateway.deps import CurrentPrincipal, CurrentRuntime
-from deerflow_app.gateway.http.answers import RequestBody
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody
 
 router = APIRouter(tags=["suggestions"])
 

@@ -23,7 +23,7 @@ from deerflow.reflection import resolve_class
 from deerflow.storage.database import Database
 from deerflow.storage.memory import Fact, Owner, RowShelf, is_new
 from deerflow.storage.search import words_of
-from deerflow.storage.storable import storable_text
+from deerflow.storage.sql import storable_text
 from deerflow.storage.tables import utc_now
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from langchain_core.runnables.config import merge_configs
 from deerflow.events.jsonable import HIDDEN_KEYS, chunk_json, message_json, plain, values_json
 from deerflow.models.pricing import cost_of, pricing_of
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.task import EVENTS, Started, head_of, task_of
+from deerflow.subagents.task import EVENTS, TaskResult, head_of, task_of
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -213,7 +213,7 @@ class GraphStream:
         """Which message stands before those with which the run began, as clients read it."""
         self._unread = False
         self._joining: Sequence[BaseMessage] | None = None
-        self._tasks: dict[str, Started] = {}
+        self._tasks: dict[str, TaskResult] = {}
         """What was emitted when the subagent of a namespace began."""
         self._ended: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         """Which subagents have said how they ended, by the ids of their calls."""
@@ -334,7 +334,7 @@ class GraphStream:
     def _follow_task(self, payload: dict[str, Any]) -> None:
         kind = payload.get("type")
         if kind == "task_started":
-            self._tasks[payload["namespace"][0]] = cast("Started", dict(payload))
+            self._tasks[payload["namespace"][0]] = cast("TaskResult", dict(payload))
         elif kind in EVENTS.values():
             self._ended[payload["task_id"]].set()
 

@@ -381,7 +381,7 @@ class FeedbackRepository:
 
         def job(connection: Connection) -> Feedback:
             _check_run(connection, principal, run_id, thread_id, lock=True)
-            if not sql.update(connection, feedback, new, _OF_RUN, *ids.values()).rowcount:
+            if not sql.update(connection, feedback, new, _OF_RUN, *ids.values()):
                 first = {"feedback_id": str(uuid4()), "created_at": utc_now(), "thread_id": thread_id}
                 sql.insert(connection, feedback, {**first, **ids, **new})
             return _of_run(connection, principal, run_id)[0]

@@ -216,7 +216,10 @@ class _Exchange(Response):
 def _server() -> MCPServer:
     from deerflow_app.mcp_server import server_of
 
-    return server_of(lambda context: context.request_context.request.state.mcp_work)
+    def work(context: Any) -> _Work:
+        return context.request_context.request.state.mcp_work
+
+    return server_of(work)
 
 
 @dataclass(frozen=True)

@@ -113,10 +113,10 @@ def lead_context(
     model, tools, chain, prompt = _parts(harness, options, skills, persona, features, extra_middleware)
     brought = [tool for middleware in chain for tool in getattr(middleware, "tools", ())]
     transcript = Transcript(tuple(values.get("messages") or ()), state=values)
-    for middleware in chain:
-        transcript = middleware.compile(transcript, None) if isinstance(middleware, Middleware) else transcript
     offered = [*tools, *brought]
     for middleware in chain:
+        if isinstance(middleware, Middleware):
+            transcript = middleware.compile(transcript, None)
         if isinstance(middleware, DeferredToolFilterMiddleware):
             offered = middleware.offered(offered, values.get("messages") or ())
     return context_table(harness.windows, harness.config, model, prompt, offered, transcript.messages)

@@ -21,6 +21,7 @@ from deerflow.agents.memory.store import (
     mapping,
     moment_of,
     text_of,
+    words_in,
 )
 from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.transcript import is_person
@@ -124,7 +125,7 @@ def unread(messages: Sequence[BaseMessage], mark: Watermark, reach: Reach) -> Ex
 
 def prompt(excerpt: Excerpt, shelf: Shelf) -> str:
     said = "\n".join(each.text[:MAX_MESSAGE] for each in excerpt.messages if isinstance(each, HumanMessage))
-    facts = {fact.id: fact for fact in shelf.find(list(dict.fromkeys(words_of(said)))[:64], _KNOWN)}
+    facts = {fact.id: fact for fact in shelf.find(words_in(said), _KNOWN)}
     facts |= {fact.id: fact for fact in shelf.live(limit=_KNOWN)}
     known = document_of(*shelf.sections(), ())
     shown = ("id", "content", "category", "confidence")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from deerflow.agents.memory.store import Shelf, new_id
+from deerflow.agents.memory.store import Shelf, new_id, words_in
 from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.errors import NotFoundError
 from deerflow.models.context_window import BYTES_PER_TOKEN
@@ -50,18 +50,17 @@ def apply(shelf: Shelf, changes: Changes, max_facts: int) -> list[Fact]:
         shelf.put(replace(fact, ended_at=now))
     added: list[Fact] = []
     for fact in changes.facts:
-        similar = shelf.find(list(dict.fromkeys(words_of(fact.content)))[:64], _NEIGHBOURS)
+        similar = shelf.find(words_in(fact.content), _NEIGHBOURS)
         corrected = _held(shelf, changes.supersedes.get(fact.id, ()), now)
         known = next((other for other in similar if _normal(other) == _normal(fact)), None)
         if known is not None and known not in corrected:
             if known.untrusted and not fact.untrusted:
                 shelf.put(replace(known, untrusted=None, source=fact.source, message_id=fact.message_id))
             continue
-        # What a page or a tool says never takes the place of what the person said.
-        old = [other for other in {*corrected, *(each for each in similar if _repeats(each, fact))}]
-        old = [other for other in old if other.untrusted or not fact.untrusted]
-        for other in old:
-            shelf.put(replace(other, ended_at=now, superseded_by=fact.id))
+        for other in {*corrected, *(each for each in similar if _repeats(each, fact))}:
+            # What a page or a tool says never takes the place of what the person said.
+            if other.untrusted or not fact.untrusted:
+                shelf.put(replace(other, ended_at=now, superseded_by=fact.id))
         shelf.put(fact)
         added.append(fact)
     for fact in shelf.live()[max_facts:] if added else ():
@@ -111,7 +110,7 @@ def undo(shelf: Shelf, fact_id: str) -> Fact:
 
 def search(shelf: Shelf, query: str, limit: int) -> list[Fact]:
     """Facts that have words of ``query``, the best first."""
-    words = list(dict.fromkeys(words_of(query)))[:64]
+    words = words_in(query)
     found = shelf.find(words, max(limit, 100))
     ranks = scores(words, found)
     return sorted(found, key=lambda fact: ranks[fact.id], reverse=True)[:limit]
@@ -170,7 +169,6 @@ def freshness(fact: Fact, now: datetime) -> float:
 # recalling: what is recorded with a person's message and never changes -----------------------------------------------
 
 _CANDIDATES = 100
-_WORDS = 64
 _READ = 4000
 """Characters of a message that facts are looked up by."""
 _UNASKED = 0.3
@@ -211,7 +209,7 @@ def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) 
     Args:
         recalled: None: the message is the thread's first, and everything worth knowing is recalled.
     """
-    words = list(dict.fromkeys(words_of(text[:_READ])))[:_WORDS]
+    words = words_in(text[:_READ])
     now, is_first, known = utc_now(), recalled is None, recalled or Recalled()
     pool = {fact.id: fact for fact in shelf.find(words, _CANDIDATES)}
     pool |= {fact.id: fact for fact in shelf.live(category=CORRECTION, limit=_CANDIDATES)}

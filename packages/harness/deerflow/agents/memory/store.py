@@ -273,6 +273,11 @@ def fact_of(entry: Mapping[str, Any]) -> Fact:
     )
 
 
+def words_in(text: str) -> list[str]:
+    """The words that facts are looked up by."""
+    return list(dict.fromkeys(words_of(text)))[:64]
+
+
 def new_id() -> str:
     return f"fact_{secrets.token_hex(4)}"
 

@@ -140,6 +140,12 @@ def cut_off(message: BaseMessage) -> str | None:
     return "content_filter" if reason in FILTER_REASONS else None
 
 
+def error_message(kind: str, text: str) -> AIMessage:
+    """What ends a run that got no answer."""
+    error = {"kind": kind, "message": text}
+    return AIMessage(text, additional_kwargs={ERROR: error}, response_metadata={"finish_reason": "error"})
+
+
 def is_error(message: BaseMessage) -> bool:
     """Whether this AI message tells a failure of the model call instead of being the model's."""
     return isinstance(message, AIMessage) and ERROR in message.additional_kwargs

@@ -12,13 +12,13 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from deerflow.agents.middlewares.base import (
-    ERROR,
     Middleware,
     ModelHandler,
     ModelResult,
     Request,
     cut_off,
     emit,
+    error_message,
     is_empty,
     is_error,
     last_ai,
@@ -172,11 +172,7 @@ def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]]) -> AIMessa
     text = explain(failure, model=model_id(model), provider=_provider(model))
     for fallback, other in failures[1:]:
         text += f"\nThe fallback model {model_id(fallback)} failed as well ({other.kind.value}{': ' + other.detail if other.detail else ''})."
-    return AIMessage(
-        content=text,
-        additional_kwargs={ERROR: {"kind": failure.kind.value, "message": text}},
-        response_metadata={"finish_reason": "error"},
-    )
+    return error_message(failure.kind.value, text)
 
 
 def _provider(model: BaseChatModel) -> str:

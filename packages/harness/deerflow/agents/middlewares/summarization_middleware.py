@@ -276,7 +276,7 @@ class SummarizationMiddleware(Middleware):
                 pinned.add(message.id or "")
         return [message.id or "" for message in people if message.id in pinned]
 
-    def _skills(self, messages: Sequence[AnyMessage], earlier: Mapping[str, str]) -> dict[str, str]:
+    def _skills(self, messages: Sequence[AnyMessage], earlier: dict[str, str]) -> dict[str, str]:
         """The texts of skills that were read last, by path, the oldest first."""
         settings = self.settings
         paths = {
@@ -289,7 +289,7 @@ class SummarizationMiddleware(Middleware):
         read = [(paths.get(m.tool_call_id, ""), m.text) for m in reversed(messages) if isinstance(m, ToolMessage)]
         found: dict[str, str] = {}
         left = settings.preserve_recent_skill_tokens
-        for path, text in (*read, *[*earlier.items()][::-1]):
+        for path, text in (*read, *reversed(earlier.items())):
             size = len(text.encode()) // BYTES_PER_TOKEN
             if not path.startswith(f"{self.skills_path}/") or path in found:
                 continue
@@ -298,7 +298,7 @@ class SummarizationMiddleware(Middleware):
             ):
                 found[path] = text
                 left -= size
-        return dict([*found.items()][::-1])
+        return dict(reversed(found.items()))
 
     def _shortened(self, request: Request, summary: Summary) -> Summary | None:
         """With as many of the oldest long results shortened as it takes to have some room again; None: there are none."""

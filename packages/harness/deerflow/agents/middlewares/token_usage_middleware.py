@@ -14,13 +14,13 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
 from deerflow.agents.middlewares.base import (
-    ERROR,
     SPENDING_LIMIT,
     Middleware,
     ModelHandler,
     ModelResult,
     Request,
     emit,
+    error_message,
     is_summary_request,
     last_ai,
     messages_of,
@@ -66,18 +66,18 @@ class TokenUsageMiddleware(Middleware):
         context = request.runtime.context
         budget = context.budget if context is not None else None
         if context is None or budget is None:
-            return await self._asked(request, context, handler)
+            return await self._asked(request, handler)
         call, worst = object(), self._worst(request, context, budget.limits)
         try:
             await _reserve(budget, call, worst)
         except LimitReached as reached:
-            return await self._last(request, handler, context, worst, reached)
+            return await self._last(request, handler, budget, worst, reached)
         try:
-            return await self._asked(request, context, handler)
+            return await self._asked(request, handler)
         finally:
             budget.settle(call)
 
-    async def _asked(self, request: Request, context: RunContext | None, handler: ModelHandler) -> ModelResult:
+    async def _asked(self, request: Request, handler: ModelHandler) -> ModelResult:
         """A call that is stopped has no figures, but it costs: what was sent is counted as it was estimated."""
         try:
             result = await handler(request)
@@ -85,40 +85,29 @@ class TokenUsageMiddleware(Middleware):
             sent = self.size(request)
             usage = UsageMetadata(input_tokens=sent, output_tokens=0, total_tokens=sent)
             about = {"model_name": model_id(request.model)}
-            self._count(request, context, AIMessage("", id=str(uuid4()), usage_metadata=usage, response_metadata=about))
+            self._count(request, AIMessage("", id=str(uuid4()), usage_metadata=usage, response_metadata=about))
             raise
         for message in messages_of(result):
             if isinstance(message, AIMessage) and message.usage_metadata:
-                self._count(request, context, message)
+                self._count(request, message)
         return result
 
     async def _last(
-        self,
-        request: Request,
-        handler: ModelHandler,
-        context: RunContext,
-        worst: Amount,
-        reached: LimitReached,
+        self, request: Request, handler: ModelHandler, budget: Budget, worst: Amount, reached: LimitReached
     ) -> ModelResult:
         """The last answer; nothing is asked of the model if nothing at all is left. What is left is the lead agent's."""
-        budget, call = context.budget, object()
-        assert budget is not None
         if is_summary_request(request):
             return AIMessage("")
         emit(request.runtime, {"type": SPENDING_LIMIT, **reached.facts})
+        call = object()
         try:
-            await budget.reserve(call, worst, last=not context.is_subagent)
+            await budget.reserve(call, worst, last=not request.runtime.context.is_subagent)
         except LimitReached as empty:
-            text = f"Stopped: {empty}. {empty.remedy}"
-            return AIMessage(
-                text,
-                additional_kwargs={ERROR: {"kind": SPENDING_LIMIT, "message": text}},
-                response_metadata={"finish_reason": "error"},
-            )
+            return error_message(SPENDING_LIMIT, f"Stopped: {empty}. {empty.remedy}")
         note = f"[SPENDING LIMIT] Tools are closed: {reached}. Tell the user what you found, and what is missing."
         try:
             asked = request.override(messages=[*request.messages, reminder(SPENDING_LIMIT, note)])
-            result = await self._asked(asked, context, lambda given: without_tools(given, handler))
+            result = await self._asked(asked, lambda given: without_tools(given, handler))
         finally:
             budget.settle(call)
         answer = last_ai(result)
@@ -135,7 +124,8 @@ class TokenUsageMiddleware(Middleware):
         cost = cost_of(usage, pricing_of(context.config, model, context.model_name))
         return Amount(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
 
-    def _count(self, request: Request, context: RunContext | None, message: AIMessage) -> None:
+    def _count(self, request: Request, message: AIMessage) -> None:
+        context = request.runtime.context
         caller = "middleware:summarization" if is_summary_request(request) else "lead_agent"
         if context is not None and context.count_usage is not None:
             if context.is_subagent:

@@ -22,6 +22,7 @@ from deerflow.features.agents import AgentService
 from deerflow.features.ask import TITLE, Asker, SuggestionService, TitleJob
 from deerflow.features.assistants import AssistantService
 from deerflow.features.connections import ConnectionService
+from deerflow.features.documents import DOCUMENT, DocumentService
 from deerflow.features.mcp import McpService
 from deerflow.features.memory import EXTRACTION, MemoryService
 from deerflow.features.retention import Retention, RetentionPolicy
@@ -30,7 +31,6 @@ from deerflow.features.usage import UsageService
 from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
 from deerflow.files.artifacts import read_artifact
 from deerflow.files.content import file_requests
-from deerflow.files.uploads import DOCUMENT, DocumentService
 from deerflow.files.versions import record_run
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal

@@ -247,13 +247,13 @@ def load_config(
     return ConfigSource(path, extensions_path=extensions_path, environ=environ, cwd=cwd, probe=probe).read()
 
 
-def get_app_config() -> AppConfig:
-    """The configuration in force. Every file is read: keep a :class:`ConfigSource` instead of calling this often.
+def get_app_config(source: ConfigSource | None = None) -> AppConfig:
+    """The configuration in force. Keep a :class:`ConfigSource` instead of calling this often: without one every file is read.
 
     Raises:
         FileNotFoundError, ConfigError: see :func:`load_config`.
     """
-    return load_config()
+    return source.current() if source else load_config()
 
 
 def get_extensions_config() -> ExtensionsConfig:

@@ -1,27 +1,18 @@
-"""Files that a person sends to a thread, and the text of documents among them."""
+"""Files that a person sends to a thread."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from sqlalchemy import Connection
-
-from deerflow.config import AppConfig
 from deerflow.config.paths import Paths
-from deerflow.context import RunContext
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
 from deerflow.files.content import file_requests
 from deerflow.identity import Principal, check_id
-from deerflow.sandbox.documents import CONVERTED, markdown_of
-from deerflow.sandbox.interface import UPLOADS, SandboxFileError, SandboxFileNotFoundError
-from deerflow.storage import sql
-from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
 from deerflow.tasks.jobs import NEVER, Job, KeptError, enqueue
 from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_upload
@@ -216,93 +207,3 @@ def upload_entry(thread_id: str, upload: Upload, original: str | None = None) ->
         "artifact_url": url,
     }
     return entry | ({"original_filename": original} if original and original != upload.filename else {})
-
-
-# documents -----------------------------------------------------------------------------------------------------------
-
-
-DOCUMENT = "document"
-"""The kind of job."""
-
-
-class DocumentService:
-    """Makes the text of documents in the background, if ``uploads.auto_convert_documents`` says so. The handler of ``document`` jobs.
-
-    Args:
-        config: the snapshot now in force.
-        context: that of a run in a thread of a person.
-        ring: called when there is a job.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        config: Callable[[], Awaitable[AppConfig]],
-        context: Callable[[str, Principal], Awaitable[RunContext]],
-        ring: Callable[[], None],
-    ) -> None:
-        self._database = database
-        self._config = config
-        self._context = context
-        self._ring = ring
-
-    async def begin(self, principal: Principal, thread_id: str, uploads: Sequence[Upload]) -> None:
-        """Ask for the text of what was uploaded."""
-        names = [upload.filename for upload in uploads if is_document(upload.filename)]
-        config = await self._config()
-        if not names or not config.uploads.auto_convert_documents:
-            return
-
-        def ask(connection: Connection) -> None:
-            for name in names:
-                payload = {"user_id": principal.user_id, "thread_id": thread_id, "filename": name}
-                enqueue(connection, DOCUMENT, _key(thread_id, name), payload)
-
-        await self._database.write(ask)
-        self._ring()
-
-    async def __call__(self, job: Job) -> None:
-        thread_id, name = job.payload["thread_id"], job.payload["filename"]
-        context = await self._context(thread_id, Principal(job.payload["user_id"], source="internal"))
-        try:
-            await markdown_of(await context.sandbox(), f"{UPLOADS}/{name}")
-        except SandboxFileNotFoundError:
-            return
-        except SandboxFileError as error:
-            raise KeptError(str(error)) from error
-
-    async def states(self, thread_id: str, uploads: Sequence[Upload]) -> dict[str, dict[str, Any]]:
-        """What there is to say of the documents among the uploads, by name: where their text is, ``conversion`` ``running`` or
-        ``failed``, and why."""
-        names = {upload.filename for upload in uploads}
-        documents = [name for name in names if is_document(name)]
-        if not documents:
-            return {}
-        query = f"SELECT key, due_at, error FROM jobs WHERE kind = ? AND key IN ({', '.join('?' * len(documents))})"
-        keys = [_key(thread_id, name) for name in documents]
-        rows = await self._database.read(lambda connection: sql.execute(connection, query, DOCUMENT, *keys).fetchall())
-        errors = {key: error if sql.moment(due_at) == NEVER else None for key, due_at, error in rows}
-        found: dict[str, dict[str, Any]] = {}
-        for name, key in zip(documents, keys, strict=True):
-            if error := errors.get(key):
-                found[name] = {"conversion": "failed", "conversion_error": error}
-            elif key in errors:
-                found[name] = {"conversion": "running"}
-            elif f"{name}.md" in names:
-                path, url = f"{UPLOADS}/{name}.md", f"/api/threads/{thread_id}/artifacts{UPLOADS}/{quote(name)}.md"
-                found[name] = {
-                    "conversion": "done",
-                    "markdown_file": f"{name}.md",
-                    "markdown_path": path,
-                    "markdown_virtual_path": path,
-                    "markdown_artifact_url": url,
-                }
-        return found
-
-
-def is_document(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in CONVERTED
-
-
-def _key(thread_id: str, name: str) -> str:
-    return f"{thread_id}/{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}"

@@ -17,8 +17,7 @@ from deerflow.sandbox.documents import CONVERTED, markdown_of
 from deerflow.sandbox.interface import UPLOADS, SandboxFileError, SandboxFileNotFoundError
 from deerflow.storage import sql
 from deerflow.storage.database import Database
-from deerflow.tasks.job_rows import NEVER, Job, enqueue
-from deerflow.tasks.worker import KeptError
+from deerflow.tasks.jobs import NEVER, Job, KeptError, enqueue
 from deerflow.uploads import Upload
 
 DOCUMENT = "document"

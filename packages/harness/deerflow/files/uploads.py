@@ -14,7 +14,6 @@ from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, R
 from deerflow.files.content import file_requests
 from deerflow.identity import Principal, check_id
 from deerflow.storage.threads import ThreadRepository
-from deerflow.tasks.jobs import NEVER, Job, KeptError, enqueue
 from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_upload
 
 _BLOCK = 1 << 20

@@ -33,12 +33,12 @@ def endpoint() -> Iterator[ScriptedOpenAI]:
 
 @pytest.fixture
 def gateway(
-    server: PostgresServer, endpoint: ScriptedOpenAI, tmp_path: Path, home_with_tools: str
+    server: PostgresServer, endpoint: ScriptedOpenAI, tmp_path: Path, own_home: Path
 ) -> Iterator[GatewayProcess]:
     with server.fresh_database() as url:
         config = f"title:\n  enabled: false\ndatabase:\n  backend: postgres\n  postgres_url: {url}\n"
         options: dict[str, Any] = {"model_url": endpoint.base_url, "config": config}
-        with gateway_process(tmp_path, environment={"DEER_FLOW_HOME": home_with_tools}, **options) as process:
+        with gateway_process(tmp_path, environment={"DEER_FLOW_HOME": str(own_home)}, **options) as process:
             yield process
 
 
@@ -85,7 +85,7 @@ def check_refusals(client: httpx.Client, thread: str, run: str) -> None:
 
 
 def test_a_run_goes_on_when_the_database_is_back(
-    server: PostgresServer, endpoint: ScriptedOpenAI, gateway: GatewayProcess, home_with_tools: str
+    server: PostgresServer, endpoint: ScriptedOpenAI, gateway: GatewayProcess, own_home: Path
 ):
     """It waits for the model when the database goes away; another has a command that ends meanwhile."""
     command = (
@@ -101,7 +101,7 @@ def test_a_run_goes_on_when_the_database_is_back(
         until(lambda: effects(client, working[0]), lambda: gateway.output)
         with server.stopped():
             check_refusals(client, *asking)
-            [workspace] = Path(home_with_tools).glob(f"users/*/threads/{working[0]}/user-data/workspace")
+            [workspace] = own_home.glob(f"users/*/threads/{working[0]}/user-data/workspace")
             (workspace / "go").touch()
         for thread, run in (asking, working):
             until(lambda thread=thread, run=run: status(client, thread, run) == "success", lambda: gateway.output)

@@ -40,7 +40,7 @@ def _true_totals() -> tuple[int, int, dict[str, Decimal]]:
     return len(rows), dirty, totals
 
 
-def test_a_spreadsheet_becomes_a_report_with_a_chart(home_with_tools: str, tmp_path: Path):
+def test_a_spreadsheet_becomes_a_report_with_a_chart(own_home: Path, tmp_path: Path):
     rows, dirty, totals = _true_totals()
     total = sum(totals.values())
     with ScriptedOpenAI() as endpoint:
@@ -50,7 +50,7 @@ def test_a_spreadsheet_becomes_a_report_with_a_chart(home_with_tools: str, tmp_p
             env={
                 "PATH": os.environ["PATH"],
                 "HOME": str(tmp_path),
-                "DEER_FLOW_HOME": home_with_tools,
+                "DEER_FLOW_HOME": str(own_home),
                 "OPENAI_API_KEY": "k",
                 "OPENAI_BASE_URL": endpoint.base_url,
             },

@@ -5,7 +5,7 @@ export default defineConfig({
   testDir: "e2e",
   testMatch: "*.spec.ts",
   grepInvert: /@nightly/,
-  workers: 1,
+  workers: 2,
   retries: process.env.CI ? 1 : 0,
   // What takes longer hangs, on a busy machine, too.
   timeout: 180_000,

@@ -7,6 +7,7 @@ import tests from "./playwright.config";
  */
 export default defineConfig({
   ...tests,
+  workers: 1, // memory is measured
   grepInvert: undefined,
   projects: [
     { name: "long", testMatch: ["memory.ts", "monkey.ts", "proxy.ts"] },

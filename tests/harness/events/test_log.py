@@ -15,10 +15,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import event, func, insert, select, update
 
 from deerflow.events.log import EventLog, EventWriter, LostRunError, RunEvent
 from deerflow.events.notify import Notifier
+from deerflow.events.store import decode_row, read_page
 from deerflow.storage.database import Database
 from deerflow.storage.tables import run_events, threads, utc_now
 
@@ -498,6 +499,29 @@ async def test_a_thousand_readers_of_a_stalled_run_cost_little(local: Site) -> N
     await asyncio.gather(*(reader.aclose() for reader in readers))
     await local.log.delete("t")
     assert not local.log._topics
+
+
+async def test_a_page_that_is_read_while_its_rows_are_replaced_lacks_nothing(site: Site) -> None:
+    writer, loop = await site.claim(), asyncio.get_running_loop()
+    for number in range(20):
+        writer.append("custom", number)
+        await writer.flush()
+    base, ends = writer.base, writer.end({"status": "success"}, yes)
+
+    def job(connection: Any) -> list[RunEvent]:
+        replacing: list[Any] = []
+
+        def replace(*_: Any) -> None:
+            if not replacing:  # the whole attempt as one row, in the place of twenty
+                replacing.append(asyncio.run_coroutine_threadsafe(ends, loop))
+                assert replacing[0].result(GUARD)
+
+        event.listen(connection, "after_cursor_execute", replace)
+        pages = read_page(connection, "t", "r", base + 11, None)
+        assert replacing
+        return [found for page in pages for found in decode_row(page) if found.seq > base + 11]
+
+    assert texts(await site.database.read(job))[:5] == list(range(11, 16))
 
 
 async def test_short_events_take_little_memory(local: Site) -> None:

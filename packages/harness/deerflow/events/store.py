@@ -179,13 +179,13 @@ def read_page(connection: Connection, thread_id: str, run_id: str | None, after:
     """The next rows, in order, that hold events after a position and begin by another; ``run_id``: only of that run."""
     of_thread = run_events.c.thread_id == thread_id
     query = select(run_events.c.data).where(of_thread, run_events.c.last_seq > after)
+    # Without it, the database would walk through all events of the thread. One statement: the rows may be replaced meanwhile.
     start = select(func.max(run_events.c.first_seq)).where(of_thread, run_events.c.first_seq <= after + 1)
     if run_id is not None:
         query = query.where(run_events.c.run_id == run_id)
         if after <= 0:
             start = select(func.min(run_events.c.first_seq)).where(of_thread, run_events.c.run_id == run_id)
-    # Without it, the database would walk through all events of the thread.
-    first = connection.execute(start).scalar() or 0
+    first = func.coalesce(start.scalar_subquery(), 0)
     if until is not None:
         query = query.where(run_events.c.first_seq <= until)
     query = query.where(run_events.c.first_seq >= first).order_by(run_events.c.first_seq).limit(PAGE_ROWS)

@@ -179,7 +179,8 @@ def read_page(connection: Connection, thread_id: str, run_id: str | None, after:
     """The next rows, in order, that hold events after a position and begin by another; ``run_id``: only of that run."""
     of_thread = run_events.c.thread_id == thread_id
     query = select(run_events.c.data).where(of_thread, run_events.c.last_seq > after)
-    # Without it, the database would walk through all events of the thread. One statement: the rows may be replaced meanwhile.
+    # Without a start, the database would walk through all events of the thread. It is found in the same statement: between two,
+    # the rows may be replaced.
     start = select(func.max(run_events.c.first_seq)).where(of_thread, run_events.c.first_seq <= after + 1)
     if run_id is not None:
         query = query.where(run_events.c.run_id == run_id)

@@ -11,12 +11,6 @@ from pathlib import Path
 
 GUARD = 120.0
 EMAIL, PASSWORD = "ada@example.com", "correct horse"
-CONFIG = """
-models:
-  - {name: demo, use: "deerflow.models.demo:DemoChatModel", model: demo, chunk_delay: 0}
-sandbox:
-  tool_image: {enabled: false}
-"""
 
 
 @contextmanager
@@ -24,13 +18,12 @@ def served(folder: Path, environ: Mapping[str, str], *, with_token: bool) -> Ite
     """`deerflow serve` with the demo model, as long as the context lasts.
 
     Args:
-        folder: where the server and the blocks run.
+        folder: where the server and the blocks run; its ``config.yaml`` counts for both.
         environ: of both; ``DEER_FLOW_HOME`` is where the data goes.
         with_token: make an account and a token of it first.
 
     Yields what the blocks find in their environment besides: ``DEERFLOW_URL`` and ``DEERFLOW_TOKEN``.
     """
-    (folder / "config.yaml").write_text(CONFIG)
     more = {"DEERFLOW_TOKEN": _token(folder, environ)} if with_token else {}
     announcement, log = Path(environ["DEER_FLOW_HOME"], "server.json"), folder / "serve.log"
     with log.open("w") as output:

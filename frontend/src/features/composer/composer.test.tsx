@@ -246,6 +246,16 @@ test("a task that was picked is put in the field, its placeholder selected", asy
   expect(field().value.slice(field().selectionStart, field().selectionEnd)).toBe("[topic]");
 });
 
+test("who types before the caret has been put somewhere keeps it where they type", async () => {
+  render(page(session()));
+  act(() => fillComposer("about tides"));
+  type("/about tides");
+  field().setSelectionRange(1, 1);
+  await frame();
+  expect(field().value).toBe("/about tides");
+  expect(field().selectionStart).toBe(1);
+});
+
 test("a long text can become a file instead", async () => {
   const requests = stubUploads();
   render(page(session()));

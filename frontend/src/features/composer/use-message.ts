@@ -53,7 +53,8 @@ export function useMessage(conversation: string, isNew: boolean) {
     requestAnimationFrame(() => {
       if (!field.current) return;
       field.current.focus();
-      const before = Math.max(0, next.length - field.current.value.length); // a skill in front stands in a chip
+      if (!next.endsWith(field.current.value)) return; // the person has typed meanwhile
+      const before = next.length - field.current.value.length; // a skill in front stands in a chip
       const [start, end] = selection ?? [next.length, next.length];
       field.current.setSelectionRange(Math.max(0, start - before), Math.max(0, end - before));
     });

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,3 +87,5 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tree]:
     made = make_tree(tmp_path / "data", owner=request.param == "owner")
     yield made
     made.files.close()
+    # A test that fails leaves a tree that is too deep for pytest, which then fails at the end of each later session.
+    subprocess.run(["rm", "-rf", "--", str(made.root)], check=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from tests.support.descriptors import open_below
 from tests.support.files_app import FilesApp, files_app
 
 from deerflow.files.artifacts import MAX_MEMBER_BYTES
@@ -346,18 +347,8 @@ async def test_clients_that_go_away_leave_no_file_open(site: FilesApp, outputs: 
             await reader.readuntil(b"\r\n\r\n")
             writer.transport.abort()
         async with asyncio.timeout(60):
-            while await asyncio.to_thread(is_open, outputs / "huge.bin"):
+            while await asyncio.to_thread(open_below, outputs / "huge.bin"):
                 await asyncio.sleep(0.01)
-
-
-def is_open(path: Path) -> bool:
-    found = []
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            found.append(os.readlink(f"/proc/self/fd/{fd}"))
-        except OSError:
-            continue
-    return str(path) in found
 
 
 # lists and archives ----------------------------------------------------------------------------------------------------

@@ -88,4 +88,4 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tree]:
     yield made
     made.files.close()
     # A test that fails leaves a tree that is too deep for pytest, which then fails at the end of each later session.
-    subprocess.run(["rm", "-rf", "--", str(made.root)], check=False)
+    subprocess.run(["rm", "-rf", "--", str(made.root)], check=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.descriptors import open_below
 
 from deerflow.sandbox.files import SandboxFiles, SandboxIsADirectoryError, SandboxNotADirectoryError, shown_path
 from deerflow.sandbox.interface import (
@@ -261,14 +262,10 @@ def test_reading_deep_paths_needs_few_descriptors(tree: Tree) -> None:
     chain(tree.workspace, 1500)
     opened: list[int] = []
 
-    def directories() -> int:
-        # Not all descriptors: threads that earlier tests have left open and close sockets meanwhile.
-        return sum(os.path.isdir(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd"))
-
     def most(action: Callable[[], object]) -> int:
-        before = directories()
+        before = len(open_below(tree.root))
         action()
-        opened.append(directories() - before)
+        opened.append(len(open_below(tree.root)) - before)
         return opened[-1]
 
     deep = WORKSPACE + "/d" * 1500
@@ -345,11 +342,11 @@ def test_a_mount_made_later_is_found_and_closing_is_not_the_end(tmp_path: Path) 
     (tmp_path / "later").mkdir()
     files.write(f"{WORKSPACE}/a", b"A")
     files.close()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(open_below(tmp_path))
     files.close()
     assert files.read(f"{WORKSPACE}/a")[0] == b"A"
     files.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(open_below(tmp_path)) == before
 
 
 def test_closing_while_others_work_disturbs_nobody(tree: Tree) -> None:

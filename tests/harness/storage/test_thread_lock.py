@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import shutil
 import signal
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.support.descriptors import open_below
 
 from deerflow.storage.database import Database
 from deerflow.storage.thread_lock import (
@@ -258,7 +258,7 @@ def _end(loop: asyncio.AbstractEventLoop) -> None:
 async def test_no_descriptor_stays_open_whenever_the_wait_is_cancelled(tmp_path: Path):
     ours, theirs, chance = FileThreadLock(_directory(tmp_path)), FileThreadLock(_directory(tmp_path)), random.Random(2)
     await _hold_once(ours, "t")
-    before = _open_files(tmp_path)
+    before = open_below(tmp_path)
 
     async def impatient(lock: ThreadLock) -> None:
         with suppress(TimeoutError):
@@ -269,7 +269,7 @@ async def test_no_descriptor_stays_open_whenever_the_wait_is_cancelled(tmp_path:
         await asyncio.gather(*(impatient(lock) for lock in (ours, theirs) for _ in range(10)))
     # Attempts of those who were cancelled may still be on their way on other threads.
     async with asyncio.timeout(60):
-        while _open_files(tmp_path) != before:
+        while open_below(tmp_path) != before:
             await asyncio.sleep(0.01)
 
 
@@ -382,14 +382,6 @@ async def _hold_until(lock: ThreadLock, entered: asyncio.Event, leave: asyncio.E
     async with lock.hold("u", "t"):
         entered.set()
         await leave.wait()
-
-
-def _open_files(root: Path) -> list[str]:
-    found = []
-    for entry in os.listdir("/proc/self/fd"):
-        with suppress(OSError):
-            found.append(os.readlink(f"/proc/self/fd/{entry}"))
-    return [path for path in found if path.startswith(str(root))]
 
 
 async def _cut_connections(url: str) -> None:

@@ -20,7 +20,7 @@ from deerflow.sandbox.interface import SandboxError
 class Runtime(ToolRuntime[RunContext, Any]):
     """The runtime that tools are given, of which Pydantic neither makes a schema nor a dump.
 
-    A schema for each tool cost 0.2 s at every start. LangChain dumps every argument of a call, this one with the whole
+    A schema for each tool cost 0.3 s at every start. LangChain dumps every argument of a call, this one with the whole
     transcript in it: 20 ms at 2,000 messages. Nobody reads the dump.
     """
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from sqlalchemy import Connection
@@ -25,12 +25,10 @@ from deerflow.identity import Principal, check_agent_name
 from deerflow.security.text import inline
 from deerflow.storage.database import Database
 from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, is_paused, skip, watermark
+from deerflow.storage.provenance import Source, add_sources, has_rows, sources_of
 from deerflow.storage.tables import utc_now
 from deerflow.tasks.jobs import HopelessError, Job, enqueue
 from deerflow.threads.service import ThreadService
-
-if TYPE_CHECKING:
-    from deerflow.agents.middlewares.guardrail_middleware import Reach
 
 EXTRACTION = "memory"
 """The kind of job. Its key is the thread."""
@@ -170,18 +168,27 @@ class MemoryService:
         """For the agent's tools."""
         return _RunMemory(self, principal, thread_id, agent)
 
-    async def untrusted(self, messages: Sequence[BaseMessage]) -> str | None:
-        """Where text in a thread came from that neither the person nor the agent wrote."""
-        reach = await asyncio.to_thread(_reach, await self._config())
-        return ", ".join(reach.untrusted(messages)) or None
+    async def untrusted(self, thread_id: str) -> list[str]:
+        """Return the names of what foreign text in a thread came from."""
+        rows = await self._database.read(sources_of, thread_id)
+        return [row.name or row.kind for row in rows if not row.trusted]
 
-    async def chats(self, principal: Principal, query: str, but: str) -> list[str]:
-        """What was said in the person's threads, with links, but in the one named."""
-        hits = await self._threads.messages.search(principal, query)
+    async def chats(self, principal: Principal, query: str, into: str) -> list[str]:
+        """Return what was said in the person's other threads, with links.
+
+        Args:
+            into: the thread that reads it. What foreign text brought into another thread it has brought into this one, too.
+        """
+        hits = [hit for hit in await self._threads.messages.search(principal, query) if hit.thread_id != into]
+
+        def carry(connection: Connection) -> None:
+            foreign = {hit.thread_id for hit in hits if has_rows(connection, hit.thread_id)}
+            add_sources(connection, into, [Source("chat", thread_id) for thread_id in sorted(foreign)])
+
+        await self._database.write(carry)
         return [
             f"- {inline(hit.snippet, 400)} [citation:{inline(hit.title or 'Untitled')}](/chats/{hit.thread_id})"
             for hit in hits
-            if hit.thread_id != but
         ]
 
     async def is_paused(self, thread_id: str) -> bool:
@@ -227,9 +234,8 @@ class MemoryService:
         mark = await self._database.read(lambda connection: watermark(connection, thread_id))
         if mark is None or await self.is_paused(thread_id):
             return False
-        reach = await asyncio.to_thread(_reach, config)
         messages = (await self._threads.states.snapshot(thread_id)).values.get("messages") or ()
-        if (excerpt := unread(messages, mark, reach)) is None:
+        if (excerpt := unread(messages, mark, await self.untrusted(thread_id))) is None:
             return False
         store, changes = await self._opened(), Changes()
         if is_worth_reading(excerpt.messages):
@@ -276,7 +282,7 @@ class _RunMemory(MemoryOfRun):
 
     async def save(self, content: str, category: str, messages: Sequence[BaseMessage]) -> str:
         service = await self._active()
-        doubt = None if is_said_by(content, messages) else await service.untrusted(messages)
+        doubt = None if is_said_by(content, messages) else ", ".join(await service.untrusted(self._thread_id)) or None
         said: dict[str, Any] = {"source": self._thread_id, "untrusted": doubt}
         return (await service.add(self._principal, content, category, SAVED, self._agent, **said)).id
 
@@ -289,16 +295,6 @@ class _RunMemory(MemoryOfRun):
 
 class _ReadMeanwhileError(Exception):
     """Another process has read the same messages."""
-
-
-def _reach(config: AppConfig) -> Reach:
-    # Takes a while, and this is a worker thread.
-    from deerflow.agents.middlewares.guardrail_middleware import Reach
-    from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
-    from deerflow.tools.registry import get_available_tools
-
-    tools = get_available_tools(app_config=config, supports_vision=True)
-    return Reach.of([*tools, *TodoMiddleware().tools], config.sandbox.network.mode)
 
 
 def _owner(principal: Principal, agent: str | None) -> Owner:

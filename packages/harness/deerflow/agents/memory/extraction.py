@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
@@ -27,9 +27,6 @@ from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.transcript import is_person
 from deerflow.storage.memory import Fact, Watermark
 from deerflow.storage.search import words_of
-
-if TYPE_CHECKING:
-    from deerflow.agents.middlewares.guardrail_middleware import Reach
 
 MAX_MESSAGE = 2000
 """Characters of a message that the model reads."""
@@ -110,7 +107,7 @@ def is_worth_reading(messages: Sequence[BaseMessage]) -> bool:
     return any(isinstance(each, HumanMessage) and not _is_small_talk(each.text) for each in filter(_is_said, messages))
 
 
-def unread(messages: Sequence[BaseMessage], mark: Watermark, reach: Reach) -> Excerpt | None:
+def unread(messages: Sequence[BaseMessage], mark: Watermark, untrusted: Sequence[str]) -> Excerpt | None:
     """What follows the watermark, up to the last answer. On a branch without that message: the last turn."""
     start = next((i + mark.is_read for i, each in enumerate(messages) if each.id == mark.message_id), None)
     people = [i for i, each in enumerate(messages) if isinstance(each, HumanMessage) and _is_said(each)]
@@ -119,8 +116,7 @@ def unread(messages: Sequence[BaseMessage], mark: Watermark, reach: Reach) -> Ex
     said = [i for i in range(start, answers[-1] + 1) if _is_said(messages[i])][:BATCH] if answers else []
     if not said:
         return None
-    read = messages[: said[-1] + 1]
-    return Excerpt([messages[i] for i in said], messages[said[-1]].id or "", reach.untrusted(read))
+    return Excerpt([messages[i] for i in said], messages[said[-1]].id or "", untrusted)
 
 
 def prompt(excerpt: Excerpt, shelf: Shelf) -> str:

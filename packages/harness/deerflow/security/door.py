@@ -6,6 +6,12 @@ from dataclasses import dataclass
 
 from deerflow.security.text import MAX_CHARS, disarmed, inline, sanitize, visible
 
+UNTRUSTED = "untrusted"
+"""Key in a message's ``additional_kwargs``: where its text came from that neither the person nor the sandbox wrote."""
+
+EXACT = "exact"
+"""Key beside :data:`UNTRUSTED`: the text is fenced with its spaces and letters as they are, since files are edited by what they show."""
+
 
 @dataclass(frozen=True, slots=True)
 class Untrusted:

@@ -11,11 +11,10 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from deerflow.agents.effects import effect_of
 from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, context_of, with_replaced
 from deerflow.agents.provenance import is_tainted, network_of
-from deerflow.agents.transcript import EXACT, UNTRUSTED
 from deerflow.context import RunContext
-from deerflow.security.door import harmless
+from deerflow.security.door import EXACT, UNTRUSTED, harmless
 
-SHOWS_FILES = frozenset({"bash", "grep", "read_file", "read_process", "run_skill_script"})
+QUOTES = frozenset({"bash", "grep", "read_file", "read_process", "run_skill_script", "task"})
 """Tools that show what others may have written, once the thread holds foreign text."""
 
 
@@ -37,7 +36,7 @@ class ProvenanceMiddleware(Middleware):
             await rows.through_mounts(shared)
         if effect.brings:
             return await asyncio.to_thread(with_replaced, result, _from_outside)
-        if name in SHOWS_FILES and await is_tainted(request):
+        if name in QUOTES and await is_tainted(request):
             return with_replaced(result, _as_it_is)
         return result
 

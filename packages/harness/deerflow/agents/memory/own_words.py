@@ -121,7 +121,7 @@ def _asks(sentence: str) -> bool:
 
 
 def _pattern(quote: str) -> re.Pattern[str] | None:
-    words = quote.strip(_EDGES).split()
+    words = quote.strip(_EDGES).split() if len(quote) <= MAX_MESSAGE else ()
     if not words:
         return None
     exact = r"\s+".join(re.sub(r"['’]", "['’]", re.escape(word)) for word in words)

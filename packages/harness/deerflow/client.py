@@ -36,7 +36,7 @@ from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
 from deerflow.storage.runs import MultitaskStrategy, Run, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError
-from deerflow.storage.threads import Thread
+from deerflow.storage.threads import Thread, ThreadRepository
 from deerflow.threads.checkpoint import compact, config_of, is_unfinished
 from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
 from deerflow.uploads import Upload
@@ -170,7 +170,7 @@ class DeerFlowClient:
             available_skills=None if available_skills is None else tuple(sorted(available_skills)),
         )
         self._unattended = unattended
-        self._files = LocalUploads(paths, LOCAL_PRINCIPAL)
+        self._files = LocalUploads(paths, ThreadRepository(self._database), LOCAL_PRINCIPAL)
         self._runs = RunStore(self._database)
         self._loop = _LoopThread()
         self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()

@@ -16,6 +16,7 @@ from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider, Sandbox
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.skills.parser import Skill
 from deerflow.storage.budgets import Budget
+from deerflow.storage.provenance import ThreadProvenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,30 @@ class ToolLedger(Protocol):
 class Approvals(Protocol):
     """What the person has granted, and the record of what was decided. ``agent`` is empty for the lead agent."""
 
-    async def patterns(self, agent: str, tool: str) -> Sequence[Mapping[str, str] | None]:
-        """Of the person's grants for a tool in this thread; None: every call."""
+    async def patterns(self, agent: str, tool: str, digest: str) -> Sequence[Mapping[str, str | None] | None]:
+        """Return the person's grants for a tool, as it is defined now, in this thread; None: every call."""
         ...
 
-    async def grant(self, agent: str, tool: str, pattern: Mapping[str, str] | None, *, everywhere: bool) -> None:
+    async def grant(
+        self, agent: str, tool: str, digest: str, pattern: Mapping[str, str | None] | None, *, everywhere: bool
+    ) -> None:
         """Keep a grant, for this thread or for all."""
+        ...
+
+    async def may_reach(self, agent: str, destination: str) -> bool:
+        """Return whether the person lets this chat send to a host or server."""
+        ...
+
+    async def let_reach(self, agent: str, destination: str) -> None:
+        """Let this chat send to a host or server."""
+        ...
+
+    async def asked(self, call: str) -> Mapping[str, Any] | None:
+        """Return what :meth:`ask` kept about a call."""
+        ...
+
+    async def ask(self, call: str, shown: Mapping[str, Any]) -> None:
+        """Keep what the person is shown of a call that waits."""
         ...
 
     async def record(
@@ -122,8 +141,6 @@ class RunContext:
     """The checkpoint namespace of the subagent, which is that of its events."""
     max_turns: int | None = None
     """Answers that the subagent's model may give."""
-    untrusted: tuple[str, ...] = ()
-    """Where text came from, besides the transcript's own, that neither the person nor the sandbox wrote."""
     start_subagent: Callable[[Any], None] | None = None
     """Lets a subagent work in the background. None: nothing can."""
     cancel_subagent: Callable[[str], Awaitable[bool]] | None = None
@@ -149,6 +166,8 @@ class RunContext:
     """Makes or changes a custom agent of the person, and says what became of it; None: the default agent."""
     ledger: ToolLedger | None = None
     approvals: Approvals | None = None
+    provenance: ThreadProvenance | None = None
+    """Where foreign text in the thread came from, live."""
     memory: MemoryOfRun | None = None
     count_usage: Callable[[Any, str], None] | None = None
     """Called with each answer of a model, and with whose it is."""
@@ -156,6 +175,8 @@ class RunContext:
     """None: nothing limits what the run spends."""
     unattended: bool = False
     """There is no person who could decide about a call."""
+    can_wait: bool = False
+    """Its owner can be reached later: a schedule of a thread that stays."""
     trace_command: Callable[[str, str | None, float, int | None], None] | None = None
     """Called with a command that has ended: itself, its call, when it began, and its exit code."""
     arrivals: Callable[[], Awaitable[list[Any]]] | None = None

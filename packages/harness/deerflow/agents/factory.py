@@ -20,6 +20,7 @@ from deerflow.agents.middlewares.base import AFTER_MODEL, AnyMiddleware, EndsAtO
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
+from deerflow.agents.middlewares.provenance_middleware import ProvenanceMiddleware
 from deerflow.agents.middlewares.thread_data_middleware import SandboxMiddleware, ThreadDataMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
@@ -46,6 +47,7 @@ SLOTS = (
     "guardrail",
     "sandbox_audit",
     "tool_ledger",
+    "provenance",
     "tool_error_handling",
     "summarization",
     "todo",
@@ -254,6 +256,7 @@ def core_slots() -> dict[str, AnyMiddleware]:
     """What every agent has that DeerFlow puts together."""
     return {
         "dangling_tool_call": DanglingToolCallMiddleware(),
+        "provenance": ProvenanceMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),
         "loop_detection": LoopDetectionMiddleware(),
         "clarification": ClarificationMiddleware(),

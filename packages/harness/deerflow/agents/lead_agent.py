@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.types import Checkpointer
@@ -30,7 +29,7 @@ from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
     DeferredToolFilterMiddleware,
     SkillsMiddleware,
 )
-from deerflow.agents.middlewares.guardrail_middleware import Reach, guardrail_of
+from deerflow.agents.middlewares.guardrail_middleware import guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
 from deerflow.agents.middlewares.subagent_limit_middleware import SubagentLimitMiddleware, TurnLimitMiddleware
@@ -39,7 +38,7 @@ from deerflow.agents.middlewares.summarization_middleware import (
     SummarizationMiddleware,
     context_table,
 )
-from deerflow.agents.middlewares.todo_middleware import TodoMiddleware, write_todos_tool
+from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware
 from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware
@@ -165,12 +164,9 @@ def _parts(
             model, tools, chain, prompt = _parts(harness, own, known, NO_PERSONA, ours, extra_middleware, asked)
             return assemble(model, tools, chain, system_prompt=prompt, name=asked.name)
 
-        def untrusted(messages: Iterable[BaseMessage]) -> Sequence[str]:
-            return Reach.of([*tools, write_todos_tool], config.sandbox.network.mode).untrusted(messages)
-
         allowed = options.agent.subagents if options.agent is not None else None
         allowed_ones = {name: one for name, one in subagents_of(config).items() if allowed is None or name in allowed}
-        tools += Subagents(allowed_ones, build, file_receipts, untrusted, carried).tools()
+        tools += Subagents(allowed_ones, build, file_receipts, carried).tools()
     slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
     limiter = slots.get("subagent")
     prompt = apply_prompt_template(
@@ -283,11 +279,9 @@ def _slots(
     if entry is not None and entry.supports_vision:
         slots["vision"] = ViewImageMiddleware()
     guardrails = options.agent.guardrails(config.guardrails) if options.agent is not None else config.guardrails
-    policies = {tool.name: tool.metadata[POLICY] for tool in tools if tool.metadata and POLICY in tool.metadata}
-    if (guardrails.enabled or policies) and entry is not None:
-        brought = [tool for slot in slots.values() for tool in getattr(slot, "tools", ())]
-        reach = Reach.of([*tools, *brought], config.sandbox.network.mode)
-        slots["guardrail"] = guardrail_of(guardrails, reach, policies)
+    has_policies = any(POLICY in (tool.metadata or {}) for tool in tools)
+    if (guardrails.enabled or has_policies) and entry is not None:
+        slots["guardrail"] = guardrail_of(guardrails)
     return slots
 
 

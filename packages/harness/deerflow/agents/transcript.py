@@ -111,6 +111,9 @@ NOTE = "note"
 UNTRUSTED = "untrusted"
 """Key in a tool result's ``additional_kwargs``: where its text came from that neither the person nor the sandbox wrote."""
 
+EXACT = "exact"
+"""Key beside :data:`UNTRUSTED`: the text is fenced with its spaces and letters as they are, since files are edited by what they show."""
+
 _DONE = "marked"
 """A chain may be fused in several groups, each of which marks."""
 
@@ -133,7 +136,8 @@ def marked(message: AnyMessage, mark: str) -> AnyMessage:
         if message.additional_kwargs.get(_DONE):
             return message
         source = message.additional_kwargs.get(UNTRUSTED)
-        content = _admitted(message.content, source and str(source), mark)
+        exact = EXACT in message.additional_kwargs
+        content = _admitted(message.content, source and str(source), mark, exact)
         if note:
             text = system_note(str(note), mark)
             content = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
@@ -149,20 +153,20 @@ def marked(message: AnyMessage, mark: str) -> AnyMessage:
     return message
 
 
-def _admitted(content: Any, source: str | None, mark: str) -> Any:
+def _admitted(content: Any, source: str | None, mark: str, exact: bool) -> Any:
     if isinstance(content, str):
-        return _text(content, source, mark)
+        return _text(content, source, mark, exact)
     if isinstance(content, list):
-        return [_admitted(block, source, mark) for block in content]
+        return [_admitted(block, source, mark, exact) for block in content]
     if isinstance(content, dict) and isinstance(content.get("text"), str):
-        return {**content, "text": _admitted(content["text"], source, mark)}
+        return {**content, "text": _admitted(content["text"], source, mark, exact)}
     return content
 
 
 @lru_cache(maxsize=256)
-def _text(text: str, source: str | None, mark: str) -> str:
+def _text(text: str, source: str | None, mark: str, exact: bool) -> str:
     """Kept, since every request holds the results of all earlier ones: with other letters than ASCII's a megabyte takes 0.1 s."""
-    return admit(Untrusted(text, source), mark) if source else disarmed(text)
+    return admit(Untrusted(text, source), mark, exact=exact) if source else disarmed(text)
 
 
 # what stands in requests for the older part of a thread --------------------------------------------------------------

@@ -14,7 +14,7 @@ import mimetypes
 import re
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.message import Message
@@ -31,10 +31,12 @@ from deerflow.security.door import harmless
 from deerflow.security.html import Page, decoded, readable
 from deerflow.security.outbound import Outbound, tls
 from deerflow.security.text import inline, sanitize
-from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.storage.provenance import Via
+from deerflow.tools.decorator import REACHES, Runtime, async_tool
 from deerflow.tools.shell import settings
 
-READS_OUTSIDE = {"openWorldHint": True, "readOnlyHint": True}
+OPENS_ADDRESS = {"openWorldHint": True, "readOnlyHint": True, REACHES: "address"}
+SEARCHES = {"openWorldHint": True, "readOnlyHint": True, REACHES: "search"}
 MAX_ANSWER = 10 << 20
 DEFAULTS: Mapping[str, Any] = {"max_results": 5, "timeout": 20, "contents_max_characters": 16_000}
 _TEXT = re.compile(r"text/.*|application/(?:.*\+)?(?:json|xml|yaml|javascript)|application/x-(?:yaml|ndjson|sh)")
@@ -164,7 +166,7 @@ def first_page(service: str, text: str) -> Callable[[Any], Page]:
 def search_tool(ask: Ask) -> BaseTool:
     """``web_search`` by a provider whose hits say ``title``, ``url`` and ``snippet``."""
 
-    @async_tool("web_search", metadata=READS_OUTSIDE)
+    @async_tool("web_search", metadata=SEARCHES)
     async def web_search(query: str, runtime: Runtime) -> str:
         """Search the web. Gives titles, addresses and snippets: read a page with web_fetch before you rely on it."""
         options = options_of(runtime, "web_search")
@@ -173,6 +175,7 @@ def search_tool(ask: Ask) -> BaseTool:
             {"title": _line(hit.get("title")), "url": hit["url"], "snippet": _line(hit.get("snippet"), 2000)}
             for hit in _usable(hits, "url")[: int(options["max_results"])]
         ]
+        await _named(runtime, [result["url"] for result in results], "hit")
         return _json(results)
 
     return web_search
@@ -181,7 +184,7 @@ def search_tool(ask: Ask) -> BaseTool:
 def image_tool(ask: Ask) -> BaseTool:
     """``image_search`` by a provider whose hits say ``title``, ``image_url``, ``thumbnail_url`` and ``source_url``."""
 
-    @async_tool("image_search", metadata=READS_OUTSIDE)
+    @async_tool("image_search", metadata=SEARCHES)
     async def image_search(query: str, runtime: Runtime) -> str:
         """Search the web for pictures. Gives addresses of pictures and of the pages that they stand on."""
         options = options_of(runtime, "image_search")
@@ -196,6 +199,8 @@ def image_tool(ask: Ask) -> BaseTool:
             }
             for hit in hits
         ]
+        shown = [result[key] for result in results for key in ("image_url", "thumbnail_url", "source_url")]
+        await _named(runtime, shown, "hit")
         return _json({"query": _line(query), "total_results": len(results), "results": results})
 
     return image_search
@@ -204,7 +209,7 @@ def image_tool(ask: Ask) -> BaseTool:
 def fetch_tool(ask: Ask | None = None) -> BaseTool:
     """``web_fetch``, by a provider that gives a :class:`Page`, or by ourselves."""
 
-    @async_tool("web_fetch", metadata=READS_OUTSIDE)
+    @async_tool("web_fetch", metadata=OPENS_ADDRESS)
     async def web_fetch(
         url: Annotated[str, Field(description="With https://, exactly as the user or a tool gave it")], runtime: Runtime
     ) -> str:
@@ -219,6 +224,12 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
         return await shown_page(await ask(url, options), url, options, runtime)
 
     return web_fetch
+
+
+async def _named(runtime: Runtime, addresses: Sequence[str], via: Via) -> None:
+    """Record addresses that a search or a page named: the agent may open them without a question."""
+    if runtime.context.provenance is not None:
+        await runtime.context.provenance.add_addresses(addresses, via)
 
 
 def network_of(config: AppConfig) -> Network:

@@ -545,28 +545,31 @@ class NamedGrantConfig(Section):
     tool: str
     agent: str | None = None
     """A custom agent; null: the lead agent."""
-    pattern: Table[str] | None = None
-    """Globs by argument; null: every call."""
+    pattern: Table[str | None] | None = None
+    """Globs by argument, null for any value; no pattern: every call."""
 
 
 class UnattendedConfig(Section):
     """What becomes of calls that need a decision in runs without a person: crons, ``deerflow run`` without a terminal."""
 
-    mode: Literal["deny", "park"] = "deny"
-    """Refused, or the run waits for its owner."""
+    mode: Literal["auto", "deny", "park"] = "auto"
+    """Refused, or the run waits for its owner; ``auto``: schedules wait, whose owner finds the chat, and all else is refused."""
     grants: Table[NamedGrantConfig] = EMPTY
 
 
 class GuardrailsConfig(Section):
     """Whether tool calls are judged before they run."""
 
-    enabled: bool = False
+    enabled: bool = True
     fail_closed: bool = True
     """A provider that fails denies the call."""
     passport: str | None = None
     """Sent to the provider as ``agent_id``."""
     policy: Literal["auto", "strict", "off"] = "auto"
     """Without a provider: when calls ask that act outside of the sandbox."""
+    open_hosts: tuple[str, ...] = ()
+    """Hosts to which any chat may send without a question, such as ``docs.example.org`` or ``*.example.org``: only those that keep nothing
+    of what is asked."""
     provider: GuardrailProviderConfig | None = None
     unattended: UnattendedConfig = UnattendedConfig()
 

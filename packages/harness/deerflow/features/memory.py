@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from sqlalchemy import Connection
@@ -38,12 +38,10 @@ from deerflow.identity import Principal, check_agent_name
 from deerflow.security.text import inline
 from deerflow.storage.database import Database
 from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, is_paused, skip, watermark
+from deerflow.storage.provenance import UNJUDGED, Source, add_sources, has_rows, sources_of
 from deerflow.storage.tables import utc_now
 from deerflow.tasks.jobs import HopelessError, Job, enqueue
 from deerflow.threads.service import ThreadService
-
-if TYPE_CHECKING:
-    from deerflow.agents.middlewares.guardrail_middleware import Reach
 
 T = TypeVar("T")
 
@@ -53,6 +51,8 @@ SUMMARIES = "memory_summaries"
 """The kind of job that makes summaries again after facts in them have changed. Its key is the owner."""
 REVIEW = "memory_review"
 """The kind of job that looks at the thread of facts of an earlier version. The migration that began it asks for it."""
+_SOURCES = 300
+"""Characters of the names of sources that are kept with a fact."""
 _PATIENCE = 2
 """Answers of a model that cannot be read, until the next run of the thread."""
 
@@ -200,18 +200,30 @@ class MemoryService:
         """Return where text in a thread came from that neither the person nor the agent wrote; None if there is none.
 
         Args:
-            messages: of the thread, read before: what came since counts as well.
+            messages: of the thread, read before: what came since counts as well. They judge a thread of before the rows.
         """
-        reach = await asyncio.to_thread(_reach, await self._config())
-        return ", ".join(reach.untrusted(messages)) or None
+        rows = [row for row in await self._database.read(sources_of, thread_id) if not row.trusted]
+        if any(row.kind == UNJUDGED for row in rows):
+            judged = await asyncio.to_thread(_judged, await self._config(), messages)
+            rows = [*(row for row in rows if row.kind != UNJUDGED), *judged]
+        return ", ".join(dict.fromkeys(row.name or row.kind for row in rows))[:_SOURCES] or None
 
-    async def chats(self, principal: Principal, query: str, but: str) -> list[str]:
-        """What was said in the person's threads, with links, but in the one named."""
-        hits = await self._threads.messages.search(principal, query)
+    async def chats(self, principal: Principal, query: str, into: str) -> list[str]:
+        """Return what was said in the person's other threads, with links.
+
+        Args:
+            into: the thread that reads it. What foreign text brought into another thread it has brought into this one, too.
+        """
+        hits = [hit for hit in await self._threads.messages.search(principal, query) if hit.thread_id != into]
+
+        def carry(connection: Connection) -> None:
+            foreign = {hit.thread_id for hit in hits if has_rows(connection, hit.thread_id)}
+            add_sources(connection, into, [Source("chat", thread_id) for thread_id in sorted(foreign)])
+
+        await self._database.write(carry)
         return [
             f"- {inline(hit.snippet, 400)} [citation:{inline(hit.title or 'Untitled')}](/chats/{hit.thread_id})"
             for hit in hits
-            if hit.thread_id != but
         ]
 
     async def is_paused(self, thread_id: str) -> bool:
@@ -357,14 +369,15 @@ class _ReadMeanwhileError(Exception):
     """Another process has read the same messages."""
 
 
-def _reach(config: AppConfig) -> Reach:
+def _judged(config: AppConfig, messages: Sequence[BaseMessage]) -> list[Source]:
+    """The sources that messages show."""
     # Takes a while, and this is a worker thread.
-    from deerflow.agents.middlewares.guardrail_middleware import Reach
-    from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
+    from deerflow.agents.effects import effects_of
+    from deerflow.agents.provenance import sources_in
     from deerflow.tools.registry import get_available_tools
 
     tools = get_available_tools(app_config=config, supports_vision=True)
-    return Reach.of([*tools, *TodoMiddleware().tools], config.sandbox.network.mode)
+    return sources_in(messages, effects_of(tools, config.sandbox.network.mode))
 
 
 def _now() -> datetime:

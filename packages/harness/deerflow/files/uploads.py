@@ -13,6 +13,7 @@ from deerflow.config.paths import Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
 from deerflow.files.content import file_requests
 from deerflow.identity import Principal, check_id
+from deerflow.storage.provenance import Source
 from deerflow.storage.threads import ThreadRepository
 from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_upload
 
@@ -68,6 +69,7 @@ class UploadService:
         staging, uploads = await asyncio.to_thread(self._prepare, thread_id, principal.user_id)
         try:
             names = await self._receive(staging, files)
+            await self._threads.add_sources(thread_id, [Source("upload", name) for name in names])
             with file_requests(thread_id):
                 try:
                     published = await asyncio.to_thread(staging.publish, uploads)
@@ -157,8 +159,9 @@ class UploadService:
 class LocalUploads:
     """Uploads of one person's threads, from files of this machine."""
 
-    def __init__(self, paths: Paths, principal: Principal) -> None:
+    def __init__(self, paths: Paths, threads: ThreadRepository, principal: Principal) -> None:
         self._paths = paths
+        self._threads = threads
         self._user = principal.user_id
 
     async def upload(self, thread_id: str, files: Sequence[str | Path]) -> list[Upload]:
@@ -169,14 +172,12 @@ class LocalUploads:
             ValueError: a directory, an unusable name or an invalid thread id.
         """
         sources = [Path(file).expanduser() for file in files]
-        return await asyncio.to_thread(self._copy, check_id(thread_id, "thread id"), sources)
+        check_id(thread_id, "thread id")
+        await asyncio.to_thread(_check_files, sources)
+        await self._threads.add_sources(thread_id, [Source("upload", source.name) for source in sources])
+        return await asyncio.to_thread(self._copy, thread_id, sources)
 
     def _copy(self, thread_id: str, sources: Sequence[Path]) -> list[Upload]:
-        for source in sources:
-            if not source.exists():
-                raise FileNotFoundError(f"No such file: {source}")
-            if not source.is_file():
-                raise ValueError(f"Not a regular file: {source}")
         self._paths.ensure_thread_dirs(thread_id, self._user)
         saved = []
         for source in sources:
@@ -193,6 +194,15 @@ class LocalUploads:
 
     def _uploads(self, thread_id: str) -> Path:
         return self._paths.uploads(check_id(thread_id, "thread id"), self._user)
+
+
+def _check_files(sources: Sequence[Path]) -> None:
+    """Raises FileNotFoundError or ValueError for what is no file."""
+    for source in sources:
+        if not source.exists():
+            raise FileNotFoundError(f"No such file: {source}")
+        if not source.is_file():
+            raise ValueError(f"Not a regular file: {source}")
 
 
 def upload_entry(thread_id: str, upload: Upload, original: str | None = None) -> dict[str, Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, Protocol, runtime_checkable
+
+SEARCH = "search"
+"""Destination of searches: the person's own provider."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,10 @@ class GuardrailRequest:
         timestamp: now, ISO 8601 in UTC.
         user_id: whose run it is.
         agent_name: the custom agent that calls; None: the lead agent.
-        outward: the call may have an effect outside of the sandbox.
-        untrusted: where text in the thread came from that neither the person nor the sandbox wrote: ``uploads``, or tools.
+        outward: the call may have an effect outside of the thread.
+        untrusted: names of pages, servers, uploads and tools that foreign text in the thread came from.
+        changes: it may change something outside, or what outlives the thread.
+        destination: the host or server to which it sends what the agent composed, unless this chat may send there already.
     """
 
     tool_name: str
@@ -34,6 +39,8 @@ class GuardrailRequest:
     agent_name: str | None = None
     outward: bool = False
     untrusted: tuple[str, ...] = ()
+    changes: bool = False
+    destination: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,12 +79,27 @@ class GuardrailProvider(Protocol):
     async def aevaluate(self, request: GuardrailRequest) -> GuardrailDecision: ...
 
 
-def covers(pattern: Mapping[str, str] | None, args: Mapping[str, Any]) -> bool:
-    """Whether a call with these arguments fits the globs of a grant; None: every call does.
+Pattern = Mapping[str, str | None]
+"""Globs by argument; None stands for any value."""
 
-    A ``*`` stands for text that cannot begin another command: without line ends, control characters and ``;&|<>$`()``.
+
+def covers(pattern: Pattern | None, args: Mapping[str, Any], cosmetic: Collection[str] = ()) -> bool:
+    """Return whether a call with these arguments fits a pattern; None covers every call.
+
+    A pattern covers only calls all of whose arguments it names. A ``*`` stands for text that cannot begin another command: without
+    line ends, control characters and ``;&|<>$`()``.
+
+    Args:
+        cosmetic: arguments that need not be named.
     """
-    return all(name in args and _glob(glob).fullmatch(_text(args[name])) for name, glob in (pattern or {}).items())
+    if pattern is None:
+        return True
+    if set(args) - set(pattern) - set(cosmetic):
+        return False
+    fits = (
+        name in args and _glob(glob).fullmatch(_text(args[name])) for name, glob in pattern.items() if glob is not None
+    )
+    return all(fits)
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
@@ -89,21 +111,26 @@ def _text(value: Any) -> str:
 
 
 class PolicyProvider:
-    """Asks about calls with an effect outside of the sandbox: ``strict`` always, ``auto`` in threads that hold text from outside.
-
-    ``off`` never asks. What stays in the sandbox is free: that is what the sandbox is for.
+    """Asks about calls that change something outside or send something there: ``strict`` always, ``auto`` in threads that hold
+    foreign text. ``off`` never asks. Work in the sandbox is free: that is what the sandbox is for.
     """
 
     def __init__(self, policy: Literal["auto", "strict", "off"] = "auto") -> None:
         self.name = self._policy = policy
 
     def evaluate(self, request: GuardrailRequest) -> GuardrailDecision:
-        if not request.outward or self._policy == "off" or (self._policy == "auto" and not request.untrusted):
+        matters = request.changes or bool(request.destination and self._heeds(request.destination))
+        if not matters or self._policy == "off" or (self._policy == "auto" and not request.untrusted):
             return GuardrailDecision(True, [GuardrailReason("oap.allowed")], policy_id=self.name)
-        why = f"'{request.tool_name}' acts outside of the sandbox"
+        does = "acts outside of this chat" if request.changes else f"sends something to {request.destination}"
+        why = f"'{request.tool_name}' {does}"
         if request.untrusted:
-            why += f", and this thread holds text from outside: {', '.join(request.untrusted)}"
+            why += f", and this chat holds text from outside: {', '.join(request.untrusted)}"
         return GuardrailDecision(False, [GuardrailReason("deerflow.outward", why)], policy_id=self.name, ask=True)
+
+    def _heeds(self, destination: str) -> bool:
+        """A search goes to the person's own provider: it asks only where everything asks."""
+        return destination != SEARCH or self._policy == "strict"
 
     async def aevaluate(self, request: GuardrailRequest) -> GuardrailDecision:
         return self.evaluate(request)

@@ -16,6 +16,13 @@ POLICY = "mcp_policy"
 """Another one: allow, ask or deny, where the server's entry says so."""
 
 
+DIGEST = "mcp_digest"
+"""Another one: the digest of the tool's definition, to which grants, policies and waiting cards are bound."""
+
+TRUSTED = "mcp_trusted"
+"""Another one: an administrator trusts the server, so that the annotations of its tools are believed."""
+
+
 class McpPromptArgument(TypedDict):
     name: str
     description: str

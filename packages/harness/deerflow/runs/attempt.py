@@ -50,6 +50,7 @@ from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, keys_of, spent
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
+from deerflow.storage.provenance import ThreadProvenance
 from deerflow.storage.runs import (
     CANCELLED,
     EMPTY_THREAD,
@@ -310,9 +311,11 @@ class Attempt:
             context,
             ledger=RunLedger(parts.database, run_id),
             approvals=RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id),
+            provenance=ThreadProvenance(parts.database, thread_id, run_id),
             memory=MemoryForRun(parts.memory, spec.principal, thread_id, spec.options.agent_name),
             save_agent=partial(self._save_agent, spec.principal),
             unattended=not self._is_attended(spec),
+            can_wait=self._can_wait(),
             arrivals=self._arrivals,
             trace_command=self._trace.command if self._trace else None,
             count_usage=self._meter.count,
@@ -384,6 +387,10 @@ class Attempt:
         started_alone = "cron_id" in self.run.metadata or bool(self.run.kwargs.get("delete_thread"))
         return not started_alone and spec.request.configurable().get("unattended") is not True
 
+    def _can_wait(self) -> bool:
+        """Whether the run's owner finds its question later, though there is no person now: a schedule's, in a thread that stays."""
+        return "cron_id" in self.run.metadata and not self.run.kwargs.get("delete_thread")
+
     def _budget(self, spec: RunSpec, limits: SpendingConfig | None) -> Budget | None:
         agent = spec.options.agent
         limits = limits.for_agent(agent.budget) if limits is not None and agent is not None else limits
@@ -415,6 +422,7 @@ class Attempt:
             uploads=parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id),
             skills=self._skills,
             prompt=partial(parts.agents.prompt, spec.principal),
+            provenance=ThreadProvenance(parts.database, self.run.thread_id, self.run.run_id),
         )
         given = await made.prepare(again=again)
         if self._trace is not None:

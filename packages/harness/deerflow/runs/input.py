@@ -15,9 +15,10 @@ from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.runs.finalize import UNFINISHED, settle
 from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
 from deerflow.skills.catalog import SkillSet
+from deerflow.storage.provenance import CLIENT, ThreadProvenance
 from deerflow.storage.runs import EMPTY_THREAD, Run, RunStatus, RunStore
 from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
-from deerflow.threads.input import messages_of, visible_input, with_facts
+from deerflow.threads.input import client_messages, messages_of, record_said, visible_input, with_facts
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -56,6 +57,7 @@ class RunInput:
         uploads: the thread's; those that a message came with are named in it.
         skills: those that a message may name.
         prompt: that of an MCP server which a message calls.
+        provenance: of the thread: what clients add, and addresses that the person writes.
     """
 
     runs: RunStore
@@ -66,6 +68,7 @@ class RunInput:
     uploads: Path
     skills: SkillSet
     prompt: Callable[[str], Awaitable[Mapping[str, str] | None]]
+    provenance: ThreadProvenance
 
     async def prepare(self, *, again: bool) -> GraphInput:
         """Input and configuration for the next stretch of the run. A run whose process died resumes its last checkpoint.
@@ -97,6 +100,8 @@ class RunInput:
     async def _first(self, config: RunnableConfig) -> GraphInput:
         """What a run begins with."""
         run, request = self.run, self.spec.request
+        if request.command is not None and request.command.update is not None:
+            await self.provenance.add(CLIENT)
         if request.command is not None or request.input is None:
             return GraphInput(run, config, _command(request.command) if request.command is not None else None)
         is_new = run.checkpoint_before == EMPTY_THREAD or (
@@ -113,7 +118,7 @@ class RunInput:
 
     async def _first_input(self, asked: Mapping[str, Any] | list[Any] | str, *, is_new: bool) -> dict[str, Any]:
         given = dict(asked) if isinstance(asked, Mapping) else {"messages": asked}
-        messages = messages_of(given.get("messages") or [])
+        messages = client_messages(given.get("messages") or [])
         for message, message_id in zip(messages, self.spec.message_ids, strict=False):
             message.id = message_id
         messages = await with_facts(
@@ -125,6 +130,9 @@ class RunInput:
             prompt=self.prompt,
         )
         given = visible_input({**given, "messages": []})
+        if given.keys() - {"messages", "title"}:
+            await self.provenance.add(CLIENT)
+        await record_said(self.provenance, messages)
         people = [message for message in messages if isinstance(message, HumanMessage)]
         if people and is_new and not given.get("title"):
             given["title"] = provisional_title(people[0])

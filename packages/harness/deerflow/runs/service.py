@@ -29,13 +29,14 @@ from deerflow.runs.request import RunRequest, RunSpec, check_ids
 from deerflow.runs.timeline import Timeline, goes_on, timeline
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
+from deerflow.storage.provenance import ThreadProvenance
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread
 from deerflow.threads.checkpoint import config_of
-from deerflow.threads.input import messages_of, visible_input, with_facts
+from deerflow.threads.input import client_messages, messages_of, record_said, visible_input, with_facts
 from deerflow.threads.transcript import TranscriptView, owned_run
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ class RunService:
             ConflictError: no run of the thread is running; start one with the message instead.
         """
         await self.threads.get(principal, thread_id)
-        messages = messages_of([storable(message)])
+        messages = client_messages([storable(message)])
         if not isinstance(messages[0], HumanMessage):
             raise InvalidRequestError("Only a message of a person (role user) can be handed to a run on its way.")
         for run in await self.runs.active(thread_id):
@@ -276,6 +277,7 @@ class RunService:
                 skills=await self.skills(principal) if messages[0].text.startswith("/") else NO_SKILLS,
                 prompt=partial(self.prompt, principal),
             )
+            await record_said(ThreadProvenance(self.database, thread_id, run.run_id), [said])
             if await self.runs.steer(run.run_id, message_json(said)):
                 await self.runs.add_turn(run, said.id or "", None)
                 return run

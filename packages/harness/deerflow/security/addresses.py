@@ -109,6 +109,15 @@ class EgressPolicy:
         return any(_unwrapped(address) in net for net in self._allow_nets)
 
 
+def in_hosts(host: str, entries: Iterable[str]) -> bool:
+    """Return whether ``host`` is one of ``entries``: host names, or ``*.example.org``."""
+    try:
+        name = normal_host(host)
+    except ValueError:
+        return False
+    return any(_matches(name, _pattern(entry)) for entry in entries)
+
+
 def normal_host(host: str) -> str:
     """Lower case, ASCII, without brackets and final dot. Raises ValueError if it cannot be a host."""
     host = host.lower().removesuffix(".")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deerflow.security.text import MAX_CHARS, disarmed, inline, sanitize
+from deerflow.security.text import MAX_CHARS, disarmed, inline, sanitize, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,17 @@ def harmless(text: object, limit: int = MAX_CHARS) -> str:
     return disarmed(sanitize(text, limit), foreign=True)
 
 
-def admit(given: Untrusted, mark: str, limit: int = MAX_CHARS) -> str:
+def admit(given: Untrusted, mark: str, limit: int = MAX_CHARS, *, exact: bool = False) -> str:
     """Text from outside as a prompt may hold it: harmless, inside a tag that ends on ``mark``. Empty text stays empty.
 
     Args:
         given: the text. What passed this door before passes it unchanged.
         mark: random, and known to nobody outside; where the text holds it nevertheless, it is made unreadable.
         limit: characters of the text that are let through.
+        exact: keep spaces and letters as they are, but for invisible characters: files are edited by what they show.
     """
-    text = disarmed(sanitize(given.text, limit), foreign=True, mark=mark)
+    clean = visible(given.text)[:limit] if exact else sanitize(given.text, limit)
+    text = disarmed(clean, foreign=True, mark=mark)
     if not text.strip():
         return ""
     source = disarmed(inline(given.source), mark=mark).replace('"', "'")

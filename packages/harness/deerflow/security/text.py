@@ -56,6 +56,13 @@ def sanitize(text: object, limit: int = MAX_CHARS) -> str:
     return (clean[: limit - len(mark)] + mark) if len(mark) < limit else clean[: max(limit, 0)]
 
 
+def visible(text: str) -> str:
+    """Return ``text`` without invisible characters; everything else, spaces and line ends too, stays as it is."""
+    if text.isascii():
+        return text.encode().translate(None, _DELETED_ASCII).decode()
+    return _DELETED_BEYOND.sub("", _DELETED.sub("", text))
+
+
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _RARE = re.compile("[\U00010000-\U0001efff]")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
+from typing import Any
 
 from sqlalchemy import Table
 
@@ -13,7 +14,7 @@ from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
-from deerflow.storage.tables import grants, tool_decisions, utc_now
+from deerflow.storage.tables import asked_calls, grants, tool_decisions, utc_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,11 @@ class Grant:
     agent: str
     tool: str
     thread_id: str | None
-    pattern: dict[str, str] | None
+    pattern: dict[str, str | None] | None
+    digest: str | None
+    """Of the tool's definition; empty for own tools. None: granted before grants were bound to it, and no longer in force."""
+    destination: str | None
+    """A host or server to which the agent may send; ``tool`` is empty then."""
     created_at: datetime
 
 
@@ -85,17 +90,42 @@ class RunApprovals:
         self._database = database
         self._run_id, self._thread_id, self._user_id = run_id, thread_id, user_id
 
-    async def patterns(self, agent: str, tool: str) -> list[dict[str, str] | None]:
-        tail = "WHERE user_id = ? AND agent = ? AND tool = ? AND (thread_id IS NULL OR thread_id = ?)"
-        mine = self._user_id, agent, tool, self._thread_id
+    async def patterns(self, agent: str, tool: str, digest: str) -> list[dict[str, str | None] | None]:
+        tail = "WHERE user_id = ? AND agent = ? AND tool = ? AND digest = ? AND (thread_id IS NULL OR thread_id = ?)"
+        mine = self._user_id, agent, tool, digest, self._thread_id
         found = await self._database.read(sql.select, Grant, grants, tail, *mine)
-        return [grant.pattern for grant in found]
+        return [grant.pattern for grant in found if grant.destination is None]
 
-    async def grant(self, agent: str, tool: str, pattern: Mapping[str, str] | None, *, everywhere: bool) -> None:
+    async def grant(
+        self, agent: str, tool: str, digest: str, pattern: Mapping[str, str | None] | None, *, everywhere: bool
+    ) -> None:
         thread_id = None if everywhere else self._thread_id
         given = dict(pattern) if pattern else None
-        key = sql.dumps([self._user_id, agent, tool, thread_id, sorted((given or {}).items())])
-        await self._add(grants, Grant(_short(key), self._user_id, agent, tool, thread_id, given, utc_now()))
+        key = sql.dumps([self._user_id, agent, tool, digest, thread_id, sorted((given or {}).items())])
+        made = Grant(_short(key), self._user_id, agent, tool, thread_id, given, digest, None, utc_now())
+        await self._add(grants, made)
+
+    async def may_reach(self, agent: str, destination: str) -> bool:
+        tail = "WHERE user_id = ? AND agent = ? AND destination = ? AND thread_id = ?"
+        mine = self._user_id, agent, destination, self._thread_id
+        return bool(await self._database.read(sql.select, Grant, grants, tail, *mine))
+
+    async def let_reach(self, agent: str, destination: str) -> None:
+        key = sql.dumps([self._user_id, agent, self._thread_id, destination])
+        made = Grant(_short(key), self._user_id, agent, "", self._thread_id, None, "", destination, utc_now())
+        await self._add(grants, made)
+
+    async def asked(self, call: str) -> Mapping[str, Any] | None:
+        statement = "SELECT definition FROM asked_calls WHERE thread_id = ? AND call = ?"
+        row = await self._database.read(
+            lambda connection: sql.execute(connection, statement, self._thread_id, _short(call)).fetchone()
+        )
+        return None if row is None else sql.loads(row[0])
+
+    async def ask(self, call: str, shown: Mapping[str, Any]) -> None:
+        row = {"thread_id": self._thread_id, "call": _short(call), "definition": dict(shown)}
+        tail = "ON CONFLICT (thread_id, call) DO UPDATE SET definition = excluded.definition"
+        await self._database.write(lambda connection: sql.insert(connection, asked_calls, row, tail) and None)
 
     async def record(
         self, call_id: str, decision: str, *, asked_by: str, agent: str, tool: str, code: str, policy_id: str | None

@@ -246,9 +246,46 @@ grants = Table(
     required("tool", Text),
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
     Column("pattern", Json),
+    Column("digest", String(64)),
+    Column("destination", Text),
     required("created_at", UtcDateTime),
 )
 """Calls that a person need not decide about any more; see :class:`deerflow.storage.approvals.Grant`."""
+
+asked_calls = Table(
+    "asked_calls",
+    metadata,
+    primary("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
+    primary("call", String(32)),
+    required("definition", Json),
+)
+"""Calls that wait for a person, with the definition of the tool that the person was shown."""
+
+thread_sources = Table(
+    "thread_sources",
+    metadata,
+    primary("thread_id", Id),
+    primary("kind", String(16)),
+    primary("name", Text),
+    primary("digest", String(64)),
+    required("trusted", Boolean),
+    required("created_at", UtcDateTime),
+)
+"""Where foreign text in threads came from; see :mod:`deerflow.storage.provenance`. Of a writable mount, ``thread_id`` is its path."""
+
+thread_addresses = Table(
+    "thread_addresses",
+    metadata,
+    primary("thread_id", Id),
+    primary("address", String(32)),
+    primary("via", String(8)),
+    required("host", Text),
+    Column("opened_in", Id),
+    Index("thread_addresses_opened", "thread_id", "host", "opened_in"),
+    sqlite_with_rowid=False,
+)
+"""Addresses, by digest, that the person, a search or a page named in a thread. ``opened_in``: the last turn that opened one which a
+page named."""
 
 tool_decisions = Table(
     "tool_decisions",

@@ -15,6 +15,7 @@ from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import contains
+from deerflow.storage.provenance import Source, add_sources
 from deerflow.storage.search import forget_thread, index_title
 from deerflow.storage.tables import threads, utc_now
 
@@ -176,6 +177,10 @@ class ThreadRepository:
 
         await self._database.write(job)
 
+    async def add_sources(self, thread_id: str, sources: Sequence[Source]) -> None:
+        """Record where foreign text that is about to come into a thread is from."""
+        await self._database.write(lambda connection: add_sources(connection, thread_id, sources))
+
     async def set_title(self, principal: Principal, thread_id: str, title: str) -> None:
         """Raises NotFoundError."""
 
@@ -257,6 +262,8 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
 
 
 def end_deletion(connection: Connection, thread_id: str) -> None:
+    for table in ("asked_calls", "thread_sources", "thread_addresses"):
+        sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
     sql.execute(connection, "DELETE FROM threads WHERE thread_id = ? AND user_id = ?", thread_id, _NOBODY)
 
 

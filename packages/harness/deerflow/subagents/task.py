@@ -60,8 +60,7 @@ class TaskResult(_Spent):
     """How a subagent ended; while it runs in the background, what it was given.
 
     ``namespace`` is that of the subagent's events and checkpoints,
-    ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``untrusted`` where text came from that neither the
-    person nor the sandbox wrote, ``carries`` the ``additional_kwargs`` of its first message.
+    ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``carries`` the ``additional_kwargs`` of its first message.
     """
 
     task_id: str
@@ -75,7 +74,6 @@ class TaskResult(_Spent):
     seconds: float
     model: str
     calls: list[dict[str, Any]]
-    untrusted: list[str]
     carries: dict[str, Any]
     max_turns: int
 
@@ -131,14 +129,12 @@ class Subagents:
     configs: by name.
     build: makes a subagent's graph, without a checkpointer, so that it has the lead's.
     receipts: of the files that a tool call wrote.
-    untrusted: where text in messages came from that neither the person nor the sandbox wrote.
     carried: ``additional_kwargs`` of the first message of a subagent that an agent with these messages asks.
     """
 
     configs: Mapping[str, SubagentConfig]
     build: Callable[[SubagentConfig], Any]
     receipts: Callable[[ToolMessage], Sequence[Mapping[str, Any]]]
-    untrusted: Callable[[Iterable[BaseMessage]], Sequence[str]]
     carried: Callable[[Sequence[BaseMessage]], dict[str, Any]]
     _graphs: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -181,7 +177,6 @@ class Subagents:
         self, config: SubagentConfig, description: str, prompt: str, max_turns: int | None, runtime: Runtime
     ) -> TaskResult:
         turns = config.max_turns if max_turns is None else min(max_turns, config.max_turns)
-        sources = (*runtime.context.untrusted, *self.untrusted(runtime.state["messages"]))
         return {
             "task_id": runtime.tool_call_id or "",
             "subagent_type": config.name,
@@ -196,7 +191,6 @@ class Subagents:
             "seconds": 0.0,
             "model": "",
             "calls": [],
-            "untrusted": list(dict.fromkeys(sources)),
             "carries": self.carried(runtime.state["messages"]),
             "max_turns": turns,
         }
@@ -226,7 +220,6 @@ class Subagents:
             start_subagent=None,
             cancel_subagent=None,
             unattended=context.unattended or states is not None,
-            untrusted=tuple(given["untrusted"]),
         )
         result = await self._played(config, given, own, emit, states or _inner)
         emit({"type": EVENTS[result["status"]], **head_of(result), **_ending(result)})
@@ -295,7 +288,6 @@ class Subagents:
             "seconds": round(time.monotonic() - began, 1),
             "model": str(last.response_metadata.get("model_name") or context.model_name or ""),
             "calls": [_call(answer) for answer in used],
-            "untrusted": list(self.untrusted(messages)),
         }
 
     async def _graph(self, config: SubagentConfig) -> Any:

@@ -12,12 +12,13 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 
-from deerflow.agents.transcript import COMPACTION
-from deerflow.agents.turn import FACTS, human_message
+from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES
+from deerflow.agents.turn import FACTS, PROMPT, human_message
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
 from deerflow.mcp import COMMAND
 from deerflow.skills.catalog import SkillSet
+from deerflow.storage.provenance import CLIENT, Source, ThreadProvenance, addresses_in
 from deerflow.uploads import Upload, list_uploads
 
 OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "timestamp", "error", "loop_stop"})
@@ -53,6 +54,15 @@ def messages_of(given: Any) -> list[AnyMessage]:
     return messages
 
 
+def client_messages(given: Any) -> list[AnyMessage]:
+    """Return messages as clients may give them: as :func:`messages_of`, without names that only the system's own have."""
+    messages = messages_of(given)
+    for message in messages:
+        if isinstance(message, HumanMessage) and message.name in INJECTED_NAMES:
+            message.name = None
+    return messages
+
+
 def visible_input(given: Mapping[str, Any]) -> dict[str, Any]:
     """Values that a client may give to a graph, its messages read.
 
@@ -62,7 +72,7 @@ def visible_input(given: Mapping[str, Any]) -> dict[str, Any]:
     for key in given:
         if key in HIDDEN_KEYS or key.startswith("__") or ":" in key:
             raise InvalidRequestError(f"input.{key}: is set by the server.")
-    return {**given, "messages": messages_of(given["messages"])} if "messages" in given else dict(given)
+    return {**given, "messages": client_messages(given["messages"])} if "messages" in given else dict(given)
 
 
 async def with_facts(
@@ -91,6 +101,17 @@ async def with_facts(
         ]
 
     return await asyncio.to_thread(recorded)
+
+
+async def record_said(provenance: ThreadProvenance, messages: Sequence[AnyMessage]) -> None:
+    """Record which addresses the person wrote, and what of the messages is not the person's."""
+    people = [message for message in messages if isinstance(message, HumanMessage)]
+    prompts = [fact for message in people if (fact := message.additional_kwargs.get(FACTS, {}).get(PROMPT))]
+    foreign = [Source("server", str(prompt["name"])) for prompt in prompts]
+    if len(people) < len(messages):
+        foreign.append(CLIENT)
+    await provenance.add(*foreign)
+    await provenance.add_addresses([url for message in people for url in addresses_in(message.text)], "person")
 
 
 def _human(

@@ -26,6 +26,7 @@ from deerflow.sandbox.interface import sandbox_id
 from deerflow.storage import search as message_search
 from deerflow.storage.checkpoints import Checkpointer
 from deerflow.storage.database import Database
+from deerflow.storage.provenance import copy_asked_calls, copy_provenance
 from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch
 from deerflow.storage.tables import turns, utc_now
@@ -229,7 +230,7 @@ class ThreadService:
             try:
                 await asyncio.to_thread(copy_tree, paths.user_data(thread_id, user), paths.user_data(target, user))
                 await self.checkpointer.acopy_thread(thread_id, target)
-                await self.database.write(lambda connection: _copy_turns(connection, thread_id, target))
+                await self.database.write(lambda connection: _copy_rows(connection, thread_id, target))
                 messages = (await self.states.snapshot(target)).values.get("messages", ())
                 await self.database.write(lambda connection: message_search.index(connection, target, user, messages))
             except BaseException:
@@ -297,7 +298,9 @@ def thread_json(thread: Thread) -> dict[str, Any]:
     }
 
 
-def _copy_turns(connection: Connection, source: str, target: str) -> None:
+def _copy_rows(connection: Connection, source: str, target: str) -> None:
+    copy_provenance(connection, source, target)
+    copy_asked_calls(connection, source, target)
     columns = [column for column in turns.c if column.name != "thread_id"]
     copied = select(literal(target), *columns).where(turns.c.thread_id == source)
     connection.execute(insert(turns).from_select(["thread_id", *(column.name for column in columns)], copied))

@@ -19,13 +19,14 @@ from deerflow.events.jsonable import HIDDEN_KEYS, MessageCache
 from deerflow.identity import Principal
 from deerflow.storage.checkpoints.base import annotate
 from deerflow.storage.database import Database
+from deerflow.storage.provenance import CLIENT
 from deerflow.storage.runs import RunStore
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
 from deerflow.threads.checkpoint import checkpoint_of, read_history, state_json, waits
-from deerflow.threads.input import OWN_KEYS, messages_of
+from deerflow.threads.input import OWN_KEYS, client_messages
 
 Graph = Callable[[], Awaitable[Agent]]
 """Gives an agent's graph with a checkpointer: whose, does not matter, since all have the same state."""
@@ -170,6 +171,8 @@ class ThreadStates:
             if set(values or ()) == {"title"} and as_node is None and checkpoint is None:
                 return await self._retitle(thread, title)
         async with self.alone(thread):
+            if values:
+                await self.threads.add_sources(thread_id, [CLIENT])
             base = await self.snapshot(thread_id, checkpoint)
             return await self._update(thread_id, base, values, as_node, checkpoint)
 
@@ -217,6 +220,7 @@ class ThreadStates:
         thread = await self.threads.get(principal, thread_id)
         graph = await self.graph()
         async with self.alone(thread):
+            await self.threads.add_sources(thread_id, [CLIENT])
             base = await self.snapshot(thread_id)
             checked = [
                 [update._replace(values=checked_values(graph, update.values, base)) for update in step]
@@ -291,15 +295,18 @@ def checked_values(graph: Agent, values: Mapping[str, Any] | None, base: StateSn
     if "messages" in checked:
         known = {message.id: message for message in base.values.get("messages", ())}
         checked["messages"] = [
-            _with_own_keys(message, known.get(message.id)) for message in messages_of(checked["messages"])
+            _with_own_keys(message, known.get(message.id)) for message in client_messages(checked["messages"])
         ]
     return checked
 
 
 def _with_own_keys(message: Any, known: BaseMessage | None) -> Any:
     """A message that comes back keeps what we had recorded with it: requests compiled from it must not change."""
-    own = {key: value for key, value in known.additional_kwargs.items() if key in OWN_KEYS} if known else {}
-    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, **own}}) if own else message
+    if known is None:
+        return message
+    own = {key: value for key, value in known.additional_kwargs.items() if key in OWN_KEYS}
+    kwargs = {**message.additional_kwargs, **own}
+    return message.model_copy(update={"additional_kwargs": kwargs, "name": message.name or known.name})
 
 
 def _config(thread_id: str, checkpoint: Mapping[str, Any] | None) -> RunnableConfig:

@@ -23,7 +23,7 @@ from deerflow.config.section import require
 from deerflow.sandbox.interface import ACP_WORKSPACE
 from deerflow.security.door import harmless
 from deerflow.security.text import inline
-from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.decorator import REACHES, Runtime, async_tool
 
 if TYPE_CHECKING:
     from acp import RequestPermissionResponse
@@ -87,7 +87,7 @@ def acp_tools(config: AppConfig) -> list[BaseTool]:
         return []
     listed = "\n".join(f"- {name}: {inline(entry.description, 500)}" for name, entry in agents.items())
 
-    @async_tool("invoke_acp_agent", metadata=None)  # it may do anything
+    @async_tool("invoke_acp_agent", metadata={REACHES: "acp"})  # it may do anything
     async def invoke_acp_agent(
         agent: str,
         prompt: Annotated[str, Field(description="The whole task: the agent knows nothing else")],

@@ -35,6 +35,16 @@ IN_SANDBOX: dict[str, Any] = {"openWorldHint": False}
 OUTLIVES_THREAD: dict[str, Any] = {**IN_SANDBOX, "readOnlyHint": False}
 """Annotation of a tool that says nothing from outside, and changes what counts in other threads, too."""
 
+REACHES = "reaches"
+"""Key in the metadata of own tools: ``address`` (the argument ``url``), ``search`` (the person's own provider), ``chats``, ``acp``,
+or ``commands`` (it runs them in the sandbox)."""
+
+COSMETIC = frozenset({"description", "timeout"})
+"""Arguments of own tools that say nothing of what a call does: grants need not name them."""
+
+RUNS_COMMANDS: dict[str, Any] = {**IN_SANDBOX, REACHES: "commands"}
+"""Annotation of a tool that runs commands in the sandbox, whose proxy judges the hosts that they reach."""
+
 ALIASES = {
     "file_path": "path",
     "filepath": "path",

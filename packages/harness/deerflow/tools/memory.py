@@ -9,7 +9,7 @@ from pydantic import Field
 
 from deerflow.context import MemoryOfRun
 from deerflow.errors import RequestError
-from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.decorator import REACHES, Runtime, async_tool
 
 READS_OUTSIDE = {"readOnlyHint": True}
 """What was said elsewhere may have come from a web page: such a result is text from outside."""
@@ -53,7 +53,7 @@ async def memory_forget_tool(
         raise ToolException(f"Error: {error}") from error
 
 
-@async_tool("search_chats", metadata=READS_OUTSIDE)
+@async_tool("search_chats", metadata={**READS_OUTSIDE, REACHES: "chats"})
 async def search_chats_tool(
     query: Annotated[str, Field(description="Words that must all be in the message")], runtime: Runtime
 ) -> str:

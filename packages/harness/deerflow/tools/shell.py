@@ -16,13 +16,15 @@ from pydantic import Field
 
 from deerflow.config import AppConfig
 from deerflow.sandbox.interface import WORKSPACE, ExecResult, Process, Sandbox, SandboxNotFoundError
-from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
 
 Description = Annotated[str, Field(description="Why, in a few words; shown to the user")]
 
 
 RAN = "ran"
 """Key in the artifact of a command: when it began and ended, in seconds since 1970."""
+REFUSED_HOSTS = "refused_hosts"
+"""Key in a result's ``additional_kwargs``: hosts that the command could not reach, for the person to decide about."""
 RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
 OTHER_TEXT = 1000
 """Characters of a result that say something about the output."""
@@ -48,7 +50,7 @@ def settings(runtime: Runtime) -> AppConfig:
     return runtime.context.config or AppConfig()
 
 
-@async_tool("bash", with_artifact=True)
+@async_tool("bash", metadata=RUNS_COMMANDS, with_artifact=True)
 async def bash_tool(
     command: str,
     runtime: Runtime,
@@ -90,7 +92,7 @@ async def bash_tool(
     return shown + after, {"exit_code": result.exit_code, RAN: ran}
 
 
-@async_tool("read_process")
+@async_tool("read_process", metadata=RUNS_COMMANDS)
 async def read_process_tool(process_id: str, runtime: Runtime, description: Description = "") -> str:
     """Read what a background process wrote since the last read, and whether it still runs."""
     return await _process_report(runtime, lambda sandbox: sandbox.read_process(process_id))

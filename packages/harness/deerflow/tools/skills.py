@@ -13,7 +13,7 @@ from pydantic import Field
 from deerflow.errors import RequestError
 from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillSet
-from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
 from deerflow.tools.shell import cut_middle, settings
 
 INTERPRETERS = {".py": "python3", ".sh": "bash", ".js": "node", ".mjs": "node"}
@@ -26,7 +26,7 @@ async def describe_skill_tool(query: str, runtime: Runtime) -> str:
     return "\n".join(f"- {skill.file}: {inline(skill.description, 1024)}" for skill in found) or "No skill fits."
 
 
-@async_tool("run_skill_script")
+@async_tool("run_skill_script", metadata=RUNS_COMMANDS)
 async def run_skill_script_tool(
     skill: str,
     script: Annotated[str, Field(description="Its path in the skill, such as scripts/run.py")],

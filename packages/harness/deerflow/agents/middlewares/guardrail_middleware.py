@@ -5,31 +5,36 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
-from typing_extensions import TypedDict
 
+from deerflow.agents.approvals import answer_to, card, pattern_of
+from deerflow.agents.effects import UNKNOWN, Effect, effect_of
 from deerflow.agents.middlewares.base import (
     Middleware,
+    ModelHandler,
+    ModelResult,
+    Request,
     ToolHandler,
     ToolResult,
     asking_id,
     context_of,
     emit,
     error_result,
+    reminder,
     with_note,
 )
-from deerflow.agents.turn import FACTS, MEMORY, PROMPT
+from deerflow.agents.provenance import foreign_sources, network_of
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
-from deerflow.config.section import EMPTY
+from deerflow.context import RunContext
 from deerflow.guardrails import (
     GuardrailDecision,
     GuardrailProvider,
@@ -38,121 +43,72 @@ from deerflow.guardrails import (
     PolicyProvider,
     covers,
 )
-from deerflow.mcp import SERVER
+from deerflow.mcp import POLICY
 from deerflow.reflection import resolve_variable
-from deerflow.subagents.task import task_of
+from deerflow.security.addresses import in_hosts
+from deerflow.storage.provenance import Source
+from deerflow.tools.decorator import COSMETIC
+from deerflow.tools.shell import REFUSED_HOSTS
 
 logger = logging.getLogger(__name__)
 
-DECISIONS = ("approve", "edit", "reject", "respond")
-GRANTS = ("thread", "always")
-MOST_SOURCES = 20
-_ADDRESS = 300
-"""Characters of an address that are kept."""
-SHELL = "bash"
 OF_TOOL = "mcp"
 DENIED = GuardrailReason("deerflow.tool_denied", "an administrator has forbidden it")
 NO_PERSON = GuardrailReason("deerflow.unattended", "it needs a person's decision, and this run is not attended")
-
-
-class Source(TypedDict):
-    """Where text from outside came from: a ``page`` (its address), ``server``, ``file``, ``tool`` or the ``memory``."""
-
-    kind: str
-    name: str
+NETWORK = "network"
+"""Name of the action of a card that asks whether commands may reach a host."""
+NETWORK_DECISION = "network_decision"
+"""Name of the reminder that says what the person decided about a host."""
+ANSWERED = "The user answered instead of the call, which was not made:"
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Which tools stay inside the sandbox, by the annotations of the Model Context Protocol; a tool without any may do anything.
+class _Call:
+    """A call that is judged, with what its tool may do."""
 
-    Args:
-        inside: their results hold no text from outside.
-        harmless: they change nothing outside, and nothing that other threads see.
-        servers: by tool, the server of the Model Context Protocol that it is of.
-    """
-
-    inside: frozenset[str] = frozenset()
-    harmless: frozenset[str] = frozenset()
-    servers: Mapping[str, str] = field(default_factory=dict[str, str])
+    request: ToolCallRequest
+    effect: Effect
+    definition: Mapping[str, Any]
+    """What a person is shown of a server's tool; empty for own tools."""
+    cosmetic: frozenset[str]
 
     @classmethod
-    def of(cls, tools: Iterable[BaseTool], network: str) -> Reach:
-        """Args:
-        network: the mode of the sandbox's. What it downloads is from outside; ``allowlist`` are hosts that you trust.
-        """
-        hints = {tool.name: tool.metadata or {} for tool in tools}
-        closed = {name for name, hint in hints.items() if hint.get("openWorldHint") is False}
-        inside = frozenset(closed - ({SHELL} if network != "none" else set()))
-        lasting = {name for name, hint in hints.items() if hint.get("readOnlyHint") is False}
-        quiet = closed - lasting - ({SHELL} if network in ("internet", "host") else set())
-        reading = {name for name, hint in hints.items() if hint.get("readOnlyHint") is True}
-        servers = {name: str(hint[SERVER]) for name, hint in hints.items() if SERVER in hint}
-        return cls(inside, frozenset(quiet | reading), servers)
+    def of(cls, request: ToolCallRequest) -> _Call:
+        tool = request.tool
+        effect = effect_of(tool, network_of(context_of(request))) if tool is not None else UNKNOWN
+        shown = _definition(tool, effect) if tool is not None and effect.digest else {}
+        return cls(request, effect, shown, frozenset() if effect.server else COSMETIC)
 
-    def untrusted(self, messages: Iterable[BaseMessage]) -> tuple[str, ...]:
-        """Where text came from that neither the person nor the sandbox wrote. Messages are never removed, so this only grows."""
-        sources: dict[str, None] = {}
-        for message in messages:
-            if (task := task_of(message)) is not None:
-                sources |= dict.fromkeys(task["untrusted"])
-            if isinstance(message, ToolMessage):
-                if message.name not in self.inside:
-                    sources[message.name or "unknown tool"] = None
-            elif facts := message.additional_kwargs.get(FACTS):
-                if "files" in facts or "earlier_files" in facts:
-                    sources["uploads"] = None
-                if facts.get(MEMORY, {}).get("untrusted"):
-                    sources[MEMORY] = None
-                if prompt := facts.get(PROMPT):
-                    sources[prompt["name"]] = None
-        return tuple(sources)
+    @property
+    def name(self) -> str:
+        return self.request.tool_call["name"]
 
-    def sources(self, messages: Sequence[BaseMessage], inherited: Iterable[str] = ()) -> list[Source]:
-        """As people know them: what :meth:`untrusted` is about, the newest last, at most :data:`MOST_SOURCES`.
+    @property
+    def args(self) -> dict[str, Any]:
+        return self.request.tool_call["args"]
 
-        Args:
-            inherited: by what text from outside came into the thread that a subagent works for.
-        """
-        calls = {call["id"]: call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls}
-        found: dict[tuple[str, str], None] = {("tool", name): None for name in inherited}
-        for message in messages:
-            facts = message.additional_kwargs.get(FACTS) or {}
-            files = [*facts.get("files", ()), *facts.get("earlier_files", ())]
-            found |= dict.fromkeys(("file", file["filename"]) for file in files)
-            if (facts.get(MEMORY) or {}).get("untrusted"):
-                found["memory", ""] = None
-            if (task := task_of(message)) is not None:
-                found |= dict.fromkeys(("tool", name) for name in task["untrusted"])
-            if isinstance(message, ToolMessage) and message.name not in self.inside:
-                name, call = message.name or "unknown tool", calls.get(message.tool_call_id)
-                url = call["args"].get("url") if call is not None else None
-                if name in self.servers:
-                    found["server", self.servers[name]] = None
-                else:
-                    found[("page", url[:_ADDRESS]) if isinstance(url, str) and url else ("tool", name)] = None
-        return [{"kind": kind, "name": name} for kind, name in list(found)[-MOST_SOURCES:]]
-
-
-ANYTHING = Reach()
+    @property
+    def key(self) -> str:
+        """Some providers count their calls anew in every message."""
+        context = context_of(self.request)
+        namespace = context.task_namespace if context is not None else ""
+        return f"{namespace}/{asking_id(self.request)}/{self.request.tool_call['id']}"
 
 
 class GuardrailMiddleware(Middleware):
     """Allows a call, refuses it with the provider's reason, or interrupts the run until the person has decided.
 
-    Each call that needs a decision has an interrupt of its own, in the shape of LangChain's human-in-the-loop: the value is
-    ``{"action_requests": [{"name", "args", "description"}], "review_configs": [{"action_name", "allowed_decisions"}]}``, with
-    the ``sources`` of text from outside, the answer ``{"decisions": [{"type": "approve"}]}``, or ``edit`` with
-    ``edited_action``, ``reject`` or ``respond`` with ``message``. Calls beside it run and are not repeated. ``approve`` may carry a ``grant``, for this ``thread`` or ``always``,
-    with a ``pattern`` of arguments: calls that it covers are made without asking. An answer counts more than a grant.
+    Each call that needs a decision has an interrupt of its own, see :mod:`deerflow.agents.approvals`. Calls beside it run and are not
+    repeated. ``approve`` may carry a ``grant``, for this ``thread`` or ``always``, with a ``pattern`` of arguments: calls that it covers
+    are made without asking. An answer counts more than a grant. Decisions hold for the definition of the tool that the person was
+    shown: another one asks again.
 
     Args:
         provider: judges.
         fail_closed: a provider that raises denies the call; otherwise the call is made.
         passport: sent to the provider as ``agent_id``.
-        reach: which tools leave the sandbox.
+        open_hosts: hosts to which any chat may send.
         unattended: what becomes of calls that ask in a run without a person.
-        policies: of tools by name, what their servers' entries say: allow, ask or deny.
     """
 
     def __init__(
@@ -161,97 +117,176 @@ class GuardrailMiddleware(Middleware):
         *,
         fail_closed: bool = True,
         passport: str | None = None,
-        reach: Reach = ANYTHING,
+        open_hosts: tuple[str, ...] = (),
         unattended: UnattendedConfig | None = None,
-        policies: Mapping[str, str] = EMPTY,
     ) -> None:
         super().__init__()
-        self.policies = policies
-        self.reach, self.unattended = reach, unattended or UnattendedConfig()
-        self.provider = provider
+        self.unattended = unattended or UnattendedConfig()
+        self.provider, self.open_hosts = provider, open_hosts
         self.fail_closed = fail_closed
         self.passport = passport
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        decision = await self._judged(request)
+        call = _Call.of(request)
+        sources = await foreign_sources(request) if self._needs_sources(call) else []
+        decision = await self._judged(call, sources)
         if decision.allow:
             return await handler(request)
         if not decision.ask:
             return await _denied(request, decision)
         try:
-            answer = _answer(request, decision, self.reach.sources(request.state["messages"], _inherited(request)))
+            answer = await self._asked(call, decision, sources)
         except GraphInterrupt:
-            if (grant := await self._grant_for(request)) is not None:
+            if (grant := await self._grant_for(call)) is not None:
                 await _record(request, "grant", replace(decision, policy_id=grant))
                 return await handler(request)
             context = context_of(request)
-            if context is None or not context.unattended or self.unattended.mode == "park":
+            if context is None or self._waits(context):
                 raise
             return await _denied(request, replace(decision, reasons=[NO_PERSON, *decision.reasons]))
         await _record(request, answer["type"], decision)
         if answer["type"] == "approve":
-            await _grant(request, answer)
+            await _grant(call, answer)
             return await handler(request)
         if answer["type"] == "edit":
-            return await self._edited(request, handler, dict(answer["edited_action"]["args"]))
-        said = str(answer.get("message") or "").strip()
-        if answer["type"] == "respond":
-            return ToolMessage(
-                said or "(no answer)", name=request.tool_call["name"], tool_call_id=request.tool_call["id"] or ""
-            )
-        why = f"The user's reason: {said}" if said else "The user gave no reason."
-        return error_result(
-            request.tool_call, f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
-        )
+            return await self._edited(call, handler, sources, dict(answer["edited_action"]["args"]))
+        return _instead(request, answer)
 
-    async def _grant_for(self, request: ToolCallRequest) -> str | None:
-        """What grants this tool of this agent for such arguments: the person (``grant``), or the configuration (its name)."""
-        context, call = context_of(request), request.tool_call
+    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
+        """Ask about the hosts that commands of the last step could not reach, before the model goes on."""
+        context: Any = request.runtime.context
+        if (hosts := _refused_hosts(request.messages)) and isinstance(context, RunContext):
+            notes = [note for host in hosts if (note := await self._host_decided(context, host)) is not None]
+            messages = [*request.messages, *(reminder(NETWORK_DECISION, note) for note in notes)]
+            request = request.override(messages=messages)
+        return await handler(request)
+
+    async def _host_decided(self, context: RunContext, host: str) -> str | None:
+        """Return what to say to the model of a host that was refused; None if the person need not be asked."""
+        agent = context.agent_name or ""
+        if context.approvals is None or await context.approvals.may_reach(agent, host):
+            return None
+        if not self._waits(context):
+            return None
+        effect = Effect(sends=True, reaches="commands")
+        value = card(
+            NETWORK,
+            {"host": host},
+            f"a command wants to reach {host}",
+            effect=effect,
+            destination=host,
+            sources=await context.provenance.sources() if context.provenance is not None else [],
+            asker={"agent": agent, "subagent": context.subagent_name},
+            cosmetic=frozenset(),
+            call_id=None,
+            decisions=("approve", "reject"),
+        )
+        answer = answer_to(value)
+        if answer["type"] == "approve":
+            await context.approvals.let_reach(agent, host)
+            return f"The user lets commands reach {host} in this chat. Run the command again if it is still needed."
+        said = str(answer.get("message") or "").strip()
+        return f"The user does not let commands reach {host}. {said}".rstrip()
+
+    def _waits(self, context: RunContext) -> bool:
+        """Whether the run waits for a person where one has to decide."""
+        if not context.unattended:
+            return True
+        return self.unattended.mode == "park" or (self.unattended.mode == "auto" and context.can_wait)
+
+    def _needs_sources(self, call: _Call) -> bool:
+        return not call.effect.is_inside or not isinstance(self.provider, PolicyProvider)
+
+    async def _asked(self, call: _Call, decision: GuardrailDecision, sources: list[Source]) -> Mapping[str, Any]:
+        """Return the person's decision about the call as its tool is defined now.
+
+        Answers to a card that showed another definition count for nothing: the person is shown both, and asked again.
+        """
+        context = context_of(call.request)
+        value = card(
+            call.name,
+            call.args,
+            _why(decision),
+            effect=call.effect,
+            destination=call.effect.destination(call.args),
+            sources=sources,
+            asker={
+                "agent": context.agent_name or "" if context is not None else "",
+                "subagent": context.subagent_name if context is not None else "",
+            },
+            cosmetic=call.cosmetic,
+            call_id=call.request.tool_call["id"],
+        )
+        if not call.definition or context is None or context.approvals is None:
+            return answer_to(value, cosmetic=call.cosmetic)
+        asked = await context.approvals.asked(call.key)
+        shown, void = (asked["shown"], asked["void"]) if asked is not None else (None, 0)
+        for _ in range(void):
+            interrupt(value)
+        if shown == call.definition:
+            return answer_to(value, cosmetic=call.cosmetic)
+        await context.approvals.ask(call.key, {"shown": call.definition, "void": void})
+        value = value | ({"changed": {"before": shown, "now": call.definition}} if shown is not None else {})
+        interrupt(value)
+        # That was an answer to what the person saw before.
+        await context.approvals.ask(call.key, {"shown": call.definition, "void": void + 1})
+        return answer_to(value, cosmetic=call.cosmetic)
+
+    async def _grant_for(self, call: _Call) -> str | None:
+        """Return what grants such a call of this agent: the person (``grant``), or the configuration (its name)."""
+        context = context_of(call.request)
         if context is None:
             return None
-        patterns = await context.approvals.patterns(context.agent_name or "", call["name"]) if context.approvals else ()
-        if any(covers(pattern, call["args"]) for pattern in patterns):
-            return "grant"
+        agent = context.agent_name or ""
+        if context.approvals is not None:
+            patterns = await context.approvals.patterns(agent, call.name, call.effect.digest)
+            if any(covers(pattern, call.args, call.cosmetic) for pattern in patterns):
+                return "grant"
         if not context.unattended:
             return None
         for name, grant in self.unattended.grants.items():
-            same = (grant.tool, grant.agent) == (call["name"], context.agent_name)
-            if same and covers(grant.pattern, call["args"]):
+            same = (grant.tool, grant.agent) == (call.name, context.agent_name)
+            if same and covers(grant.pattern, call.args, call.cosmetic):
                 return name
         return None
 
-    async def _edited(self, request: ToolCallRequest, handler: ToolHandler, args: dict[str, Any]) -> ToolResult:
-        changed = request.override(tool_call={**request.tool_call, "args": args})
-        decision = await self._judged(changed)
+    async def _edited(
+        self, call: _Call, handler: ToolHandler, sources: list[Source], args: dict[str, Any]
+    ) -> ToolResult:
+        changed = call.request.override(tool_call={**call.request.tool_call, "args": args})
+        decision = await self._judged(replace(call, request=changed), sources)
         if not decision.allow and not decision.ask:
             return await _denied(changed, decision)
         note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
         return with_note(await handler(changed), note)
 
-    async def _judged(self, request: ToolCallRequest) -> GuardrailDecision:
+    async def _judged(self, call: _Call, sources: list[Source]) -> GuardrailDecision:
         """A tool's own policy makes the provider's stricter; only what the shipped policy asks about can be allowed by it."""
-        name = request.tool_call["name"]
-        policy = self.policies.get(name)
+        tool = call.request.tool
+        policy = (tool.metadata or {}).get(POLICY) if tool is not None else None
         if policy == "deny":
             return GuardrailDecision(False, [DENIED], policy_id=OF_TOOL)
-        decision = await self._provided(request)
+        decision = await self._provided(call, sources)
         if policy == "ask" and decision.allow:
-            reason = GuardrailReason("deerflow.ask", f"the tool '{name}' needs your approval")
+            reason = GuardrailReason("deerflow.ask", f"the tool '{call.name}' needs your approval")
             return GuardrailDecision(False, [reason], policy_id=OF_TOOL, ask=True)
         if policy == "allow" and decision.ask and isinstance(self.provider, PolicyProvider):
             return GuardrailDecision(True, [GuardrailReason("oap.allowed")], policy_id=OF_TOOL)
         return decision
 
-    async def _provided(self, request: ToolCallRequest) -> GuardrailDecision:
+    async def _provided(self, call: _Call, sources: list[Source]) -> GuardrailDecision:
+        effect, context = call.effect, context_of(call.request)
         asked = GuardrailRequest(
-            tool_name=request.tool_call["name"],
-            tool_input=request.tool_call["args"],
+            tool_name=call.name,
+            tool_input=call.args,
             agent_id=self.passport,
             timestamp=datetime.now(UTC).isoformat(),
-            outward=request.tool_call["name"] not in self.reach.harmless,
-            untrusted=(*_inherited(request), *self.reach.untrusted(request.state["messages"])),
+            outward=effect.changes or effect.lasts or effect.sends,
+            untrusted=tuple(dict.fromkeys(source.name or source.kind for source in sources)),
+            changes=effect.changes or effect.lasts,
+            destination="" if effect.changes else await self._new_destination(call),
         )
-        if (context := context_of(request)) is not None:
+        if context is not None:
             asked = replace(
                 asked,
                 thread_id=context.thread_id,
@@ -269,11 +304,22 @@ class GuardrailMiddleware(Middleware):
             reason = GuardrailReason("oap.evaluator_error", "the guardrail could not judge the call")
             return GuardrailDecision(allow=not self.fail_closed, reasons=[reason])
 
+    async def _new_destination(self, call: _Call) -> str:
+        """Return where the call sends something, if this chat may not send there yet."""
+        destination, context = call.effect.destination(call.args), context_of(call.request)
+        if not destination or context is None:
+            return destination
+        if call.effect.reaches == "address":
+            if in_hosts(destination, self.open_hosts):
+                return ""
+            if context.provenance is not None and await context.provenance.open_address(str(call.args.get("url"))):
+                return ""
+        agent = context.agent_name or ""
+        return "" if context.approvals and await context.approvals.may_reach(agent, destination) else destination
 
-def guardrail_of(
-    config: GuardrailsConfig, reach: Reach = ANYTHING, policies: Mapping[str, str] = EMPTY
-) -> GuardrailMiddleware:
-    """The configured guardrail; without a provider the shipped policy. One that is off heeds the tools' own policies alone.
+
+def guardrail_of(config: GuardrailsConfig) -> GuardrailMiddleware:
+    """Return the configured guardrail; without a provider the shipped policy. One that is off heeds the tools' own policies alone.
 
     Raises:
         ValueError: the class does not fit.
@@ -287,9 +333,8 @@ def guardrail_of(
         provider,
         fail_closed=config.fail_closed,
         passport=config.passport,
-        reach=reach,
+        open_hosts=tuple(config.open_hosts),
         unattended=config.unattended,
-        policies=policies,
     )
 
 
@@ -308,63 +353,48 @@ def _provider(config: GuardrailProviderConfig) -> GuardrailProvider:
     return provider
 
 
-def _answer(request: ToolCallRequest, decision: GuardrailDecision, sources: Sequence[Source]) -> Mapping[str, Any]:
-    """What the person decided. A run whose answer cannot be read waits on."""
-    call = request.tool_call
-    value: dict[str, Any] = {
-        "action_requests": [{"name": call["name"], "args": call["args"], "description": _why(decision)}],
-        "review_configs": [{"action_name": call["name"], "allowed_decisions": list(DECISIONS), "grants": list(GRANTS)}],
-        "tool_call_id": call["id"],
-        "sources": list(sources),
+def _definition(tool: BaseTool, effect: Effect) -> dict[str, Any]:
+    schema = tool.args_schema if isinstance(tool.args_schema, dict) else {}
+    return {
+        "digest": effect.digest,
+        "server": effect.server,
+        "description": tool.description,
+        "arguments": sorted(schema.get("properties") or {}),
     }
-    while (problem := _problem(answer := interrupt(value), call["name"], call["args"])) is not None:
-        value = {**value, "error": problem}
-    return answer["decisions"][0]
 
 
-def _problem(answer: Any, name: str, args: Mapping[str, Any]) -> str | None:
-    """What is wrong with an answer; None if it can be followed."""
-    decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
-    if not isinstance(decisions, list) or len(decisions) != 1 or not isinstance(decisions[0], Mapping):
-        return 'Answer with {"decisions": [{"type": "approve"}]}: one decision.'
-    if decisions[0].get("type") not in DECISIONS:
-        return f"The type of a decision is one of {', '.join(DECISIONS)}."
-    if decisions[0]["type"] == "edit":
-        edited = decisions[0].get("edited_action")
-        if not isinstance(edited, Mapping) or not isinstance(edited.get("args"), Mapping):
-            return 'An edit needs "edited_action": {"name": …, "args": {…}}.'
-        if edited.get("name", name) != name:
-            return "An edit cannot change the tool: reject the call and say what to do instead."
-    return _problem_of_grant(decisions[0], args)
+def _refused_hosts(messages: list[Any]) -> list[str]:
+    """Return the hosts that commands of the last step could not reach."""
+    found: dict[str, None] = {}
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage):
+            break
+        found |= dict.fromkeys(message.additional_kwargs.get(REFUSED_HOSTS) or ())
+    return list(found)
 
 
-def _problem_of_grant(decision: Mapping[str, Any], args: Mapping[str, Any]) -> str | None:
-    grant, pattern = decision.get("grant"), decision.get("pattern")
-    if grant is None and pattern is None:
-        return None
-    if grant not in GRANTS or decision["type"] != "approve":
-        return 'A grant is "thread" or "always", and goes with an approval.'
-    if pattern is None:
-        return None
-    if not isinstance(pattern, Mapping) or not all(isinstance(glob, str) for glob in pattern.values()):
-        return 'A pattern names globs by argument: {"command": "git push *"}.'
-    if not covers(pattern, args):
-        return "The pattern does not fit the arguments of this call."
-    return None
+def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage:
+    """Return the result of a call that was not made."""
+    said, call = str(answer.get("message") or "").strip(), request.tool_call
+    if answer["type"] == "respond":
+        text = f"{ANSWERED}\n{said or '(no answer)'}"
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "")
+    why = f"The user's reason: {said}" if said else "The user gave no reason."
+    text = f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
+    return error_result(call, text)
 
 
-def _inherited(request: ToolCallRequest) -> Sequence[str]:
-    """By what text from outside came into the thread that a subagent works for."""
-    context = context_of(request)
-    return context.untrusted if context is not None else ()
-
-
-async def _grant(request: ToolCallRequest, answer: Mapping[str, Any]) -> None:
-    context = context_of(request)
-    if answer.get("grant") and context is not None and context.approvals is not None:
+async def _grant(call: _Call, answer: Mapping[str, Any]) -> None:
+    """Keep what an approval grants: calls of the tool, or for a call that only sends, its destination in this chat."""
+    context = context_of(call.request)
+    if context is None or context.approvals is None:
+        return
+    agent = context.agent_name or ""
+    if call.effect.sends and not call.effect.changes:
+        await context.approvals.let_reach(agent, call.effect.destination(call.args))
+    if answer.get("grant"):
         everywhere = answer["grant"] == "always"
-        agent, tool = context.agent_name or "", request.tool_call["name"]
-        await context.approvals.grant(agent, tool, answer.get("pattern"), everywhere=everywhere)
+        await context.approvals.grant(agent, call.name, call.effect.digest, pattern_of(answer), everywhere=everywhere)
 
 
 async def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> ToolMessage:
@@ -382,7 +412,7 @@ def _why(decision: GuardrailDecision) -> str:
 
 
 async def _record(request: ToolCallRequest, outcome: str, decision: GuardrailDecision) -> None:
-    """What was decided, in the run's events and as a row."""
+    """Record what was decided, in the run's events and as a row."""
     reasons = [{"code": reason.code, "message": reason.message} for reason in decision.reasons]
     call, context = request.tool_call, context_of(request)
     event = {"tool": call["name"], "tool_call_id": call["id"], "decision": outcome, "reasons": reasons}

@@ -37,11 +37,9 @@ from deerflow.agents.middlewares.base import (
     with_replaced,
     without_raw_calls,
 )
-from deerflow.agents.transcript import UNTRUSTED
 from deerflow.context import RunContext
 from deerflow.models.messages import as_written
-from deerflow.sandbox.interface import OUTPUTS, PAGES, UPLOADS, WORKSPACE, SandboxError
-from deerflow.security.door import harmless
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
 from deerflow.tools.shell import result_path
 
 logger = logging.getLogger(__name__)
@@ -86,8 +84,6 @@ class ToolErrorHandlingMiddleware(Middleware):
             logger.warning("Tool %s failed", request.tool_call["name"], exc_info=error)
             result = error_result(request.tool_call, _failure_text(request.tool_call["name"], error, context))
         result = with_replaced(result, lambda message: _clearer(message, request))
-        if request.tool is not None and _is_foreign(request, result):
-            result = await asyncio.to_thread(with_replaced, result, _from_outside)
         short = {id(message): await self._shortened(message, context) for message in tool_messages(result)}
         return with_replaced(result, lambda message: short[id(message)])
 
@@ -112,37 +108,6 @@ class ToolErrorHandlingMiddleware(Middleware):
             return message.model_copy(update={"content": synopsis})
         others = [block for block in message.content if isinstance(block, dict) and block.get("type") != "text"]
         return message.model_copy(update={"content": [{"type": "text", "text": synopsis}, *others]})
-
-
-# what comes from outside ----------------------------------------------------------------------------------------------
-
-
-_PAGES = PAGES.removeprefix(f"{WORKSPACE}/")
-_LINE_OF_PAGE = re.compile(rf"^(?:{WORKSPACE}/|\./)?{re.escape(_PAGES)}/", re.MULTILINE)
-
-
-def _is_foreign(request: ToolCallRequest, result: ToolResult) -> bool:
-    """Whether a result holds text from outside: of a tool that reaches there, or of pages that were read before."""
-    args = request.tool_call["args"]
-    return (
-        (request.tool.metadata or {}).get("openWorldHint") is not False  # type: ignore[union-attr]
-        or _PAGES in f"{args.get('path')} {args.get('command')}"
-        or any(_LINE_OF_PAGE.search(content_text(message.content)) for message in tool_messages(result))
-    )
-
-
-def _from_outside(message: ToolMessage) -> ToolMessage:
-    """``message`` as it is kept: harmless, and with a note for those who compile requests."""
-
-    def clean(content: Any) -> Any:
-        if isinstance(content, str):
-            return harmless(content)
-        return {**content, "text": clean(content["text"])} if isinstance(content.get("text"), str) else content
-
-    content = message.content
-    kept = clean(content) if isinstance(content, str) else [clean(block) for block in content]
-    kwargs = {**message.additional_kwargs, UNTRUSTED: message.name or "tool"}
-    return message.model_copy(update={"content": kept, "additional_kwargs": kwargs})
 
 
 # exceptions -----------------------------------------------------------------------------------------------------------

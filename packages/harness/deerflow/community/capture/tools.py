@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from langchain_core.tools import ToolException
 from pydantic import Field
 
-from deerflow.community.web import READS_OUTSIDE, check, keep, network_of, options_of, shown_page
+from deerflow.community.web import OPENS_ADDRESS, check, keep, network_of, options_of, shown_page
 from deerflow.config.schema import AppConfig
 from deerflow.sandbox.interface import WORKSPACE, Mount, Policy, Sandbox, SandboxError, sandbox_id
 from deerflow.security.html import Page
@@ -35,7 +35,7 @@ MOST_HEIGHT = 8000
 MOST_PICTURE, MOST_TEXT = 20 << 20, 16 << 20
 
 
-@async_tool("web_capture", metadata={**READS_OUTSIDE, NEEDS_PROGRAM: BROWSERS})
+@async_tool("web_capture", metadata={**OPENS_ADDRESS, NEEDS_PROGRAM: BROWSERS})
 async def web_capture_tool(
     url: Annotated[str, Field(description="With https://, exactly as the user or a tool gave it")],
     runtime: Runtime,

@@ -277,7 +277,7 @@ CREATE TABLE grants (
 	tool TEXT NOT NULL, 
 	thread_id VARCHAR(128), 
 	pattern JSON, 
-	created_at DATETIME NOT NULL, 
+	created_at DATETIME NOT NULL, digest VARCHAR(64), destination TEXT, 
 	PRIMARY KEY (id), 
 	FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
@@ -364,4 +364,29 @@ CREATE TABLE mcp_authorizations (
 CREATE INDEX ix_mcp_authorizations_user_id ON mcp_authorizations (user_id)
 ;
 CREATE INDEX threads_waiting ON threads (user_id, waits_since, thread_id) WHERE waits_since IS NOT NULL
+;
+CREATE TABLE asked_calls (
+    thread_id VARCHAR(128) NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+    call VARCHAR(32) NOT NULL,
+    definition JSON NOT NULL,
+    PRIMARY KEY (thread_id, call)
+);
+CREATE TABLE thread_sources (
+    thread_id VARCHAR(128) NOT NULL,
+    kind VARCHAR(16) NOT NULL,
+    name TEXT NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    trusted BOOLEAN NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (thread_id, kind, name, digest)
+);
+CREATE TABLE thread_addresses (
+    thread_id VARCHAR(128) NOT NULL,
+    address VARCHAR(32) NOT NULL,
+    via VARCHAR(8) NOT NULL,
+    host TEXT NOT NULL,
+    opened_in VARCHAR(128),
+    PRIMARY KEY (thread_id, address, via)
+) WITHOUT ROWID;
+CREATE INDEX thread_addresses_opened ON thread_addresses (thread_id, host, opened_in)
 ;

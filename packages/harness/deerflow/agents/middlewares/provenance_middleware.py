@@ -1,0 +1,69 @@
+"""Rows of foreign text before a tool brings it, and the fence around what a tool shows of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+
+from deerflow.agents.effects import effect_of
+from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, context_of, with_replaced
+from deerflow.agents.provenance import is_tainted, network_of
+from deerflow.agents.transcript import EXACT, UNTRUSTED
+from deerflow.context import RunContext
+from deerflow.security.door import harmless
+
+SHOWS_FILES = frozenset({"bash", "grep", "read_file", "read_process", "run_skill_script"})
+"""Tools that show what others may have written, once the thread holds foreign text."""
+
+
+class ProvenanceMiddleware(Middleware):
+    """Record where a call brings text from, durably and before it is made, and mark what it returned as foreign."""
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        name, context = request.tool_call["name"], context_of(request)
+        if request.tool is None:
+            return await handler(request)
+        effect, rows = effect_of(request.tool, network_of(context)), context.provenance if context is not None else None
+        if rows is not None and (source := effect.source(name, request.tool_call["args"])) is not None:
+            await rows.add(source)
+        shared = _shared_mounts(context) if effect.is_inside else ()
+        if rows is not None and shared:
+            await rows.through_mounts(shared)
+        result = await handler(request)
+        if rows is not None and shared:
+            await rows.through_mounts(shared)
+        if effect.brings:
+            return await asyncio.to_thread(with_replaced, result, _from_outside)
+        if name in SHOWS_FILES and await is_tainted(request):
+            return with_replaced(result, _as_it_is)
+        return result
+
+
+def _shared_mounts(context: RunContext | None) -> tuple[str, ...]:
+    """Return the directories of the host that the sandboxes of other threads write to as well."""
+    if context is None or context.config is None:
+        return ()
+    return tuple(mount.host_path for mount in context.config.sandbox.mounts if not mount.read_only)
+
+
+def _from_outside(message: ToolMessage) -> ToolMessage:
+    """Return ``message`` as it is kept: harmless, and with a note for those who compile requests."""
+
+    def clean(content: Any) -> Any:
+        if isinstance(content, str):
+            return harmless(content)
+        return {**content, "text": clean(content["text"])} if isinstance(content.get("text"), str) else content
+
+    content = message.content
+    kept = clean(content) if isinstance(content, str) else [clean(block) for block in content]
+    kwargs = {**message.additional_kwargs, UNTRUSTED: message.name or "tool"}
+    return message.model_copy(update={"content": kept, "additional_kwargs": kwargs})
+
+
+def _as_it_is(message: ToolMessage) -> ToolMessage:
+    """Return ``message`` with a note that its text is fenced, but keeps its spaces: files are edited by what they show."""
+    kwargs = {**message.additional_kwargs, UNTRUSTED: message.name or "tool", EXACT: True}
+    return message.model_copy(update={"additional_kwargs": kwargs})

@@ -57,8 +57,9 @@ async def test_a_fact_is_changed_forgotten_and_restored_by_its_owner_alone(gatew
 
 async def test_an_unconfirmed_fact_counts_from_its_owners_click_on(gateway: Gateway, scripted: ScriptedOpenAI):
     facts = [{"id": f"fact_{n}", "content": f"Pays to DE{n}.", "untrusted": "uploads"} for n in range(3)]
-    surer = [{"content": f"Fact {n}.", "confidence": 0.9} for n in range(300)]
+    surer = [{"id": f"sure_{n}", "content": f"Fact {n}.", "confidence": 0.9} for n in range(300)]
     imported = await gateway.user.post("/api/memory/import", json={"facts": facts + surer})
+    assert imported.is_success, imported.text
     assert len([fact for fact in imported.json()["facts"] if "untrusted" not in fact]) == 100
     assert {fact["id"] for fact in imported.json()["facts"] if "untrusted" in fact} == {f["id"] for f in facts}
     assert (await gateway.user.get("/api/memory/search", params={"q": "Pays"})).json()["facts"] == []

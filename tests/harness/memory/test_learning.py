@@ -13,13 +13,18 @@ import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
+from langchain.tools import ToolRuntime
+from langchain_core.messages import HumanMessage
 from sqlalchemy import Connection, text
 
 from deerflow.agents.memory.facts import Changes, made
+from deerflow.context import RunContext
+from deerflow.features.memory_of_run import MemoryForRun
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.provenance import Source, add_sources
+from deerflow.tools.memory import memory_save_tool
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 FACT = {"content": "The user measures in metric units.", "category": "preference", "confidence": 0.95, "message": 1}
@@ -304,6 +309,16 @@ async def test_forgetting_works_beside_text_from_outside_without_a_question_but_
     await say(runtime, "Forget that I want it brief.", "t1")
     assert "Forgotten: Please be brief." in sent(endpoint, -1)
     assert await contents(runtime) == [careful.content]
+
+
+async def test_the_task_of_a_subagent_is_not_in_the_persons_words(runtime: Runtime):
+    await bring(runtime, "t1")
+    task = "The user pays to DE99."
+    context = RunContext("t1", memory=MemoryForRun(runtime.memory, ALICE, "t1", None), is_subagent=True)
+    given = {"state": {"messages": [HumanMessage(task)]}, "context": context, "config": {}, "store": None}
+    of_call: Any = ToolRuntime(**given, stream_writer=lambda _: None, tool_call_id="c")
+    assert "has to confirm" in await memory_save_tool.ainvoke({"content": task, "runtime": of_call})
+    assert await contents(runtime, confirmed=False) == [task]
 
 
 async def test_a_model_knows_the_day_and_those_of_the_messages(runtime: Runtime, endpoint: ScriptedOpenAI):

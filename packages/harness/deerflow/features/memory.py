@@ -203,7 +203,7 @@ class MemoryService:
             messages: of the thread, read before: what came since counts as well. They judge a thread of before the rows.
         """
         rows = [row for row in await self._database.read(sources_of, thread_id) if not row.trusted]
-        if any(row.kind == UNJUDGED for row in rows):
+        if messages and any(row.kind == UNJUDGED for row in rows):
             judged = await asyncio.to_thread(_judged, await self._config(), messages)
             rows = [*(row for row in rows if row.kind != UNJUDGED), *judged]
         return ", ".join(dict.fromkeys(row.name or row.kind for row in rows))[:_SOURCES] or None

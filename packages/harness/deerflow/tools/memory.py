@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langchain_core.tools import ToolException
@@ -37,7 +38,7 @@ async def memory_save_tool(
 ) -> str:
     """Remember a fact about the user for later conversations. Only what the user said or wants you to remember."""
     try:
-        return await _memory(runtime).save(content, category, runtime.state["messages"])
+        return await _memory(runtime).save(content, category, _said(runtime))
     except RequestError as error:
         raise ToolException(f"Error: {error}") from error
 
@@ -48,7 +49,7 @@ async def memory_forget_tool(
 ) -> str:
     """Forget a fact about the user that is wrong or not wanted. The user can restore it."""
     try:
-        return await _memory(runtime).forget(fact_id, runtime.state["messages"])
+        return await _memory(runtime).forget(fact_id, _said(runtime))
     except RequestError as error:
         raise ToolException(f"Error: {error}") from error
 
@@ -62,6 +63,11 @@ async def search_chats_tool(
 
 
 MEMORY_TOOLS = (memory_save_tool, memory_forget_tool)
+
+
+def _said(runtime: Any) -> Sequence[Any]:
+    """The messages in which the person may speak: a subagent has its task from a model."""
+    return () if runtime.context.is_subagent else runtime.state["messages"]
 
 
 def _memory(runtime: Any) -> MemoryOfRun:

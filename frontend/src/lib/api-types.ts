@@ -1215,7 +1215,7 @@ export interface components {
         };
         /**
          * Fact
-         * @description ``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: where a text came from that the person did not write.
+         * @description ``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: the fact is not confirmed, and where its text came from.
          */
         Fact: {
             /** Id */
@@ -2074,7 +2074,7 @@ export interface components {
         Memory: {
             /**
              * Version
-             * @default 1.0
+             * @default 1.1
              */
             version: string;
             /**

@@ -579,6 +579,11 @@ class DeerFlowClient:
         await self._runtime.memory.forget(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
+    async def aconfirm_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        """Let a fact count that is not confirmed. Raises NotFoundError."""
+        await self._runtime.memory.confirm(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
+        return await self.aget_memory()
+
     async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
         """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
         await self._runtime.memory.undo(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
@@ -739,6 +744,7 @@ class DeerFlowClient:
     delete_agent = _blocking(adelete_agent)
     agent_versions = _blocking(aagent_versions)
     rollback_agent = _blocking(arollback_agent)
+    confirm_memory_fact = _blocking(aconfirm_memory_fact)
     undo_memory_fact = _blocking(aundo_memory_fact)
     search_memory = _blocking(asearch_memory)
     get_memory_config = _blocking(aget_memory_config)

@@ -24,7 +24,7 @@ from deerflow.features.assistants import AssistantService
 from deerflow.features.connections import ConnectionService
 from deerflow.features.documents import DOCUMENT, DocumentService
 from deerflow.features.mcp import McpService
-from deerflow.features.memory import EXTRACTION, MemoryService
+from deerflow.features.memory import EXTRACTION, REVIEW, SUMMARIES, MemoryService
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
 from deerflow.features.usage import UsageService
@@ -185,6 +185,8 @@ class Runtime(RunObserver):
         own = {
             TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
             EXTRACTION: self.memory.extract,
+            SUMMARIES: self.memory.summarize,
+            REVIEW: self.memory.review,
             DOCUMENT: self.documents,
         }
         others = {

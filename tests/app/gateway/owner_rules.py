@@ -200,6 +200,7 @@ RULES: dict[str, Rule] = {
     # undo, which is asked first, has taken the fact back
     "PATCH /api/memory/facts/{fact_id}": Rule(OWNED, {"content": "changed"}, owner=(404,)),
     "DELETE /api/memory/facts/{fact_id}": Rule(OWNED, owner=(404,)),
+    "POST /api/memory/facts/{fact_id}/confirm": Rule(OWNED, owner=(404,)),
     "POST /api/memory/facts/{fact_id}/undo": Rule(OWNED),
     "GET /api/memory/search": Rule(SIGNED_IN, params={"q": "metric"}),
     "GET /api/memory/config": Rule(SIGNED_IN),

@@ -278,6 +278,9 @@ class RemoteClient:
     async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
         return await self._memory("DELETE", f"/facts/{quote(fact_id, safe='')}")
 
+    async def aconfirm_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        return await self._memory("POST", f"/facts/{quote(fact_id, safe='')}/confirm")
+
     async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
         return await self._memory("POST", f"/facts/{quote(fact_id, safe='')}/undo")
 

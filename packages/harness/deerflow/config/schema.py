@@ -420,7 +420,7 @@ class MemoryConfig(Section):
     injection_enabled: bool = True
     max_injection_tokens: int = Field(default=2000, ge=100, le=8000)
     mode: Literal["passive", "tools", "both"] = "passive"
-    """passive: facts are taken from threads and recalled in others; tools: the agent searches, saves and forgets itself."""
+    """passive: facts are taken from threads and recalled in others; tools: the agent searches itself. It saves and forgets in each."""
     search_chats: bool = False
     """Gives agents a tool that finds what was said in the person's other threads."""
 
@@ -429,7 +429,7 @@ class MemoryConfig(Section):
         return self.enabled and self.mode != "tools"
 
     @property
-    def has_tools(self) -> bool:
+    def has_search(self) -> bool:
         return self.enabled and self.mode != "passive"
 
 

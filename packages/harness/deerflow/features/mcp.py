@@ -20,7 +20,8 @@ from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given, McpConnections
-from deerflow.mcp.servers import McpServerState, McpTrial
+from deerflow.mcp.servers import McpTrial
+from deerflow.mcp.states import McpServerState
 
 FILE = "extensions_config.json"
 KEYS = ("mcpServers", "mcp_servers")

@@ -26,7 +26,8 @@ from deerflow.files.uploads import UploadService
 from deerflow.identity import Principal
 from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given
-from deerflow.mcp.servers import McpServerState, McpTrial
+from deerflow.mcp.servers import McpTrial
+from deerflow.mcp.states import McpServerState
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, RunStatus
 from deerflow.storage.threads import LEAD_AGENT

@@ -365,3 +365,13 @@ CREATE INDEX ix_mcp_authorizations_user_id ON mcp_authorizations (user_id)
 ;
 CREATE INDEX threads_waiting ON threads (user_id, waits_since, thread_id) WHERE waits_since IS NOT NULL
 ;
+CREATE TABLE mcp_pins (
+    server TEXT NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    tool TEXT NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    definition TEXT NOT NULL,
+    at DATETIME NOT NULL,
+    accepted BOOLEAN NOT NULL,
+    PRIMARY KEY (server, digest)
+);

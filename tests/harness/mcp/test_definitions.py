@@ -21,7 +21,7 @@ from deerflow.storage.tables import utc_now
 from deerflow.tools import OWN_NAMES
 
 LISTING = Path(__file__).with_name("listing_server.py")
-READS = {"readOnlyHint": True}
+READS: dict[str, Any] = {"readOnlyHint": True}
 
 
 def tool(name: str, description: str = "", properties: Any = None, **annotations: Any) -> dict[str, Any]:

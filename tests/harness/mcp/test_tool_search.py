@@ -25,7 +25,7 @@ TEXTS = {
 }
 
 
-async def nothing(*_: Any) -> Any: ...
+NO_CALLS: Any = None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def agent_tools(tools: Iterable[tuple[str, Tool]]) -> list[BaseTool]:
     made: list[BaseTool] = []
     for server, tool in tools:
         (definition,) = offer_of(entry, [tool]).definitions
-        made.append(tool_of(server, entry, OfferedTool(definition, f"{server}_{tool.name}", None), nothing, []))
+        made.append(tool_of(server, entry, OfferedTool(definition, f"{server}_{tool.name}", None), NO_CALLS, []))
     return made
 
 

@@ -80,7 +80,8 @@ class McpService:
         async with self._writing:
             gone = await asyncio.to_thread(_write, file, servers, harness.config.mcp.variables)
         await self.states(principal)
-        await harness.mcp.forget(gone)
+        if gone:
+            await harness.mcp.forget(gone)
         return await self.config(principal)
 
     async def states(self, principal: Principal) -> list[McpServerState]:

@@ -39,14 +39,17 @@ class Pins:
     """
 
     rows: McpPinRepository | None = None
-    _kept: dict[str, list[McpPin]] | None = None
-    _read_at: float = 0.0
+    _known: dict[str, list[McpPin]] = field(default_factory=dict[str, list[McpPin]])
+    _accepted: dict[str, dict[str, set[str]]] = field(default_factory=dict[str, dict[str, set[str]]])
+    """By server and tool, the accepted digests. Made of the above when asked for."""
+    _read_at: float | None = None
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def see(self, server: str, offer: Offer) -> None:
         """Record what a server offers. Its first definitions are accepted, later ones wait."""
         async with self._changing:
-            there = (await self._all()).get(server, [])
+            await self._read_once()
+            there = self._known.get(server, [])
             known = {pin.digest for pin in there}
             if all(one.digest in known for one in offer.definitions):
                 return
@@ -54,39 +57,43 @@ class Pins:
             listed = [
                 McpPin(server, one.digest, one.tool.name, offer.source, one.text, now) for one in offer.definitions
             ]
-            self._known[server] = await self.rows.record(server, listed) if self.rows else with_listed(there, listed)
+            self._set(server, await self.rows.record(server, listed) if self.rows else with_listed(there, listed))
 
     async def refresh(self) -> None:
         """Read what other processes have accepted, unless that was just done."""
-        if self.rows is not None and time.monotonic() - self._read_at > REFRESH_SECONDS:
+        if self._read_at is None or time.monotonic() - self._read_at > REFRESH_SECONDS:
             async with self._changing:
-                self._kept = None
-                await self._all()
+                await self._read()
 
     async def accept(self, server: str, digests: Collection[str]) -> None:
         """Rely on these definitions as on the first ones. Raises ConflictError: one of them is not waiting."""
         async with self._changing:
-            there = (await self._all()).get(server, [])
+            await self._read_once()
+            there = self._known.get(server, [])
             changed = await self.rows.accept(server, digests) if self.rows else with_accepted(there, digests)
             if changed is None:
                 raise ConflictError(f"The tools of {server} have changed again. Look at the changes once more.")
-            self._known[server] = changed
+            self._set(server, changed)
 
     async def forget(self, servers: Iterable[str]) -> None:
         """Forget servers whose entries were deleted: another one under the name begins with nothing."""
         async with self._changing:
-            await self._all()
+            await self._read_once()
             for server in servers:
-                self._known.pop(server, None)
+                self._set(server, [])
                 if self.rows is not None:
                     await self.rows.forget(server)
 
     def change_of(self, server: str, definition: Definition) -> Change | None:
         """Return None for an accepted definition."""
-        accepted = [pin for pin in self._known.get(server, ()) if pin.accepted]
-        if any(pin.digest == definition.digest for pin in accepted):
-            return None
-        return "changed" if any(pin.tool == definition.tool.name for pin in accepted) else "new"
+        if server not in self._accepted:
+            made: dict[str, set[str]] = {}
+            for pin in self._known.get(server, ()):
+                if pin.accepted:
+                    made.setdefault(pin.tool, set()).add(pin.digest)
+            self._accepted[server] = made
+        digests = self._accepted[server].get(definition.tool.name)
+        return "new" if digests is None else "changed" if definition.digest not in digests else None
 
     def waiting(self, server: str, offered: Collection[str] | None) -> list[McpChange]:
         """Return the definitions of a server that nobody has accepted, of those ``offered`` now (None: of all), by tool."""
@@ -112,16 +119,18 @@ class Pins:
         """Return the tools that these servers have listed, as ``(server, tool)``, whether they are up or not."""
         return {(name, pin.tool) for name, pins in self._known.items() if name in servers for pin in pins}
 
-    @property
-    def _known(self) -> dict[str, list[McpPin]]:
-        if self._kept is None:
-            self._kept = {}
-        return self._kept
+    def _set(self, server: str, pins: list[McpPin]) -> None:
+        self._known[server] = pins
+        self._accepted.pop(server, None)
 
-    async def _all(self) -> dict[str, list[McpPin]]:
-        if self._kept is None and self.rows is not None:
-            kept: dict[str, list[McpPin]] = {}
+    async def _read_once(self) -> None:
+        if self._read_at is None:
+            await self._read()
+
+    async def _read(self) -> None:
+        if self.rows is not None:
+            known: dict[str, list[McpPin]] = {}
             for pin in await self.rows.all():
-                kept.setdefault(pin.server, []).append(pin)
-            self._kept, self._read_at = kept, time.monotonic()
-        return self._known
+                known.setdefault(pin.server, []).append(pin)
+            self._known, self._accepted = known, {}
+        self._read_at = time.monotonic()

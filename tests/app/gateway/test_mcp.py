@@ -229,6 +229,10 @@ async def test_a_kept_secret_goes_to_no_other_server(opened: Open, tmp_path: Pat
                 await gateway.admin.put("/api/mcp/config", json={"mcp_servers": shown | {name: entry}}),
             ):
                 assert answer.status_code == 422 and "does not get the secrets" in answer.text, answer.text
+        without = remote | {"oauth": None}
+        assert (
+            await gateway.admin.put("/api/mcp/config", json={"mcp_servers": {"remote": without}})
+        ).status_code == 200
         moved = remote | {"url": "https://new.example.org/mcp", "headers": {"X-Anything": "new"}, "oauth": None}
         assert (await gateway.admin.put("/api/mcp/config", json={"mcp_servers": {"remote": moved}})).status_code == 200
 

@@ -254,7 +254,7 @@ def _check_secrets(
     name: str, entry: Mapping[str, Any], made: Mapping[str, Any], before: Mapping[str, Any], variables: Collection[str]
 ) -> None:
     """What is kept for a server goes to that server alone, and nothing else of ours goes to any. Raises InvalidRequestError."""
-    same = _place(made) == _place(before)
+    same = _is_same_place(made, before)
     if not same and MASK in json.dumps(entry):
         raise InvalidRequestError(
             f"The MCP server {name!r} is not valid: its address or command is another one than before, which does not get the secrets "
@@ -269,11 +269,13 @@ def _check_secrets(
             )
 
 
-def _place(entry: Mapping[str, Any]) -> list[Any]:
-    """Who gets the secrets of an entry."""
-    oauth = entry.get("oauth")
-    tokens = oauth if isinstance(oauth, Mapping) else {}
-    return [entry.get(key) or None for key in PLACE] + [tokens.get(key) or None for key in PLACE_OF_TOKENS]
+def _is_same_place(made: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether the same server gets the secrets of an entry, and the same token endpoint those of its ``oauth``, if it keeps it."""
+    pairs = [(made.get(key), before.get(key)) for key in PLACE]
+    new, old = made.get("oauth"), before.get("oauth")
+    if isinstance(new, Mapping) and isinstance(old, Mapping):
+        pairs += [(new.get(key), old.get(key)) for key in PLACE_OF_TOKENS]
+    return all((one or None) == (other or None) for one, other in pairs)
 
 
 def _references(value: Any, at: str = "") -> Iterator[tuple[str, str]]:

@@ -78,7 +78,14 @@ export function parseServers(text: string): { servers: Record<string, Entry> } |
  * As we write it: others name the address, the type and the switch differently, or leave the type out. Nobody is trusted because a
  * text says so: that is the form's switch, beside the sentence of what it means.
  */
-function asOurs({ serverUrl, httpUrl, disabled, transport, trusted: _, ...entry }: Record<string, unknown>): Entry {
+function asOurs({
+  serverUrl,
+  httpUrl,
+  disabled,
+  transport,
+  trusted: _,
+  ...entry
+}: Record<string, unknown>): Entry {
   const ours = entry as Entry;
   const url = ours.url ?? serverUrl ?? httpUrl;
   const type = String(ours.type ?? transport ?? (ours.command ? "stdio" : "http"));

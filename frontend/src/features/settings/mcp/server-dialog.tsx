@@ -63,7 +63,8 @@ function ServerEditor({ name, entries, onClose }: Omit<ServerDialogProps, "name"
   const switchTo = (next: "form" | "json") => {
     if (next === "json" && how === "form" && isReady(draft))
       setText(toText(draft.name, entryOf(draft, before)));
-    if (next === "form" && only && others.length === 0) setDraft({ ...draftOf(...only), trusted: draft.trusted });
+    if (next === "form" && only && others.length === 0)
+      setDraft({ ...draftOf(...only), trusted: draft.trusted });
     setHow(next);
   };
   const save = async () => {

@@ -52,7 +52,8 @@ export const mcp: typeof english = {
   toolOn: "使用工具 {name}",
   policyOf: "何时使用 {name}",
   policy: { auto: "自动", allow: "始终允许", ask: "始终询问", deny: "从不允许" },
-  policyHint: "自动：只读工具可直接运行；智能体读取外部内容之后，其他工具会先询问。已更改的工具在您接受之前不再“始终允许”。",
+  policyHint:
+    "自动：只读工具可直接运行；智能体读取外部内容之后，其他工具会先询问。已更改的工具在您接受之前不再“始终允许”。",
   addTitle: "添加 MCP 服务器",
   editTitle: "编辑 {name}",
   how: "填写方式",

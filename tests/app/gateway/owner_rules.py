@@ -92,6 +92,8 @@ RULES: dict[str, Rule] = {
         headers={"accept": "application/json, text/event-stream"},
     ),
     "POST /api/mcp/servers/{name}/restart": Rule(ADMIN, owner=(404,)),
+    "GET /api/mcp/servers/{name}/changes": Rule(ADMIN, owner=(404,)),
+    "POST /api/mcp/servers/{name}/accept": Rule(ADMIN, {"digests": []}, owner=(404,)),
     "POST /api/mcp/test": Rule(ADMIN, json={"name": "s", "entry": {"url": "http://127.0.0.1:9/mcp"}}),
     "GET /api/mcp/servers/{name}/log": Rule(ADMIN, owner=(404,)),
     # skills

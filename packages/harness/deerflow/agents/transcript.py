@@ -90,12 +90,19 @@ class MessageMemo(Generic[T, R]):
 
 
 def current_turn(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages since a person last spoke, that message included; everything if no person did."""
+    """The messages since the turn began: with the person's last message, or the first of those that belong to the same turn as it
+    (they steered it, or answered the agent's question). Everything if no person spoke."""
+    begins, turn_id = 0, None
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if is_person(message):
-            return messages[index:]
-    return messages
+        if not is_person(message):
+            continue
+        known = message.additional_kwargs
+        own = known.get("turn_id") or known.get("run_id") or message.id or index
+        if turn_id is not None and own != turn_id:
+            break
+        begins, turn_id = index, own
+    return messages[begins:]
 
 
 def is_person(message: Any) -> TypeGuard[HumanMessage]:

@@ -12,14 +12,14 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.graph import END
 
 from deerflow.agents.receipts import Check
-from deerflow.agents.transcript import CHECKS
+from deerflow.agents.transcript import CHECKS, is_person
 from deerflow.features.ask import enqueue_title
 from deerflow.features.memory import follow_run
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
-from deerflow.storage.runs import Ending, Run, RunStatus
+from deerflow.storage.runs import Ending, Run, first_words, is_first_good_turn
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import set_title
 from deerflow.tasks.jobs import enqueue
@@ -43,7 +43,7 @@ DELETE_THREAD = "delete_thread"
 """The task that removes a thread which was made for one run only."""
 KEPT_FOR_READERS = timedelta(minutes=5)
 TITLE_AFTER = timedelta(seconds=2)
-"""How long the thread's first run is over before the model is asked for a title; until then the provisional one stands."""
+"""How long the thread's first good turn is over before the model is asked for a title; until then the provisional one stands."""
 
 CHECKS_FAILED = "checks_failed"
 """``stop_reason`` of runs whose last round of checks failed."""
@@ -181,23 +181,27 @@ def follow_up(
         When the first of the tasks is due; None: there is none.
     """
     message_search.index(connection, run.thread_id, run.user_id, joined)
-    people = [message for message in joined if isinstance(message, HumanMessage)]
-    title = provisional_title(people[0]) if people else ""
-    named = title and set_title(connection, run.thread_id, title, only_if_missing=True)
-    due = enqueue_follow_up(connection, run)
-    if learner is not None and (learning := follow_run(connection, *learner, run.thread_id, joined)):
-        due = min(due or learning, learning)
-    if named and ending.status is RunStatus.SUCCESS:
-        title_due = utc_now() + TITLE_AFTER
-        enqueue_title(
-            connection,
-            Principal(run.user_id, source="internal"),
-            run.thread_id,
-            user_text=people[0].text,
-            assistant_text=ending.last_ai_message or "",
-            due_at=title_due,
-        )
-        return min(due or title_due, title_due)
+    people = [message for message in joined if is_person(message)]
+    if people and (title := provisional_title(people[0])):
+        set_title(connection, run.thread_id, title, only_if_missing=True)
+    dues = [enqueue_follow_up(connection, run)]
+    if learner is not None:
+        dues.append(follow_run(connection, *learner, run, joined, ends_turn=ending.ends_turn))
+    if ending.ends_turn and is_first_good_turn(connection, run):
+        dues.append(_ask_for_title(connection, run, people, ending.last_ai_message or ""))
+    return min(filter(None, dues), default=None)
+
+
+def _ask_for_title(connection: Connection, run: Run, people: Sequence[BaseMessage], answer: str) -> datetime | None:
+    """The thread's first turn that comes to a good end names it. Until then it is called as its first message begins."""
+    first = first_words(connection, run.thread_id)
+    begun = people[0].text if people and run.turn == run.run_id else first_words(connection, run.thread_id, run.turn)
+    if not begun:
+        return None
+    due = utc_now() + TITLE_AFTER
+    principal = Principal(run.user_id, source="internal")
+    texts = {"user_text": begun, "assistant_text": answer, "first_text": first or begun}
+    enqueue_title(connection, principal, run.thread_id, **texts, due_at=due)
     return due
 
 

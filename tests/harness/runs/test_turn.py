@@ -20,7 +20,7 @@ from deerflow.storage.runs import Run, turn_of
 from deerflow.storage.tables import utc_now
 
 USED = {"prompt_tokens": 2000, "completion_tokens": 100, "total_tokens": 2100}
-ASKS = {"provider": {"use": "deerflow.guardrails.builtin:AllowlistProvider", "config": {"asked": ["write_file"]}}}
+ASKS = {"provider": {"use": "deerflow.guardrails.builtin:AllowlistProvider", "config": {"ask_tools": ["write_file"]}}}
 QUESTION = {"question": "Which one?", "clarification_type": "missing_info"}
 
 

@@ -40,6 +40,9 @@ REMINDER_NAMES = frozenset(
 )
 """Names of human messages that stand at the end of one request only."""
 
+TURN_IDS = ("turn_id", "run_id")
+"""Keys in a human message's ``additional_kwargs`` that tell its turn: the first is there if another run began that."""
+
 SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
 
 INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, TASK_RESULT}
@@ -97,8 +100,7 @@ def current_turn(messages: Sequence[Any]) -> Sequence[Any]:
         message = messages[index]
         if not is_person(message):
             continue
-        known = message.additional_kwargs
-        own = known.get("turn_id") or known.get("run_id") or message.id or index
+        own = next(filter(None, map(message.additional_kwargs.get, TURN_IDS)), message.id or index)
         if turn_id is not None and own != turn_id:
             break
         begins, turn_id = index, own

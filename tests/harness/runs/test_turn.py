@@ -20,6 +20,7 @@ from deerflow.storage.runs import Run, turn_of
 from deerflow.storage.tables import utc_now
 
 USED = {"prompt_tokens": 2000, "completion_tokens": 100, "total_tokens": 2100}
+ON_SQLITE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 ASKS = {"provider": {"use": "deerflow.guardrails.builtin:AllowlistProvider", "config": {"ask_tools": ["write_file"]}}}
 QUESTION = {"question": "Which one?", "clarification_type": "missing_info"}
 
@@ -77,6 +78,7 @@ async def test_a_message_its_approvals_and_the_answer_to_a_question_are_one_turn
     assert [run.run_id for run in found] == [first.run_id, second.run_id, third.run_id]
 
 
+@ON_SQLITE
 async def test_a_message_in_place_of_a_decision_and_a_run_from_a_checkpoint_begin_a_turn(
     guarded: Callable[..., Any], endpoint: ScriptedOpenAI
 ) -> None:
@@ -118,6 +120,7 @@ async def test_six_approvals_do_not_restart_the_limit_and_each_answer_adds_one_a
     assert (await done(runtime, where, say("next"))).stop_reason == "end_turn", "a turn of its own, a limit of its own"
 
 
+@ON_SQLITE
 async def test_a_limit_that_one_allotment_does_not_lift_is_asked_about_until_it_is_lifted(
     guarded: Callable[..., Any], endpoint: ScriptedOpenAI, settings: dict[str, Any]
 ) -> None:
@@ -135,6 +138,7 @@ async def test_a_limit_that_one_allotment_does_not_lift_is_asked_about_until_it_
     assert len(endpoint.requests) == 1
 
 
+@ON_SQLITE
 async def test_what_a_person_says_before_an_approval_is_remembered_after_it(
     guarded: Callable[..., Any], endpoint: ScriptedOpenAI
 ) -> None:
@@ -154,6 +158,7 @@ async def test_what_a_person_says_before_an_approval_is_remembered_after_it(
     assert texts["user_text"].startswith("Remember that") and texts["assistant_text"].startswith("I will use metric")
 
 
+@ON_SQLITE
 async def test_a_turn_that_stays_open_is_read_when_the_next_one_begins(
     guarded: Callable[..., Any], endpoint: ScriptedOpenAI
 ) -> None:
@@ -185,6 +190,7 @@ async def test_a_chat_whose_first_run_failed_gets_its_title_with_its_first_succe
     assert await rows(runtime, "SELECT 1 FROM jobs WHERE kind = 'title'") == []
 
 
+@ON_SQLITE
 async def test_loops_and_delegations_count_over_steering_and_the_answer_to_a_question(
     guarded: Callable[..., Any], endpoint: ScriptedOpenAI
 ) -> None:

@@ -91,19 +91,23 @@ def model_id(model: BaseChatModel) -> str:
 
 def estimate(message: BaseMessage) -> int:
     """About how many tokens a message takes in a request."""
+    return PER_MESSAGE + _size(message) // BYTES_PER_TOKEN
+
+
+def _size(message: BaseMessage) -> int:
     size = _bytes(message.content)
     if isinstance(message, AIMessage):
         size += sum(_bytes(call["name"]) + _bytes(call["args"]) for call in message.tool_calls)
         size += _bytes(message.additional_kwargs.get("reasoning_content") or "")
     elif isinstance(message, ToolMessage):
         size += _bytes(message.additional_kwargs.get("note") or "")
-    return PER_MESSAGE + size // BYTES_PER_TOKEN
+    return size
 
 
 def has_figures(answer: AIMessage) -> bool:
     """Whether the provider says what an answer took. Zeros are no figures, except for an answer that holds nothing."""
     used = answer.usage_metadata
-    return bool(used and used["input_tokens"] and (used["output_tokens"] or estimate(answer) == PER_MESSAGE))
+    return bool(used and used["input_tokens"] and (used["output_tokens"] or not _size(answer)))
 
 
 def estimate_usage(answer: AIMessage, sent: int) -> None:
@@ -113,7 +117,7 @@ def estimate_usage(answer: AIMessage, sent: int) -> None:
         sent: tokens of the request, as estimated.
     """
     used = answer.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
-    sent, received = used["input_tokens"] or sent, used["output_tokens"] or estimate(answer) - PER_MESSAGE
+    sent, received = used["input_tokens"] or sent, used["output_tokens"] or -(-_size(answer) // BYTES_PER_TOKEN)
     counted = {"input_tokens": sent, "output_tokens": received, "total_tokens": sent + received}
     answer.usage_metadata = UsageMetadata(**{**used, **counted})
     answer.response_metadata[ESTIMATED] = True

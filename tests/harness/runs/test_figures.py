@@ -108,7 +108,7 @@ async def test_a_model_that_is_not_configured_is_refused(made: Callable[..., Any
     runtime = await made()
     where = await thread(runtime)
     for key in ("model_name", "model"):
-        with pytest.raises(InvalidRequestError, match="'gone' is not configured. Known models: m, dear"):
+        with pytest.raises(InvalidRequestError, match=r"'gone' is not configured\. Known models: m, dear"):
             await runtime.runs.start(ME, say("work", context={key: "gone"}), thread_id=where)
     with pytest.raises(InvalidRequestError, match="gone"):
         await runtime.agents.create(ME, {"name": "helper", "model": "gone"})

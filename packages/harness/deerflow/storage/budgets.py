@@ -147,8 +147,11 @@ class Budget:
     ) -> None:
         own = known or sql.execute(connection, _OWN, self.keys[RUN]).fetchone() or Amount()
         delta = Amount(total.tokens - own[0], total.cost - own[1])
-        for scope, row in _add(connection, self.keys, delta, self.limits.currency).items():
-            if how is not None and scope != RUN and (reached := self._reached(scope, row, added, how)) is not None:
+        rows = _add(connection, self.keys, delta, self.limits.currency)
+        if how is None:
+            return
+        for scope in SCOPES:
+            if scope in rows and (reached := self._reached(scope, rows[scope], added, how)) is not None:
                 raise reached
 
     def _reached(self, scope: Scope, row: _Row, added: Amount, how: How) -> LimitReached | None:

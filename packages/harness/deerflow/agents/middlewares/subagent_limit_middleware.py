@@ -1,4 +1,4 @@
-"""How many subagents a reply and a run may ask for, and how many turns a subagent has."""
+"""How many subagents a reply and a turn may ask for, and how many turns a subagent has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each model call used and cost, and what happens when a run has spent what it may."""
+"""What each model call used and cost, and what happens when a turn has spent what it may."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STOPPED = "[STOPPED] The spending limit is reached."
 
 
 class TokenUsageMiddleware(Middleware):
-    """Counts each model call, and keeps the run within its budget.
+    """Counts each model call, and keeps the turn within its budget.
 
     Before a call its worst case is reserved. Where that would exceed a limit, the person is asked in the shape of LangChain's
     human-in-the-loop, as for guarded tool calls, whether to go on; or the model is asked for a last answer with what it has.

@@ -161,8 +161,8 @@ class UsageMeter:
     def _add(self, message: AIMessage, used: UsageMetadata, caller: str) -> dict[str, Any]:
         price = price_of(self.config, message, self.model_name)
         entry = entry_of(self.config, message, self.model_name)
-        known = {each.name: each.model for each in (self.config.models if self.config else ())}
-        model = known.get(entry) or entry or str(message.response_metadata.get("model_name") or "unknown")
+        asked = next((each.model for each in (self.config.models if self.config else ()) if each.name == entry), entry)
+        model = asked or str(message.response_metadata.get("model_name") or "unknown")
         counted = self.usage.setdefault(model, {}).setdefault(
             caller, {"input_tokens": 0, "output_tokens": 0, "calls": 0}
         )

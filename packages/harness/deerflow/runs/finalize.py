@@ -21,7 +21,8 @@ from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
 from deerflow.storage.runs import Ending, Run, first_words, is_first_good_turn
 from deerflow.storage.tables import utc_now
-from deerflow.storage.threads import set_title
+from deerflow.storage.threads import find as find_thread
+from deerflow.storage.threads import set_title, shortened
 from deerflow.tasks.jobs import enqueue
 from deerflow.threads.checkpoint import is_unfinished, provisional_title
 from deerflow.tools.shell import cut_short
@@ -182,25 +183,38 @@ def follow_up(
     """
     message_search.index(connection, run.thread_id, run.user_id, joined)
     people = [message for message in joined if is_person(message)]
-    if people and (title := provisional_title(people[0])):
-        set_title(connection, run.thread_id, title, only_if_missing=True)
+    title = provisional_title(people[0]) if people else ""
+    named = bool(title) and set_title(connection, run.thread_id, title, only_if_missing=True)
     dues = [enqueue_follow_up(connection, run)]
     if learner is not None:
         dues.append(follow_run(connection, *learner, run, joined, ends_turn=ending.ends_turn))
     if ending.ends_turn and is_first_good_turn(connection, run):
-        dues.append(_ask_for_title(connection, run, people, ending.last_ai_message or ""))
+        begun = people[0].text if people else ""
+        if not named or run.turn != run.run_id:
+            begun = first_words(connection, run.thread_id, run.turn) or begun
+        first = begun if named else _first_words_if_title(connection, run)
+        if begun and first:
+            dues.append(_ask_for_title(connection, run, begun, first, ending.last_ai_message or ""))
     return min(filter(None, dues), default=None)
 
 
-def _ask_for_title(connection: Connection, run: Run, people: Sequence[BaseMessage], answer: str) -> datetime | None:
-    """The thread's first turn that comes to a good end names it. Until then it is called as its first message begins."""
-    first = first_words(connection, run.thread_id)
-    begun = people[0].text if people and run.turn == run.run_id else first_words(connection, run.thread_id, run.turn)
-    if not begun:
-        return None
+def _first_words_if_title(connection: Connection, run: Run) -> str | None:
+    """How the thread's first message begins, if the thread is still called so. None: the person has named it."""
+    first, thread = first_words(connection, run.thread_id), find_thread(connection, run.thread_id)
+    provisional = shortened(provisional_title(HumanMessage(first))) if first else None
+    return first if thread is not None and thread.title in (None, provisional) else None
+
+
+def _ask_for_title(connection: Connection, run: Run, begun: str, first: str, answer: str) -> datetime:
+    """The first turn that comes to a good end names the thread.
+
+    Args:
+        begun: how the turn begins.
+        first: how the thread does.
+    """
     due = utc_now() + TITLE_AFTER
     principal = Principal(run.user_id, source="internal")
-    texts = {"user_text": begun, "assistant_text": answer, "first_text": first or begun}
+    texts = {"user_text": begun, "assistant_text": answer, "first_text": first}
     enqueue_title(connection, principal, run.thread_id, **texts, due_at=due)
     return due
 

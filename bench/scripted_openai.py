@@ -97,6 +97,10 @@ class ScriptedOpenAI:
         self.host = host
         self.port = port
         self.records: list[Record] = []
+        self.answers_as: str | None = None
+        """The model's name in answers; None: as it was asked for."""
+        self.counts = True
+        """Whether answers say what they took."""
         self.delay = 0.0
         self.first_delay = 0.0
         self._queues: dict[str | None, deque[Scripted]] = defaultdict(deque)
@@ -206,8 +210,8 @@ class ScriptedOpenAI:
         usage = {"prompt_tokens": prompt, "completion_tokens": 40, "total_tokens": prompt + 40}
         options = record.body.get("stream_options") or {}
         identifier = f"chatcmpl-{self._nonce}{record.number:08d}"
-        model = str(record.body.get("model", self.models[0]))
-        return wire.Envelope(identifier, model, usage, bool(options.get("include_usage")))
+        model = self.answers_as or str(record.body.get("model", self.models[0]))
+        return wire.Envelope(identifier, model, usage, bool(options.get("include_usage")) and self.counts)
 
     def control(
         self, method: str, path: str, query: dict[str, list[str]], body: bytes, headers: dict[str, str]

@@ -1282,6 +1282,7 @@ export interface components {
          * @description Args:
          *     key: the day, model, agent or person.
          *     unpriced_calls: calls of models without a known price: ``cost`` lacks them.
+         *     estimated_calls: calls of which the provider gave no figures, counted by our estimate.
          *     cost: money by currency.
          */
         Figures: {
@@ -1299,6 +1300,8 @@ export interface components {
             total_tokens: number;
             /** Unpriced Calls */
             unpriced_calls: number;
+            /** Estimated Calls */
+            estimated_calls: number;
             /** Cost */
             cost: {
                 [key: string]: number;
@@ -1865,7 +1868,7 @@ export interface components {
              * Scope
              * @enum {string}
              */
-            scope: "run" | "thread" | "person" | "agent";
+            scope: "turn" | "thread" | "person" | "agent";
             /** Unit */
             unit: string;
             /** Limit */

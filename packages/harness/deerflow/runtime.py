@@ -178,6 +178,7 @@ class Runtime(RunObserver):
             skills=self.workshop.skills,
             prompt=self.workshop.prompt,
             webhooks=webhooks,
+            config=config_source.acurrent,
             observer=self,
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)

@@ -98,6 +98,7 @@ def test_what_a_killed_run_used_counts_once_wherever_one_looks(tmp_path: Path, m
             "output_tokens": 200,
             "total_tokens": 2200,
             "unpriced_calls": 0,
+            "estimated_calls": 0,
             "cost": {"EUR": pytest.approx(2 * PER_CALL)},
         }
         assert (unknown["key"], unknown["calls"], unknown["unpriced_calls"], unknown["cost"]) == ("unknown", 1, 1, {})

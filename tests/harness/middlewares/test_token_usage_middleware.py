@@ -85,8 +85,9 @@ async def test_without_configuration_usage_is_reported_without_cost(start, endpo
     assert talk.events_of("token_usage")[0]["cost"] is None
 
 
-async def test_a_model_that_reports_nothing_gives_no_event(start, endpoint, chat_model) -> None:
-    endpoint.script(Text("hi"))
+async def test_what_a_model_does_not_report_is_estimated_and_marked(start, endpoint, chat_model) -> None:
+    endpoint.script(Text("hi there"))
     talk = start(TokenUsageMiddleware(), model=chat_model(stream_usage=False))
     await talk.say("hi")
-    assert talk.events_of("token_usage") == []
+    (event,) = talk.events_of("token_usage")
+    assert event["estimated"] is True and event["usage"]["input_tokens"] > 0 and event["usage"]["output_tokens"] == 2

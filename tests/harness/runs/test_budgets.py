@@ -66,7 +66,7 @@ async def test_parallel_subagents_exceed_the_limit_of_their_run_by_one_answer_at
         assert used["subagent:general-purpose"]["calls"] == len(endpoint.requests) - used["lead_agent"]["calls"]
         tasks = await runtime.threads.transcript.tasks(ME, where)
         assert [task["status"] for task in tasks] == ["failed"] * 3
-        assert all("spending limit of 200,000 tokens per run" in task["error"] for task in tasks)
+        assert all("spending limit of 200,000 tokens per turn" in task["error"] for task in tasks)
     finally:
         await runtime.aclose()
 

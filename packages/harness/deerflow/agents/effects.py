@@ -82,7 +82,7 @@ def effect_of(tool: BaseTool, network: str) -> Effect:
     """
     hint = tool.metadata or {}
     reaches, reads = str(hint.get(REACHES, "")), hint.get("readOnlyHint") is True
-    of_server = {
+    of_server: dict[str, Any] = {
         "server": str(hint.get(SERVER, "")),
         "host": str(hint.get(DESTINATION, "")),
         "digest": str(hint.get(DIGEST, "")),

@@ -53,7 +53,7 @@ from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
 from deerflow.mcp import POLICY, SERVER
-from deerflow.models.factory import NO_MODELS
+from deerflow.models.factory import find_model
 from deerflow.sandbox.policy import mount_problem
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.subagents import INHERIT, SubagentConfig, subagents_of
@@ -134,7 +134,7 @@ def _parts(
     if options.agent_name is not None:
         check_agent_name(options.agent_name)
     config = harness.config
-    entry = resolve_model(config, options.model_name)
+    entry = find_model(config, options.model_name)
     model = _model(harness, entry, options)
     sandbox = features is None or features.sandbox is not False
     groups = options.agent.tool_groups if options.agent is not None else None
@@ -214,20 +214,6 @@ def make_lead_agent(config: RunnableConfig, app_config: AppConfig | None = None)
     given = {**(config.get("configurable") or {}), **(context if isinstance(context, Mapping) else {})}
     snapshot = app_config or ConfigSource().current()
     return build_lead_agent(Harness.build(snapshot, Paths()), run_options(given))
-
-
-def resolve_model(config: AppConfig, name: str | None) -> ModelConfig:
-    """The model of that name; the first one, with a warning, if there is none of that name.
-
-    Raises:
-        ValueError: no models are configured.
-    """
-    if not config.models:
-        raise ValueError(NO_MODELS)
-    found = next((model for model in config.models if model.name == name), None)
-    if name is not None and found is None:
-        logger.warning("Model %r is not configured; using %r.", name, config.models[0].name)
-    return found or config.models[0]
 
 
 def _model(harness: Harness, entry: ModelConfig, options: RunOptions) -> BaseChatModel:

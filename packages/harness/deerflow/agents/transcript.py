@@ -40,6 +40,9 @@ REMINDER_NAMES = frozenset(
 )
 """Names of human messages that stand at the end of one request only."""
 
+TURN_IDS = ("turn_id", "run_id")
+"""Keys in a human message's ``additional_kwargs`` that tell its turn: the first is there if another run began that."""
+
 SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
 
 QUOTING_NAMES = frozenset({SUMMARY, IMAGES, CHECKS, TASK_RESULT})
@@ -93,12 +96,18 @@ class MessageMemo(Generic[T, R]):
 
 
 def current_turn(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages since a person last spoke, that message included; everything if no person did."""
+    """The messages since the turn began: with the person's last message, or the first of those that belong to the same turn as it
+    (they steered it, or answered the agent's question). Everything if no person spoke."""
+    begins, turn_id = 0, None
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if is_person(message):
-            return messages[index:]
-    return messages
+        if not is_person(message):
+            continue
+        own = next(filter(None, map(message.additional_kwargs.get, TURN_IDS)), message.id or index)
+        if turn_id is not None and own != turn_id:
+            break
+        begins, turn_id = index, own
+    return messages[begins:]
 
 
 def is_person(message: Any) -> TypeGuard[HumanMessage]:

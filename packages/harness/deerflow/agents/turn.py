@@ -35,6 +35,7 @@ def human_message(
     *,
     now: datetime,
     run_id: str = "",
+    turn_id: str = "",
     files: Sequence[Upload] = (),
     uploads_dir: Path | None = None,
     skill: Skill | None = None,
@@ -45,6 +46,7 @@ def human_message(
     Args:
         text: what the person said; text, or content blocks.
         now: when, with a time zone: the person's date is stated to the model.
+        turn_id: of the turn that it belongs to, if another run than ``run_id`` began that.
         files: uploads that came with this message.
         uploads_dir: the thread's uploads on the host; other files in it are named as earlier ones.
         skill: the one that this message activates for its turn.
@@ -67,6 +69,8 @@ def human_message(
     kwargs: dict[str, Any] = {"timestamp": now.isoformat(), FACTS: facts}
     if run_id:
         kwargs["run_id"] = run_id
+    if turn_id and turn_id != run_id:
+        kwargs["turn_id"] = turn_id
     if files:
         kwargs["files"] = [
             {**_described(upload, None), "path": _utf8(upload.path), "status": "uploaded"} for upload in files

@@ -596,6 +596,7 @@ class SpendingConfig(Section):
     currency: Currency = "USD"
     """Of all ``money``; prices in others do not count."""
     per_run: SpendingLimit = SpendingLimit()
+    """Per turn: one message of the person and all runs that answer it."""
     per_thread: SpendingLimit = SpendingLimit()
     per_person_day: SpendingLimit = SpendingLimit()
     """Days are in UTC."""

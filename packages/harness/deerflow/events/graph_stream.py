@@ -12,10 +12,12 @@ from uuid import UUID, uuid4
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables.config import merge_configs
 
 from deerflow.events.jsonable import HIDDEN_KEYS, chunk_json, message_json, plain, values_json
-from deerflow.models.pricing import cost_of, pricing_of
+from deerflow.models.context_window import BYTES_PER_TOKEN, ESTIMATED, streamed_bytes
+from deerflow.models.pricing import ENTRY, entry_of, price_of
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents.task import EVENTS, TaskResult, head_of, task_of
 
@@ -105,8 +107,8 @@ class AnswerWatch(AsyncCallbackHandler):
 class UsageMeter:
     """What a run used, counted from the messages of its models: every AI message once, by its id.
 
-    ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``, with ``cached_tokens`` where there are some, and
-    ``cost`` and ``currency`` where the model's price is known.
+    ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``, with ``cached_tokens`` and ``estimated_calls`` where there
+    are some, and ``cost`` and ``currency`` where the model's price is known. Models are those that the configuration names.
     """
 
     config: AppConfig | None = None
@@ -131,7 +133,7 @@ class UsageMeter:
             self.last_message = message
         task = task_of(message)
         for call in task["calls"] if task is not None else ():
-            metadata = {"model_name": call["model"], "run_id": call["run_id"]}
+            metadata = {"model_name": call["model"], "run_id": call["run_id"], **(call.get("marks") or {})}
             answer = AIMessage("", id=call["id"], usage_metadata=call["usage"], response_metadata=metadata)
             self.count(answer, f"subagent:{task['subagent_type'] if task else ''}")
         if not isinstance(message, AIMessage):
@@ -147,20 +149,34 @@ class UsageMeter:
         if message.response_metadata.get("run_id", self.run_id) != self.run_id:
             return
         self._counted.add(message.id or "")
-        used, model = message.usage_metadata, str(message.response_metadata.get("model_name") or self.model_name or "")
-        price = cost_of(used, pricing_of(self.config, model, self.model_name))
-        counted = self.usage.setdefault(model or "unknown", {}).setdefault(
+        self._add(message, message.usage_metadata, caller)["calls"] += 1
+
+    def count_streamed(self, message_id: str, tokens: int, caller: str, entry: str | None) -> None:
+        """What was streamed of an answer that did not come to its end: its call is counted already, if at all."""
+        if message_id not in self._counted:
+            self._counted.add(message_id)
+            usage = UsageMetadata(input_tokens=0, output_tokens=tokens, total_tokens=tokens)
+            self._add(AIMessage("", usage_metadata=usage, response_metadata={ENTRY: entry}), usage, caller)
+
+    def _add(self, message: AIMessage, used: UsageMetadata, caller: str) -> dict[str, Any]:
+        price = price_of(self.config, message, self.model_name)
+        entry = entry_of(self.config, message, self.model_name)
+        asked = next((each.model for each in (self.config.models if self.config else ()) if each.name == entry), entry)
+        model = asked or str(message.response_metadata.get("model_name") or "unknown")
+        counted = self.usage.setdefault(model, {}).setdefault(
             caller, {"input_tokens": 0, "output_tokens": 0, "calls": 0}
         )
         counted["input_tokens"] += int(used.get("input_tokens") or 0)
         counted["output_tokens"] += int(used.get("output_tokens") or 0)
-        counted["calls"] += 1
         if cached := int((used.get("input_token_details") or {}).get("cache_read") or 0):
             counted["cached_tokens"] = counted.get("cached_tokens", 0) + cached
+        if message.response_metadata.get(ESTIMATED):
+            counted["estimated_calls"] = counted.get("estimated_calls", 0) + 1
         if price is not None:
             counted["cost"] = counted.get("cost", 0.0) + price["amount"]
             counted["currency"] = price["currency"]
             self.cost = (self.cost or 0.0) + price["amount"]
+        return counted
 
     def totals(self) -> dict[str, Any]:
         """The columns of a run that a meter fills."""
@@ -174,6 +190,15 @@ class UsageMeter:
             "message_count": self.messages,
             "last_ai_message": self.last_ai_message,
         }
+
+
+@dataclass(slots=True)
+class _OpenAnswer:
+    """An answer on its way: of which graph, from which entry of the configuration, and how many bytes of it have come."""
+
+    namespace: tuple[str, ...]
+    entry: str | None
+    size: int = 0
 
 
 class GraphStream:
@@ -208,6 +233,8 @@ class GraphStream:
         self._subgraphs = subgraphs
         self._partial: dict[str, list[str]] = {}
         """Text of answers that are being streamed by the agent itself, by id: what is left of them when the run is stopped."""
+        self._open: dict[str, _OpenAnswer] = {}
+        """What was streamed so far of answers that are on their way, by id."""
         self._state: dict[str, Any] | None = None
         self._began: dict[str, Any] | None = None
         """Which message stands before those with which the run began, as clients read it."""
@@ -300,6 +327,13 @@ class GraphStream:
                 return AIMessage(content=text, id=message_id, additional_kwargs={STOPPED: True})
         return None
 
+    def count_open(self) -> None:
+        """Count what was streamed of answers that were cut off."""
+        for message_id, answer in self._open.items():
+            tokens = -(-answer.size // BYTES_PER_TOKEN)
+            self._meter.count_streamed(message_id, tokens, self._caller(answer.namespace), answer.entry)
+        self._open.clear()
+
     def _take(self, namespace: tuple[str, ...], mode: str, payload: Any) -> None:
         if mode == "messages":
             self._message(namespace, *payload)
@@ -375,6 +409,11 @@ class GraphStream:
         if not isinstance(message, AIMessageChunk):
             self._writer.append("messages", [message_json(message), where], namespace)
             return
+        if (answer := self._open.get(message.id or "")) is None:
+            answer = self._open[message.id or ""] = _OpenAnswer(namespace, metadata.get(ENTRY))
+        answer.size += streamed_bytes(message)
+        if message.chunk_position == "last":
+            del self._open[message.id or ""]
         if not namespace and message.id and (text := message.text):
             self._partial.setdefault(message.id, []).append(text)
         if (piece := chunk_json(message)) is not None:

@@ -23,10 +23,10 @@ from deerflow.errors import NotFoundError, UnavailableError
 from deerflow.events.graph_stream import UsageMeter
 from deerflow.identity import Principal
 from deerflow.models import ModelCache, ModelInfo, model_info
-from deerflow.models.context_window import estimate
+from deerflow.models.context_window import estimate, estimate_usage, has_figures
 from deerflow.models.failures import classify, explain
 from deerflow.reflection import resolve_variable
-from deerflow.storage.budgets import Amount, Budget, LimitReached, Scope, add_usage, release, spent
+from deerflow.storage.budgets import Amount, Budget, LimitReached, add_usage, release, spent
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable
 from deerflow.storage.threads import owned, set_title, shortened
@@ -61,14 +61,15 @@ class Asker:
             Exception: whatever can go wrong with a model; TimeoutError after a minute.
         """
         model = await asyncio.to_thread(self._models.get, config, model_name)
+        question = HumanMessage(prompt)
         limits, meter = config.spending, UsageMeter(config, model_name=model_name)
-        keys: dict[Scope, str] = {"person": principal.user_id, "run": f"{purpose}:{uuid4()}"}
+        keys = {"person": principal.user_id, "run": f"{purpose}:{uuid4()}"}
         used = lambda currency: spent(meter.usage, currency)  # noqa: E731
         is_limited = bool(limits.per_person_day.tokens or limits.per_person_day.money)
         if is_limited:
             budget = Budget(self._database, limits, keys, used, attended=False, resumed=False)
             try:
-                await budget.reserve(purpose, Amount(estimate(HumanMessage(prompt))))
+                await budget.reserve(purpose, Amount(estimate(question)))
             except LimitReached as reached:
                 raise UnavailableError(f"Not asked: {reached}. {reached.remedy}") from reached
 
@@ -80,9 +81,11 @@ class Asker:
         try:
             async with asyncio.timeout(TIMEOUT):
                 answer = await model.ainvoke(
-                    [HumanMessage(prompt)],
+                    [question],
                     config={"run_name": purpose, "tags": [f"middleware:{purpose.removesuffix('_agent')}"]},
                 )
+            if not has_figures(answer):
+                estimate_usage(answer, estimate(question))
             meter.count(answer, purpose)
         finally:
             if is_limited or meter.usage:
@@ -113,17 +116,20 @@ def enqueue_title(
     *,
     user_text: str,
     assistant_text: str,
+    first_text: str | None = None,
     due_at: datetime | None = None,
 ) -> None:
-    """Ask for a title, in the transaction that ends the thread's first run. Titles that a person gave are kept.
+    """Ask for a title, in the transaction that ends the thread's first good turn. Titles that a person gave are kept.
 
     Args:
+        first_text: of the message that the thread begins with, if that is another one.
         due_at: not before then; None: at once.
     """
     payload = {
         "user_id": principal.user_id,
         "user_text": storable(user_text)[:TITLE_EXCERPT],
         "assistant_text": without_thoughts(storable(assistant_text))[:TITLE_EXCERPT],
+        "first_text": storable(first_text or user_text)[:TITLE_EXCERPT],
     }
     enqueue(connection, TITLE, thread_id, payload, due_at=due_at)
 
@@ -150,7 +156,8 @@ class TitleJob:
         if not config.title.enabled:
             return
         user_text, assistant_text = job.payload["user_text"], job.payload["assistant_text"]
-        provisional = provisional_title(HumanMessage(user_text)) or UNTITLED
+        first_text = job.payload.get("first_text", user_text)
+        provisional = provisional_title(HumanMessage(first_text)) or UNTITLED
         principal = Principal(job.payload["user_id"], source="internal")
         title = await self._made(config, principal, user_text, assistant_text) or provisional
 

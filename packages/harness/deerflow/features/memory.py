@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from sqlalchemy import Connection
@@ -40,13 +40,18 @@ from deerflow.storage.database import Database
 from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, is_paused, skip, watermark
 from deerflow.storage.provenance import UNJUDGED, Source, add_sources, has_rows, sources_of
 from deerflow.storage.tables import utc_now
-from deerflow.tasks.jobs import HopelessError, Job, enqueue
+from deerflow.tasks.jobs import HopelessError, Job, bring_forward, enqueue
 from deerflow.threads.service import ThreadService
+
+if TYPE_CHECKING:
+    from deerflow.storage.runs import Run
 
 T = TypeVar("T")
 
 EXTRACTION = "memory"
 """The kind of job. Its key is the thread."""
+OPEN_TURN = timedelta(days=1)
+"""How long a turn may stay open before it is read as it is."""
 SUMMARIES = "memory_summaries"
 """The kind of job that makes summaries again after facts in them have changed. Its key is the owner."""
 REVIEW = "memory_review"
@@ -63,13 +68,17 @@ def follow_run(
     connection: Connection,
     config: AppConfig,
     owner: Owner,
-    thread_id: str,
+    run: Run,
     joined: Sequence[BaseMessage],
+    *,
+    ends_turn: bool,
 ) -> datetime | None:
-    """Note which facts a run recalled, and ask for those that it teaches, in the transaction that ends it. Runs of a thread that follow each other soon are read at once.
+    """Record which facts a run recalled, and ask for those that its turn teaches, in the transaction that ends it. Turns of a thread
+    that follow each other soon are read at once; one that stays open is read with the next one, or after a day.
 
     Args:
         joined: the messages that the run added to its thread.
+        ends_turn: its turn came to a good end.
 
     Returns:
         When the job is due; None: there is nothing to learn.
@@ -79,15 +88,17 @@ def follow_run(
         RowShelf(connection, owner).used(used)
     if not config.learns or not joined:
         return None
+    thread_id = run.thread_id
     if is_paused(connection, thread_id):
         skip(connection, thread_id, joined[-1].id or "")
         return None
-    if not is_worth_reading(joined):
+    if is_worth_reading(joined):
+        first = next(message.id for message in joined if isinstance(message, HumanMessage))
+        begin_reading(connection, thread_id, first or "")
+    elif not ends_turn or run.turn == run.run_id:
         return None
-    first = next(message.id for message in joined if isinstance(message, HumanMessage))
-    begin_reading(connection, thread_id, first or "")
-    due = utc_now() + timedelta(seconds=config.memory.debounce_seconds)
-    enqueue(connection, EXTRACTION, thread_id, owner._asdict(), due_at=due)
+    due = utc_now() + (timedelta(seconds=config.memory.debounce_seconds) if ends_turn else OPEN_TURN)
+    enqueue(connection, EXTRACTION, thread_id, owner._asdict(), due_at=due, puts_off=ends_turn)
     return due
 
 
@@ -257,6 +268,11 @@ class MemoryService:
         except Exception:
             logger.exception("The memory of %s cannot be read; the run goes on without it.", owner.user_id)
             return None
+
+    async def turn_left(self, thread_id: str) -> None:
+        """A turn that stayed open has ended, since the next one begins: what it teaches is due."""
+        due = utc_now() + timedelta(seconds=(await self._config()).memory.debounce_seconds)
+        await self._database.write(bring_forward, EXTRACTION, thread_id, due)
 
     async def extract(self, job: Job) -> None:
         """Handler of jobs of the kind :data:`EXTRACTION`: reads what is new in a thread, some messages at a time."""

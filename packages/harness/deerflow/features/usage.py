@@ -22,6 +22,7 @@ class Figures(TypedDict):
     """Args:
     key: the day, model, agent or person.
     unpriced_calls: calls of models without a known price: ``cost`` lacks them.
+    estimated_calls: calls of which the provider gave no figures, counted by our estimate.
     cost: money by currency.
     """
 
@@ -32,6 +33,7 @@ class Figures(TypedDict):
     output_tokens: int
     total_tokens: int
     unpriced_calls: int
+    estimated_calls: int
     cost: dict[str, float]
 
 
@@ -50,7 +52,7 @@ class Limit(TypedDict):
 
     Args:
         unit: ``tokens``, or the currency of the limits.
-        used: today, reservations included; None: it is counted for each run or thread, or by all people together.
+        used: today, reservations included; None: it is counted for each turn or thread, or by all people together.
     """
 
     scope: Scope
@@ -125,11 +127,11 @@ class UsageService:
 
 def _nothing(key: str) -> Figures:
     zeros = dict.fromkeys(("calls", "input_tokens", "cached_tokens", "output_tokens", "total_tokens"), 0)
-    return Figures(key=key, unpriced_calls=0, cost={}, **zeros)
+    return Figures(key=key, unpriced_calls=0, estimated_calls=0, cost={}, **zeros)
 
 
 def _add(figures: Figures, row: dict[str, Any]) -> None:
-    for name in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+    for name in ("calls", "input_tokens", "cached_tokens", "output_tokens", "estimated_calls"):
         figures[name] += int(row[name])
     figures["total_tokens"] = figures["input_tokens"] + figures["output_tokens"]
     if row["currency"] == UNPRICED:

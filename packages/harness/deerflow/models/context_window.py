@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from deerflow.config import AppConfig
 from deerflow.config.discovery import providers
@@ -20,6 +21,8 @@ PER_MESSAGE = 4
 ANSWER_SHARE = 8
 """A model without ``max_tokens`` keeps this part of its window (1/8) for the answer."""
 MARGIN = 0.95
+ESTIMATED = "usage_estimated"
+"""Key in an answer's ``response_metadata``: the provider gave no figures, and its ``usage_metadata`` is our estimate."""
 
 _LIMITS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -88,13 +91,43 @@ def model_id(model: BaseChatModel) -> str:
 
 def estimate(message: BaseMessage) -> int:
     """About how many tokens a message takes in a request."""
+    return PER_MESSAGE + _size(message) // BYTES_PER_TOKEN
+
+
+def _size(message: BaseMessage) -> int:
     size = _bytes(message.content)
     if isinstance(message, AIMessage):
         size += sum(_bytes(call["name"]) + _bytes(call["args"]) for call in message.tool_calls)
         size += _bytes(message.additional_kwargs.get("reasoning_content") or "")
     elif isinstance(message, ToolMessage):
         size += _bytes(message.additional_kwargs.get("note") or "")
-    return PER_MESSAGE + size // BYTES_PER_TOKEN
+    return size
+
+
+def has_figures(answer: AIMessage) -> bool:
+    """Whether the provider says what an answer took. Zeros are no figures, except for an answer that holds nothing."""
+    used = answer.usage_metadata
+    return bool(used and used["input_tokens"] and (used["output_tokens"] or not _size(answer)))
+
+
+def estimate_usage(answer: AIMessage, sent: int) -> None:
+    """Give an answer the usage that its provider left out, marked as estimated.
+
+    Args:
+        sent: tokens of the request, as estimated.
+    """
+    used = answer.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+    sent, received = used["input_tokens"] or sent, used["output_tokens"] or -(-_size(answer) // BYTES_PER_TOKEN)
+    counted = {"input_tokens": sent, "output_tokens": received, "total_tokens": sent + received}
+    answer.usage_metadata = UsageMetadata(**{**used, **counted})
+    answer.response_metadata[ESTIMATED] = True
+
+
+def streamed_bytes(chunk: AIMessageChunk) -> int:
+    """How much a piece of an answer holds: text, thoughts and arguments of calls."""
+    size = _bytes(chunk.content) if chunk.content else 0
+    size += sum(_bytes(call["args"] or "") for call in chunk.tool_call_chunks)
+    return size + _bytes(chunk.additional_kwargs.get("reasoning_content") or "")
 
 
 def _bytes(content: Any) -> int:
@@ -104,6 +137,7 @@ def _bytes(content: Any) -> int:
         return sum(_bytes(block) for block in content)
     if isinstance(content, Mapping) and "image" in str(content.get("type")):
         return IMAGE_TOKENS * BYTES_PER_TOKEN
-    if isinstance(content, Mapping) and isinstance(content.get("text"), str):
-        return _bytes(content["text"])
+    for key in ("text", "thinking") if isinstance(content, Mapping) else ():
+        if isinstance(content.get(key), str):
+            return _bytes(content[key])
     return len(json.dumps(content, default=str))

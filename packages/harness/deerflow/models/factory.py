@@ -12,6 +12,8 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import ValidationError
 
 from deerflow.config import AppConfig, ConfigError, ConfigProblem, ModelConfig, missing_in, require
+from deerflow.errors import InvalidRequestError
+from deerflow.models.pricing import ENTRY
 from deerflow.reflection import resolve_class
 
 Overrides = Mapping[str, Any]
@@ -65,7 +67,9 @@ def create_chat_model(
         settings |= _effort(cls, effort or settings.pop("reasoning_effort"))
     given = {**settings, **kwargs}
     try:
-        return cls(**{**_class_defaults(cls), **({} if provider_retries else _no_retries(cls, given)), **given})
+        made = cls(**{**_class_defaults(cls), **({} if provider_retries else _no_retries(cls, given)), **given})
+        made.metadata = {**(made.metadata or {}), ENTRY: _name(model)}
+        return made
     except ValidationError as error:
         raise ConfigError(*_refused(error, app_config, model)) from None
     except Exception as error:
@@ -99,17 +103,25 @@ def _refused(error: ValidationError, app_config: AppConfig, model: ModelConfig) 
     ]
 
 
+class UnknownModelError(InvalidRequestError, ValueError):
+    """No model has that name, or there is none at all."""
+
+    code = "unknown_model"
+
+
 def find_model(app_config: AppConfig, name: str | None = None) -> ModelConfig:
-    """The entry of that name, or the first one. Raises ValueError naming what there is instead."""
+    """The entry of that name, or the first one. Raises UnknownModelError, which names what there is instead."""
     if not app_config.models:
-        raise ValueError(NO_MODELS)
+        raise UnknownModelError(NO_MODELS)
     if name is None:
         return app_config.models[0]
     for model in app_config.models:
         if _name(model) == name:
             return model
     known = ", ".join(_name(model) for model in app_config.models)
-    raise ValueError(f"Model {name!r} is not configured. Known models: {known}. Models are listed in config.yaml.")
+    raise UnknownModelError(
+        f"Model {name!r} is not configured. Known models: {known}. Models are listed in config.yaml."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import yaml
+from langchain_core.messages import AIMessage
 
 from deerflow.config import AppConfig
 from deerflow.config.schema import PricingConfig
 
 PER_MILLION = 1_000_000
+ENTRY = "model_entry"
+"""Key in a chat model's ``metadata``: the name of its entry in the configuration. Also in the ``response_metadata`` of an answer that
+another entry gave than that of its run."""
 _DATE = re.compile(r"[-@]\d{4}-?\d\d-?\d\d$")
 
 
@@ -33,7 +37,7 @@ def pricing_of(config: AppConfig | None, model: str, name: str | None = None) ->
     """The price of a model; None: not known.
 
     Args:
-        model: the provider's id, as it was asked for or as the answer names it, with or without its date.
+        model: the name of an entry, or the provider's id as it was asked for, with or without its date. Answers may name it otherwise.
         name: prefer the entry of this name where several have the same model.
     """
     ids = (model, _DATE.sub("", model))
@@ -43,9 +47,21 @@ def pricing_of(config: AppConfig | None, model: str, name: str | None = None) ->
     chosen = next((entry for entry in entries if entry.name == name), entries[0] if entries else None)
     if chosen is not None and chosen.pricing is not None:
         return chosen.pricing
-    if chosen is not None and chosen.model not in ids:  # an answer that names the entry
+    if chosen is not None and chosen.model not in ids:
         return _SHIPPED.get(_DATE.sub("", chosen.model))
     return _SHIPPED.get(ids[0]) or _SHIPPED.get(ids[1])
+
+
+def entry_of(config: AppConfig | None, answer: AIMessage, name: str | None) -> str:
+    """The name of the entry that gave an answer, whatever the answer says. ``name``: that of its run, None if that has none."""
+    models = config.models if config else ()
+    return str(answer.response_metadata.get(ENTRY) or name or next((entry.name for entry in models), ""))
+
+
+def price_of(config: AppConfig | None, answer: AIMessage, name: str | None) -> Cost | None:
+    """Money for an answer; arguments as for :func:`entry_of`."""
+    entry = entry_of(config, answer, name)
+    return cost_of(answer.usage_metadata or {}, pricing_of(config, entry, entry))
 
 
 def cost_of(usage: Mapping[str, Any], pricing: PricingConfig | None) -> Cost | None:

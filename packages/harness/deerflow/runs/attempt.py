@@ -47,7 +47,7 @@ from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.approvals import RunApprovals
-from deerflow.storage.budgets import Budget, keys_of, spent
+from deerflow.storage.budgets import Budget, forget_turn, keys_of, spent
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
 from deerflow.storage.provenance import ThreadProvenance
@@ -312,7 +312,7 @@ class Attempt:
             context,
             ledger=RunLedger(parts.database, run_id),
             approvals=approvals,
-            provenance=ThreadProvenance(parts.database, thread_id, run_id),
+            provenance=ThreadProvenance(parts.database, thread_id, self.run.turn),
             memory=MemoryForRun(parts.memory, spec.principal, thread_id, spec.options.agent_name),
             save_agent=partial(self._save_agent, spec.principal),
             unattended=not self._is_attended(spec),
@@ -402,7 +402,7 @@ class Attempt:
         return Budget(
             self.parts.database,
             limits,
-            keys_of(run.run_id, run.thread_id, run.user_id, run.agent_id),
+            keys_of(run.run_id, run.turn, run.thread_id, run.user_id, run.agent_id),
             lambda currency: spent(self._meter.usage, currency),
             attended=self._is_attended(spec),
             resumed=command is not None and command.resume is not None,
@@ -424,7 +424,7 @@ class Attempt:
             uploads=parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id),
             skills=self._skills,
             prompt=partial(parts.agents.prompt, spec.principal),
-            provenance=ThreadProvenance(parts.database, self.run.thread_id, self.run.run_id),
+            provenance=ThreadProvenance(parts.database, self.run.thread_id, self.run.turn),
         )
         given = await made.prepare(again=again)
         if self._trace is not None:
@@ -581,7 +581,8 @@ class Attempt:
     async def _close(self, outcome: Outcome) -> Closed | None:
         """One transaction: the last events, the row, the background tasks. None: not ours, or a message came too late."""
         self.state = State.CLOSING
-        run, ending, asks = self.run, await self._ending(outcome), await self._asks(outcome)
+        run, asks = self.run, await self._asks(outcome)
+        ending = await self._ending(outcome, asks=asks)
         failed = ending.status in (RunStatus.ERROR, RunStatus.TIMEOUT)
         if failed:
             self._writer.append("error", {"error": ending.stop_reason or "Error", "message": ending.error or ""})
@@ -597,6 +598,8 @@ class Attempt:
             if self._is_rolled_back(outcome):
                 due = finalize.enqueue_follow_up(connection, run)
                 delete_run(connection, run.run_id)
+                if run.turn == run.run_id:
+                    forget_turn(connection, run.turn)
             else:
                 due = finalize.follow_up(connection, run, ending, self._joined, learner)
             left.append((next_pending(connection, run.thread_id), due))
@@ -610,18 +613,21 @@ class Attempt:
         next_run_id, due = left[0]
         return Closed(replace(run, status=ending.status), next_run_id, due)
 
-    async def _ending(self, outcome: Outcome) -> Ending:
+    async def _ending(self, outcome: Outcome, *, asks: bool) -> Ending:
         checkpoint_id = outcome.checkpoint_id
         if checkpoint_id is None and self._agent is not None:
             saver: Any = self._agent.checkpointer
             head = await saver.aget_tuple(config_of(self.run.thread_id))
             checkpoint_id = head.config["configurable"]["checkpoint_id"] if head else None
+        if self._stream is not None:
+            self._stream.count_open()
         return Ending(
             status=outcome.status,
             error=outcome.error,
             stop_reason=outcome.reason,
             checkpoint_after=checkpoint_id,
             receipts=receipts(self._joined, self._checks),
+            ends_turn=outcome.status is RunStatus.SUCCESS and not asks,
             **self._meter.totals(),
         )
 

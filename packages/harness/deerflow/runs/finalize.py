@@ -12,16 +12,17 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.graph import END
 
 from deerflow.agents.receipts import Check
-from deerflow.agents.transcript import CHECKS
+from deerflow.agents.transcript import CHECKS, is_person
 from deerflow.features.ask import enqueue_title
 from deerflow.features.memory import follow_run
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
-from deerflow.storage.runs import Ending, Run, RunStatus
+from deerflow.storage.runs import Ending, Run, first_words, is_first_good_turn
 from deerflow.storage.tables import utc_now
-from deerflow.storage.threads import set_title
+from deerflow.storage.threads import find as find_thread
+from deerflow.storage.threads import set_title, shortened
 from deerflow.tasks.jobs import enqueue
 from deerflow.threads.checkpoint import is_unfinished, provisional_title
 from deerflow.tools.shell import cut_short
@@ -43,7 +44,7 @@ DELETE_THREAD = "delete_thread"
 """The task that removes a thread which was made for one run only."""
 KEPT_FOR_READERS = timedelta(minutes=5)
 TITLE_AFTER = timedelta(seconds=2)
-"""How long the thread's first run is over before the model is asked for a title; until then the provisional one stands."""
+"""How long the thread's first good turn is over before the model is asked for a title; until then the provisional one stands."""
 
 CHECKS_FAILED = "checks_failed"
 """``stop_reason`` of runs whose last round of checks failed."""
@@ -180,23 +181,40 @@ def follow_up(
         When the first of the tasks is due; None: there is none.
     """
     message_search.index(connection, run.thread_id, run.user_id, joined)
-    people = [message for message in joined if isinstance(message, HumanMessage)]
+    people = [message for message in joined if is_person(message)]
     title = provisional_title(people[0]) if people else ""
-    named = title and set_title(connection, run.thread_id, title, only_if_missing=True)
-    due = enqueue_follow_up(connection, run)
-    if learner is not None and (learning := follow_run(connection, *learner, run.thread_id, joined)):
-        due = min(due or learning, learning)
-    if named and ending.status is RunStatus.SUCCESS:
-        title_due = utc_now() + TITLE_AFTER
-        enqueue_title(
-            connection,
-            Principal(run.user_id, source="internal"),
-            run.thread_id,
-            user_text=people[0].text,
-            assistant_text=ending.last_ai_message or "",
-            due_at=title_due,
-        )
-        return min(due or title_due, title_due)
+    named = bool(title) and set_title(connection, run.thread_id, title, only_if_missing=True)
+    dues = [enqueue_follow_up(connection, run)]
+    if learner is not None:
+        dues.append(follow_run(connection, *learner, run, joined, ends_turn=ending.ends_turn))
+    if ending.ends_turn and is_first_good_turn(connection, run):
+        begun = people[0].text if people else ""
+        if not named or run.turn != run.run_id:
+            begun = first_words(connection, run.thread_id, run.turn) or begun
+        first = begun if named else _first_words_if_title(connection, run)
+        if begun and first:
+            dues.append(_ask_for_title(connection, run, begun, first, ending.last_ai_message or ""))
+    return min(filter(None, dues), default=None)
+
+
+def _first_words_if_title(connection: Connection, run: Run) -> str | None:
+    """How the thread's first message begins, if the thread is still called so. None: the person has named it."""
+    first, thread = first_words(connection, run.thread_id), find_thread(connection, run.thread_id)
+    provisional = shortened(provisional_title(HumanMessage(first))) if first else None
+    return first if thread is not None and thread.title in (None, provisional) else None
+
+
+def _ask_for_title(connection: Connection, run: Run, begun: str, first: str, answer: str) -> datetime:
+    """The first turn that comes to a good end names the thread.
+
+    Args:
+        begun: how the turn begins.
+        first: how the thread does.
+    """
+    due = utc_now() + TITLE_AFTER
+    principal = Principal(run.user_id, source="internal")
+    texts = {"user_text": begun, "assistant_text": answer, "first_text": first}
+    enqueue_title(connection, principal, run.thread_id, **texts, due_at=due)
     return due
 
 

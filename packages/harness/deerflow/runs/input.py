@@ -124,6 +124,7 @@ class RunInput:
         messages = await with_facts(
             messages,
             run_id=self.run.run_id,
+            turn_id=self.run.turn,
             now=self.run.created_at.astimezone(),
             uploads_dir=self.uploads,
             skills=self.skills,
@@ -170,6 +171,8 @@ class RunInput:
         if request.input is None or request.fork_from is not None:
             await self.runs.adopt(run)
             return None
+        if run.turn == run.run_id:
+            await self.memory.turn_left(run.thread_id)
         undelivered = convert_to_messages(await self.runs.left_over(run))
         joined = await settle(self.agent, config_of(run.thread_id), why=UNFINISHED, joining=undelivered)
         await self.runs.delivered([message.id or "" for message in undelivered])

@@ -17,12 +17,14 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.utils.uuid import uuid7
 
 from deerflow.agents.run_options import run_options
+from deerflow.config import AppConfig
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
 from deerflow.features.assistants import LEAD_AGENT_ID
 from deerflow.features.webhooks import WebhookPolicy
 from deerflow.identity import Principal
+from deerflow.models.factory import find_model
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import enqueue_follow_up
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
@@ -74,6 +76,7 @@ class RunService:
     skills: Callable[[Principal], Awaitable[SkillSet]]
     prompt: Callable[[Principal, str], Awaitable[Mapping[str, str] | None]]
     webhooks: WebhookPolicy
+    config: Callable[[], Awaitable[AppConfig]]
     observer: RunObserver
 
     async def start(self, principal: Principal, request: RunRequest, *, thread_id: str | None = None) -> Run:
@@ -83,7 +86,7 @@ class RunService:
             thread_id: None makes a thread for this run alone, which goes with it unless ``on_completion`` is ``keep``.
 
         Raises:
-            InvalidRequestError: something in the request cannot be; nothing was recorded.
+            InvalidRequestError: something in the request cannot be, e.g. a model that is not configured; nothing was recorded.
             NotFoundError: the thread does not exist, or is someone else's.
             ConflictError: the thread has an active run and the strategy is ``reject``.
         """
@@ -92,6 +95,8 @@ class RunService:
             self.webhooks.check(request.webhook)
         request, agent = await self._resolved(principal, request)
         options = run_options(request.configurable(), agent)
+        if options.model_name is not None:
+            find_model(await self.config(), options.model_name)
         if isinstance(request.input, dict):
             visible_input(request.input)
         if request.command is not None:
@@ -272,6 +277,7 @@ class RunService:
             said, *_ = await with_facts(
                 messages,
                 run_id=run.run_id,
+                turn_id=run.turn,
                 now=utc_now().astimezone(),
                 uploads_dir=self.uploads_dir(run.user_id, thread_id),
                 skills=await self.skills(principal) if messages[0].text.startswith("/") else NO_SKILLS,

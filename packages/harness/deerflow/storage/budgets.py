@@ -1,7 +1,8 @@
-"""What a run, its thread, its person and its agent may spend, and what models used by day, person, agent and model.
+"""What a turn, its thread, its person and its agent may spend, and what models used by day, person, agent and model.
 
-What a call of a model may take is reserved before it, and replaced by what it took. The row of a run holds what it has charged so far. A charge states the run's new total, and the difference goes to the other
-rows in the same transaction: so a process that dies in a call leaves nothing that the next one does not put right.
+What a call of a model may take is reserved before it, and replaced by what it took. The row of a run holds what it has charged so
+far. A charge states the run's new total, and the difference goes to the other rows in the same transaction: so a process that dies in
+a call leaves nothing that the next one does not put right. The row of a turn sums its runs, and stays until the turn has ended.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
@@ -17,18 +19,19 @@ from deerflow.config.schema import SpendingConfig, SpendingLimit
 from deerflow.event_loop import to_its_end
 from deerflow.storage import sql
 from deerflow.storage.database import Database
-from deerflow.storage.tables import daily_usage, utc_now
+from deerflow.storage.tables import budgets, daily_usage, utc_now
 
-Scope = Literal["run", "thread", "person", "agent"]
-How = Literal["next", "last", "extend"]
+Scope = Literal["turn", "thread", "person", "agent"]
+How = Literal["next", "last"]
 SCOPES: dict[Scope, tuple[str, str, str]] = {
     "agent": ("per day for this agent", "per_agent_day", "Go on tomorrow (UTC)."),
     "person": ("per day and person", "per_person_day", "Go on tomorrow (UTC)."),
-    "run": ("per run", "per_run", "Send a message to go on."),
     "thread": ("per thread", "per_thread", "Go on in a new thread."),
+    "turn": ("per turn", "per_run", "Send a message to go on."),
 }
 """How a limit is called, its setting, and what helps."""
-
+RUN, ANSWER = "run", "answer"
+"""Scopes without a limit: what a run has charged, and the questions of a turn that were answered."""
 
 SETTLE_AFTER = 0.25
 """Seconds: most tools are quicker, and the next call writes anyway."""
@@ -46,13 +49,14 @@ class LimitReached(Exception):
         text: which, for the model and the person.
         remedy: what to do about it.
         facts: ``{setting, unit, limit, used}``; ``used`` includes what other calls have reserved.
-        asks: whether a person may let the run go on.
+        asks: at which limit a person may let the run go on.
     """
 
     def __init__(
-        self, text: str, *, remedy: str = "", facts: Mapping[str, Any] | None = None, asks: bool = False
+        self, text: str, *, remedy: str = "", facts: Mapping[str, Any] | None = None, asks: Scope | None = None
     ) -> None:
-        self.remedy, self.facts, self.asks = remedy, dict(facts or {}), asks
+        self.remedy, self.facts = remedy, dict(facts or {})
+        self.asks: Scope | None = asks
         super().__init__(text)
 
 
@@ -61,6 +65,7 @@ class Budget:
     """The limits of one run.
 
     Args:
+        keys: whose row each scope means, that of the run itself included.
         spent: what the run has used so far, in money of the currency of the limits.
         attended: whether a person can be asked.
         resumed: the run answers a question, perhaps this one.
@@ -68,7 +73,7 @@ class Budget:
 
     database: Database
     limits: SpendingConfig
-    keys: Mapping[Scope, str]
+    keys: Mapping[str, str]
     spent: Callable[[str], Amount]
     attended: bool
     resumed: bool
@@ -78,12 +83,11 @@ class Budget:
     _is_closed: bool = False
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def reserve(self, call: object, amount: Amount, *, last: bool = False, extend: bool = False) -> None:
+    async def reserve(self, call: object, amount: Amount, *, last: bool = False) -> None:
         """Reserve what a call may take.
 
         Args:
             last: it may exceed what is left, if anything is: nothing follows it.
-            extend: limits at which the person is asked are extended by as much again, once in this run.
 
         Raises:
             LimitReached: and nothing was reserved.
@@ -93,10 +97,26 @@ class Budget:
         async with self._one_at_a_time:
             self._reserved[call] = amount
             try:
-                await self._charge("last" if last else "extend" if extend else "next", amount)
+                await self._charge("last" if last else "next", amount)
             except BaseException:
                 del self._reserved[call]
                 raise
+
+    async def extend(self, scope: Scope, question: str) -> None:
+        """The person lets the run go on at a limit: as much again may be spent. An answer that is replayed counts once.
+
+        Args:
+            question: identifies it in the turn.
+        """
+        key = f"{self.keys['turn']}/{blake2b(question.encode(), digest_size=16).hexdigest()}"
+
+        def answered(connection: Connection) -> None:
+            row = {"scope": ANSWER, "key": key, "day": "", "tokens": 0, "cost": 0.0, "currency": "", "extensions": 0}
+            if sql.insert(connection, budgets, row, "ON CONFLICT DO NOTHING").rowcount == 1:
+                _add(connection, {scope: self.keys[scope]}, Amount(), self.limits.currency)
+                sql.execute(connection, _EXTEND, scope, self.keys[scope], _day(scope))
+
+        await self.database.write(answered)
 
     def settle(self, call: object) -> None:
         """The call has ended: what it took counts in place of what was reserved, in the database with the next call or soon."""
@@ -125,16 +145,13 @@ class Budget:
     def _write(
         self, connection: Connection, known: Amount | None, total: Amount, how: How | None, added: Amount
     ) -> None:
-        own = known or sql.execute(connection, _OWN, self.keys["run"]).fetchone() or Amount()
+        own = known or sql.execute(connection, _OWN, self.keys[RUN]).fetchone() or Amount()
         delta = Amount(total.tokens - own[0], total.cost - own[1])
-        for scope, row in _add(connection, self.keys, delta, self.limits.currency).items():
-            if how is None or (reached := self._reached(scope, row, added, how)) is None:
-                continue
-            if how != "extend" or not reached.asks or row.extended_by == self.keys["run"]:
-                raise reached
-            where = (scope, self.keys[scope], _day(scope))
-            sql.execute(connection, _EXTEND, self.keys["run"], *where)
-            if (reached := self._reached(scope, row._replace(extensions=row.extensions + 1), added, how)) is not None:
+        rows = _add(connection, self.keys, delta, self.limits.currency)
+        if how is None:
+            return
+        for scope in SCOPES:
+            if scope in rows and (reached := self._reached(scope, rows[scope], added, how)) is not None:
                 raise reached
 
     def _reached(self, scope: Scope, row: _Row, added: Amount, how: How) -> LimitReached | None:
@@ -150,23 +167,36 @@ class Budget:
                     f"the spending limit of {allowed:,.10g} {unit} {whose} is reached ({before:,.6g} used)",
                     remedy=f"{remedy} The limit is spending.{setting} in config.yaml.",
                     facts={"setting": f"spending.{setting}", "unit": unit, "limit": allowed, "used": before},
-                    asks=self.attended and limit.at_limit == "ask",
+                    asks=scope if self.attended and limit.at_limit == "ask" else None,
                 )
         return None
 
 
-def keys_of(run_id: str, thread_id: str, user_id: str, agent: str) -> dict[Scope, str]:
+def keys_of(run_id: str, turn_id: str, thread_id: str, user_id: str, agent: str) -> dict[str, str]:
     """Whose budgets a run uses, always in the same order: two transactions that lock rows must not wait for each other."""
-    return {"agent": agent, "person": user_id, "run": run_id, "thread": thread_id}
+    return {"agent": agent, "person": user_id, RUN: run_id, "thread": thread_id, "turn": turn_id}
 
 
-def release(connection: Connection, keys: Mapping[Scope, str], spent: Callable[[str], Amount]) -> None:
-    """The run has ended: what it used counts, nothing is reserved any more."""
+def release(
+    connection: Connection, keys: Mapping[str, str], spent: Callable[[str], Amount], *, ends_turn: bool = False
+) -> None:
+    """The run has ended: what it used counts, nothing is reserved any more. ``ends_turn``: its turn has ended, too."""
     gone = "DELETE FROM budgets WHERE scope = 'run' AND key = ? RETURNING tokens, cost, currency"
-    for tokens, cost, currency in sql.execute(connection, gone, keys["run"]).fetchall():
-        total, others = spent(currency), dict(keys)
-        del others["run"]
+    charged = sql.execute(connection, gone, keys[RUN]).fetchall()
+    others = {scope: key for scope, key in keys.items() if scope != RUN}
+    if ends_turn and (charged or keys["turn"] != keys[RUN]):
+        forget_turn(connection, others.pop("turn"))
+    for tokens, cost, currency in charged:
+        total = spent(currency)
         _add(connection, others, Amount(total.tokens - tokens, total.cost - cost), currency)
+
+
+def forget_turn(connection: Connection, turn_id: str) -> None:
+    """The turn has ended: its limit and the questions at it are over."""
+    own = f"{turn_id}/"
+    sql.execute(connection, "DELETE FROM budgets WHERE scope = 'turn' AND key = ?", turn_id)
+    answers = "DELETE FROM budgets WHERE scope = 'answer' AND substr(key, 1, ?) = ?"
+    sql.execute(connection, answers, len(own), own)
 
 
 def stands(connection: Connection, scope: Scope, key: str) -> tuple[Amount, int]:
@@ -187,24 +217,23 @@ class _Row(NamedTuple):
     tokens: int
     cost: float
     extensions: int
-    extended_by: str | None
 
 
 _OWN = "SELECT tokens, cost FROM budgets WHERE scope = 'run' AND key = ?"
-_EXTEND = "UPDATE budgets SET extensions = extensions + 1, extended_by = ? WHERE scope = ? AND key = ? AND day = ?"
+_EXTEND = "UPDATE budgets SET extensions = extensions + 1 WHERE scope = ? AND key = ? AND day = ?"
 _ROW = "(?, ?, ?, ?, ?, ?, 0)"
 _ADD = """INSERT INTO budgets (scope, key, day, tokens, cost, currency, extensions) VALUES {}
     ON CONFLICT (scope, key, day) DO UPDATE SET tokens = budgets.tokens + excluded.tokens,
-    cost = budgets.cost + excluded.cost RETURNING scope, tokens, cost, extensions, extended_by"""
+    cost = budgets.cost + excluded.cost RETURNING scope, tokens, cost, extensions"""
 
 
-def _add(connection: Connection, keys: Mapping[Scope, str], amount: Amount, currency: str) -> dict[Scope, _Row]:
+def _add(connection: Connection, keys: Mapping[str, str], amount: Amount, currency: str) -> dict[str, _Row]:
     values = [value for scope, key in keys.items() for value in (scope, key, _day(scope), *amount, currency)]
     rows = sql.execute(connection, _ADD.format(", ".join([_ROW] * len(keys))), *values).fetchall()
     return {row[0]: _Row(*row[1:]) for row in rows}
 
 
-def _day(scope: Scope) -> str:
+def _day(scope: str) -> str:
     return today() if scope in ("person", "agent") else ""
 
 
@@ -217,12 +246,12 @@ def today() -> str:
 
 UNPRICED = ""
 """``currency`` of calls whose cost is not known."""
-COUNTED = ("calls", "input_tokens", "cached_tokens", "output_tokens", "cost")
+COUNTED = ("calls", "input_tokens", "cached_tokens", "output_tokens", "cost", "estimated_calls")
 Dimension = Literal["day", "model", "agent", "user_id"]
 
-_SUMMED = ", ".join(f"{name} = daily_usage.{name} + excluded.{name}" for name in COUNTED)
+_SUMMED = ", ".join(f"{name} = COALESCE(daily_usage.{name}, 0) + excluded.{name}" for name in COUNTED)
 _ADD_USAGE = f"ON CONFLICT (user_id, day, agent, model, currency) DO UPDATE SET {_SUMMED}"
-_SUMS = ", ".join(f"SUM({name})" for name in COUNTED)
+_SUMS = ", ".join(f"COALESCE(SUM({name}), 0)" for name in COUNTED)
 
 
 def add_usage(connection: Connection, user_id: str, agent: str, usage: Mapping[str, Mapping[str, Any]] | None) -> None:

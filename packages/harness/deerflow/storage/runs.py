@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.storage import sql
-from deerflow.storage.budgets import add_usage, keys_of, release, spent
+from deerflow.storage.budgets import add_usage, forget_turn, keys_of, release, spent
 from deerflow.storage.database import Database
 from deerflow.storage.tables import run_events, runs, steering, threads, tool_executions, turns, utc_now
 from deerflow.storage.threads import LEAD_AGENT, ThreadStatus, set_status
@@ -101,6 +101,8 @@ class Run:
     started_at: datetime | None
     ended_at: datetime | None
     position: int
+    turn_id: str | None
+    ends_turn: bool | None
     checkpoint_before: str | None
     checkpoint_after: str | None
     first_human_message: str | None
@@ -113,6 +115,11 @@ class Run:
     usage: dict[str, Any] | None
     receipts: dict[str, Any] | None
     trace_id: str | None
+
+    @property
+    def turn(self) -> str:
+        """The id of its turn: that of the run which began it."""
+        return self.turn_id or self.run_id
 
     @property
     def agent(self) -> str | None:
@@ -197,6 +204,8 @@ class Ending:
     llm_calls: int = 0
     usage: dict[str, Any] | None = None
     receipts: Any = None
+    ends_turn: bool = False
+    """The turn came to a good end: nothing is open, and nothing is asked of the person."""
 
 
 class RunStore:
@@ -404,10 +413,33 @@ def finish(connection: Connection, run: Run, ending: Ending, *, waits: bool = Fa
     sql.update(connection, runs, sql.storable(values) | {"ended_at": now, "updated_at": now}, "run_id = ?", run.run_id)
     sql.execute(connection, "DELETE FROM tool_executions WHERE run_id = ?", run.run_id)
     add_usage(connection, run.user_id, run.agent or LEAD_AGENT, ending.usage)
-    keys = keys_of(run.run_id, run.thread_id, run.user_id, run.agent_id)
-    release(connection, keys, lambda currency: spent(ending.usage, currency))
+    keys = keys_of(run.run_id, run.turn, run.thread_id, run.user_id, run.agent_id)
+    release(connection, keys, lambda currency: spent(ending.usage, currency), ends_turn=ending.ends_turn)
     _free_thread(connection, run.thread_id, ending.status, waits)
     return True
+
+
+def turn_of(connection: Connection, run: Run) -> list[Run]:
+    """The runs of its turn so far, oldest first: that which began it, resumes, and answers to the agent's questions."""
+    tail = "WHERE thread_id = ? AND COALESCE(turn_id, run_id) = ? ORDER BY position"
+    return _select(connection, tail, run.thread_id, run.turn)
+
+
+def first_words(connection: Connection, thread_id: str, run_id: str | None = None) -> str | None:
+    """How the person's message of a run begins; without ``run_id`` that of the thread's first one."""
+    mine, values = ("AND run_id = ?", (run_id,)) if run_id is not None else ("", ())
+    words = f"""SELECT first_human_message FROM runs WHERE thread_id = ? AND first_human_message IS NOT NULL {mine}
+        ORDER BY position LIMIT 1"""
+    found = sql.execute(connection, words, thread_id, *values).fetchone()
+    return found[0] if found else None
+
+
+def is_first_good_turn(connection: Connection, run: Run) -> bool:
+    """Whether no turn of the thread has come to a good end before this run."""
+    if run.position == 1:
+        return True
+    ended = f"SELECT 1 FROM runs WHERE thread_id = ? AND position < ? AND {_ENDS_TURN} LIMIT 1"
+    return sql.execute(connection, ended, run.thread_id, run.position).fetchone() is None
 
 
 def next_pending(connection: Connection, thread_id: str) -> str | None:
@@ -433,7 +465,10 @@ def delete_run(connection: Connection, run_id: str) -> None:
 
 
 _NEWEST = "SELECT position, status FROM runs WHERE thread_id = ? ORDER BY position DESC LIMIT 1"
-_BEFORE = "SELECT status FROM runs WHERE thread_id = ? AND position < ? ORDER BY position DESC LIMIT 1"
+_ENDS_TURN = f"COALESCE(ends_turn, status = '{RunStatus.SUCCESS}')"
+"""Also for runs of before there were turns."""
+_BEFORE = f"""SELECT status, {_ENDS_TURN}, COALESCE(turn_id, run_id) FROM runs
+    WHERE thread_id = ? AND position < ? ORDER BY position DESC LIMIT 1"""
 _LEFT_OVER = f"""EXISTS (SELECT 1 FROM runs WHERE runs.run_id = steering.run_id AND runs.thread_id = ?
     AND NOT {_ACTIVE} AND runs.position < ?)"""
 
@@ -483,7 +518,7 @@ def _claim(connection: Connection, run_id: str, worker: str) -> Run | None:
 
 
 def _claim_values(claimed: Run) -> dict[str, Any]:
-    names = ("attempt", "epoch", "worker", "started_at", "updated_at", "checkpoint_before", "kwargs")
+    names = ("attempt", "epoch", "worker", "started_at", "updated_at", "turn_id", "checkpoint_before", "kwargs")
     return {"status": RunStatus.RUNNING.value, **{name: getattr(claimed, name) for name in names}}
 
 
@@ -498,8 +533,7 @@ def _claimed(connection: Connection, run: Run, worker: str, fencing_token: int) 
         worker=worker,
         started_at=run.started_at or now,
         updated_at=now,
-        checkpoint_before=_begin(connection, run) if run.attempt == 0 else run.checkpoint_before,
-        kwargs=run.kwargs if run.attempt == 0 else run.kwargs | _progress(connection, run, worker),
+        **_begin(connection, run) if run.attempt == 0 else {"kwargs": run.kwargs | _progress(connection, run, worker)},
     )
     _busy_thread(connection, run.thread_id, epoch=claimed.epoch, assistant_id=run.assistant_id)
     return claimed
@@ -513,19 +547,32 @@ def _progress(connection: Connection, run: Run, worker: str) -> dict[str, Any]:
     return {_STALLED: [head, before + (run.worker != worker)]}
 
 
-def _begin(connection: Connection, run: Run) -> str | None:
-    """What :meth:`RunStore.began` records, where the thread needs no tidying first. None: the executor has to look."""
+def _begin(connection: Connection, run: Run) -> dict[str, Any]:
+    """The turn of a run that begins, and what :meth:`RunStore.began` records where the thread needs no tidying first; else the
+    executor has to look."""
     message_ids = run.kwargs.get(TURNS)
     before = sql.execute(connection, _BEFORE, run.thread_id, run.position).fetchone()
+    status, is_over, turn_id = before or (None, True, run.run_id)
+    if is_over or not _goes_on(run, asks=status == RunStatus.SUCCESS):
+        if not is_over:
+            forget_turn(connection, turn_id)
+        turn_id = run.run_id
+    begun: dict[str, Any] = {"turn_id": turn_id, "checkpoint_before": None}
     if message_ids is None:
-        return None
+        return begun
     head = _head(connection, run.thread_id)
-    tidy = before[0] == RunStatus.SUCCESS if before else head == EMPTY_THREAD and run.position == 1
+    tidy = status == RunStatus.SUCCESS if before else head == EMPTY_THREAD and run.position == 1
     if not tidy:
-        return None
+        return begun
     for message_id in message_ids:
         _add_turn(connection, run, message_id, run.kwargs.get("fork_from") or head)
-    return head
+    return begun | {"checkpoint_before": head}
+
+
+def _goes_on(run: Run, *, asks: bool) -> bool:
+    """Whether a run goes on with the open turn before it: it brings no message of the person, or one that answers the question
+    which the turn ``asks``. A run from a checkpoint begins a turn on a branch of its own."""
+    return run.kwargs.get("fork_from") is None and (asks or not run.kwargs.get(TURNS))
 
 
 def _head(connection: Connection, thread_id: str) -> str:

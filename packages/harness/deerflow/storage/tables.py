@@ -156,6 +156,8 @@ runs = Table(
     Column("started_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
     required("position", BigInteger),
+    Column("turn_id", Id),
+    Column("ends_turn", Boolean),
     Column("checkpoint_before", Id),
     Column("checkpoint_after", Id),
     Column("first_human_message", Text),
@@ -185,7 +187,8 @@ runs = Table(
 )
 """One execution of an assistant on a thread. ``position`` orders the runs of a thread; ``epoch`` fences: whoever holds an
 older one has lost the run. ``kwargs`` is what the client asked for, ``usage`` ``{model: {caller: {...}}}``,
-``receipts`` what its tool calls prove."""
+``receipts`` what its tool calls prove. ``turn_id`` is the id of the run that began its turn, from the claim on; ``ends_turn``: with
+this run the turn came to a good end."""
 
 turns = Table(
     "turns",
@@ -233,9 +236,11 @@ daily_usage = Table(
     required("cached_tokens", BigInteger),
     required("output_tokens", BigInteger),
     required("cost", Float),
+    Column("estimated_calls", BigInteger),
     Index("daily_usage_by_day", "day"),
 )
-"""What models used in runs that ended on that day in UTC. ``currency`` is empty where the price is not known."""
+"""What models used in runs that ended on that day in UTC. ``currency`` is empty where the price is not known; of
+``estimated_calls`` the provider gave no figures."""
 
 grants = Table(
     "grants",
@@ -316,8 +321,9 @@ budgets = Table(
     required("extensions", Integer),
     Column("extended_by", Id),
 )
-"""What was spent or is reserved of the limits of a run, a thread, a person or an agent; ``day`` is empty for the first two. ``extensions``: how
-often a person let it go on, last in the run ``extended_by``."""
+"""What was spent or is reserved of the limits of a turn, a thread, a person or an agent; ``day`` is empty for the first two.
+``extensions``: how often a person let it go on. A row of the scope ``run`` holds what a run on its way has charged to the others,
+one of the scope ``answer`` marks a question as answered. ``extended_by`` is of older versions."""
 
 steering = Table(
     "steering",

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage import sql
+from deerflow.storage.budgets import forget_turn
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import contains
 from deerflow.storage.provenance import Source, add_sources
@@ -249,6 +250,9 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     for table in ("tool_executions", "steering"):
         of_runs = f"DELETE FROM {table} WHERE run_id IN (SELECT run_id FROM runs WHERE thread_id = ?)"
         sql.execute(connection, of_runs, thread_id)
+    newest = "SELECT COALESCE(turn_id, run_id) FROM runs WHERE thread_id = ? ORDER BY position DESC LIMIT 1"
+    for (turn_id,) in sql.execute(connection, newest, thread_id).fetchall():
+        forget_turn(connection, turn_id)
     for table in ("feedback", "run_events", "turns", "runs", "crons"):
         sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
     sql.execute(connection, "DELETE FROM budgets WHERE scope = 'thread' AND key = ?", thread_id)

@@ -21,7 +21,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from deerflow.context import RunContext
-from deerflow.models.pricing import cost_of, pricing_of
+from deerflow.models.context_window import ESTIMATED
+from deerflow.models.pricing import ENTRY, price_of
 from deerflow.security.door import UNTRUSTED
 from deerflow.security.text import inline
 from deerflow.subagents import SubagentConfig
@@ -62,7 +63,8 @@ class TaskResult(_Spent):
     """How a subagent ended; while it runs in the background, what it was given.
 
     ``namespace`` is that of the subagent's events and checkpoints,
-    ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``carries`` the ``additional_kwargs`` of its first message.
+    ``calls`` are ``{id, model, usage, run_id, marks}`` of its model's answers, ``carries`` the ``additional_kwargs`` of its first
+    message.
     """
 
     task_id: str
@@ -347,8 +349,7 @@ def _spent(answers: Iterable[AIMessage], context: RunContext) -> _Spent:
         if not (used := answer.usage_metadata):
             continue
         tokens += used["total_tokens"]
-        model = str(answer.response_metadata.get("model_name") or context.model_name or "")
-        if (price := cost_of(used, pricing_of(context.config, model, context.model_name))) is not None:
+        if (price := price_of(context.config, answer, context.model_name)) is not None:
             cost = (cost or 0.0) + price["amount"]
     return {"tokens": tokens, "cost": cost}
 
@@ -365,4 +366,5 @@ def _call(answer: AIMessage) -> dict[str, Any]:
         "model": metadata.get("model_name"),
         "usage": dict(answer.usage_metadata or {}),
         "run_id": metadata.get("run_id"),
+        "marks": {key: metadata[key] for key in (ENTRY, ESTIMATED) if key in metadata},
     }

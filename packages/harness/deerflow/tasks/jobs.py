@@ -43,7 +43,13 @@ class Job:
 
 
 def enqueue(
-    connection: Connection, kind: str, key: str, payload: Mapping[str, Any], *, due_at: datetime | None = None
+    connection: Connection,
+    kind: str,
+    key: str,
+    payload: Mapping[str, Any],
+    *,
+    due_at: datetime | None = None,
+    puts_off: bool = True,
 ) -> None:
     """Ask for work as part of the caller's transaction. Ring the worker's bell after the commit.
 
@@ -52,11 +58,19 @@ def enqueue(
 
     Args:
         due_at: not before then; None: at once.
+        puts_off: False leaves a job that is due before then its time.
     """
     row = {"kind": kind, "key": key, "payload": dict(payload), "due_at": due_at or utc_now(), "attempts": 0}
     # The lease stays: it belongs to the worker that does the replaced job, which sees by `attempts` that it was replaced.
-    new = "payload = excluded.payload, due_at = excluded.due_at, attempts = 0, error = NULL"
+    sooner = "CASE WHEN jobs.due_at < excluded.due_at THEN jobs.due_at ELSE excluded.due_at END"
+    due = "excluded.due_at" if puts_off else sooner
+    new = f"payload = excluded.payload, due_at = {due}, attempts = 0, error = NULL"
     sql.insert(connection, jobs, row, f"ON CONFLICT (kind, key) DO UPDATE SET {new}")
+
+
+def bring_forward(connection: Connection, kind: str, key: str, due_at: datetime) -> None:
+    """Make a job that waits due at ``due_at``, if that is sooner."""
+    sql.update(connection, jobs, {"due_at": due_at}, "kind = ? AND key = ? AND due_at > ?", kind, key, due_at)
 
 
 def lease(

@@ -21,7 +21,7 @@ from deerflow.skills.catalog import SkillSet
 from deerflow.storage.provenance import CLIENT, Source, ThreadProvenance, addresses_in
 from deerflow.uploads import Upload, list_uploads
 
-OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "timestamp", "error", "loop_stop"})
+OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "turn_id", "timestamp", "error", "loop_stop"})
 """Keys of ``additional_kwargs`` that only we may write."""
 
 _COMPACT = re.compile(r"/compact((?:\s.*)?)", re.DOTALL)
@@ -79,6 +79,7 @@ async def with_facts(
     messages: Sequence[AnyMessage],
     *,
     run_id: str,
+    turn_id: str,
     now: datetime,
     uploads_dir: Path,
     skills: SkillSet,
@@ -94,7 +95,7 @@ async def with_facts(
 
     def recorded() -> list[AnyMessage]:
         return [
-            _human(message, run_id, now, uploads_dir, skills, prompts.get(message.text))
+            _human(message, (run_id, turn_id), now, uploads_dir, skills, prompts.get(message.text))
             if isinstance(message, HumanMessage)
             else message
             for message in messages
@@ -116,7 +117,7 @@ async def record_said(provenance: ThreadProvenance, messages: Sequence[AnyMessag
 
 def _human(
     message: HumanMessage,
-    run_id: str,
+    ids: tuple[str, str],
     now: datetime,
     uploads_dir: Path,
     skills: SkillSet,
@@ -127,7 +128,14 @@ def _human(
     called = _SKILL.match(message.text.strip())
     skill = skills.enabled.get(called[1]) if called else None
     made = human_message(
-        message.content, now=now, run_id=run_id, files=files, uploads_dir=uploads_dir, skill=skill, prompt=prompt
+        message.content,
+        now=now,
+        run_id=ids[0],
+        turn_id=ids[1],
+        files=files,
+        uploads_dir=uploads_dir,
+        skill=skill,
+        prompt=prompt,
     )
     own = made.additional_kwargs
     if asked := _COMPACT.fullmatch(message.text.strip()):

@@ -150,6 +150,9 @@ function UsageOf({ days, whose, people }: UsageOfProps) {
       {total.unpriced_calls > 0 && (
         <Note icon={<Info aria-hidden />}>{t("unpriced", { n: total.unpriced_calls })}</Note>
       )}
+      {total.estimated_calls > 0 && (
+        <Note icon={<Info aria-hidden />}>{t("estimated", { n: total.estimated_calls })}</Note>
+      )}
       {whose === "me" && <Limits money={money} tokens={formatTokens} />}
       {total.calls > 0 && (
         <Group

@@ -9,6 +9,7 @@ const figures = (key: string, given: Partial<Figures> = {}): Figures => ({
   output_tokens: 2,
   total_tokens: 12,
   unpriced_calls: 0,
+  estimated_calls: 0,
   cost: {},
   ...given,
 });
@@ -42,8 +43,8 @@ test("a file for spreadsheets has a column for each currency, and runs no formul
   const rows = [figures('=HYPERLINK("x"),1', { cost: { USD: 0.5 } }), figures("m", { cost: { EUR: 2 } })];
   const total = figures("total", { cost: { USD: 0.5, EUR: 2 } });
   expect(csvOf(report({ by: "model", rows, total }), (key) => key)).toBe(
-    "model,calls,input_tokens,cached_tokens,output_tokens,total_tokens,unpriced_calls,cost_EUR,cost_USD\r\n" +
-      `"'=HYPERLINK(""x""),1",1,10,0,2,12,0,0,0.5\r\n` +
-      "m,1,10,0,2,12,0,2,0\r\n",
+    "model,calls,input_tokens,cached_tokens,output_tokens,total_tokens,unpriced_calls,estimated_calls,cost_EUR,cost_USD\r\n" +
+      `"'=HYPERLINK(""x""),1",1,10,0,2,12,0,0,0,0.5\r\n` +
+      "m,1,10,0,2,12,0,0,2,0\r\n",
   );
 });

@@ -51,6 +51,7 @@ const COLUMNS = [
   "output_tokens",
   "total_tokens",
   "unpriced_calls",
+  "estimated_calls",
 ] as const;
 
 /** For spreadsheets: a column for each currency. */

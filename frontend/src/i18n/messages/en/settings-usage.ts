@@ -32,9 +32,11 @@ export const usage = {
   utc: "Days are in UTC. A run counts on the day it ends.",
   unpriced:
     "{n, plural, one {# call was to a model without a known price. It’s not part of the cost.} other {# calls were to models without a known price. They’re not part of the cost.}}",
+  estimated:
+    "{n, plural, one {# call is counted by an estimate: its provider gave no figures.} other {# calls are counted by an estimate: their provider gave no figures.}}",
   limits: "Limits",
   scope: {
-    run: "Per run",
+    turn: "Per turn",
     thread: "Per chat",
     person: "You, today",
     agent: "DeerFlow for everyone, today",

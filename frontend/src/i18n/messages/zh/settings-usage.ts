@@ -33,9 +33,10 @@ export const usage: typeof en.usage = {
   csv: "下载 CSV",
   utc: "日期按 UTC 计算，运行计入其结束当天。",
   unpriced: "有 {n} 次调用所用的模型没有已知价格，未计入费用。",
+  estimated: "有 {n} 次调用的服务商没有给出用量，按估算计入。",
   limits: "额度",
   scope: {
-    run: "每次运行",
+    turn: "每轮对话",
     thread: "每个对话",
     person: "你，今天",
     agent: "DeerFlow（所有人），今天",

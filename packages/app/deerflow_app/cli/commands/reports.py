@@ -50,7 +50,8 @@ def usage(
 def _money(row: Figures) -> str:
     money = [f"{amount:.4f} {currency}" for currency, amount in sorted(row["cost"].items())]
     unknown = [f"{row['unpriced_calls']} calls of unknown cost"] if row["unpriced_calls"] else []
-    return " + ".join(money + unknown) or "–"
+    shown = " + ".join(money + unknown) or "–"
+    return f"{shown} ({row['estimated_calls']} calls estimated)" if row["estimated_calls"] else shown
 
 
 def trace(

@@ -1,4 +1,4 @@
-"""How many subagents a reply and a run may ask for, and how many turns a subagent has."""
+"""How many subagents a reply and a turn may ask for, and how many turns a subagent has."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SubagentLimitMiddleware(Middleware):
         why = (
             f"Error: deferred: limit {self.max_concurrent}, ask again when the others have their results."
             if left > allowed
-            else f"Error: deferred: limit {self.max_delegations} tasks per run. Do the rest yourself."
+            else f"Error: deferred: limit {self.max_delegations} tasks per turn. Do the rest yourself."
         )
         refused = [error_result(call, why, **{DEFERRED: True}) for call in calls[allowed:]]
         return with_messages(result, [*messages_of(result), *refused])

@@ -1,4 +1,4 @@
-"""What each model call used and cost, and what happens when a run has spent what it may."""
+"""What each model call used and cost, and what happens when a turn has spent what it may."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
@@ -28,10 +27,10 @@ from deerflow.agents.middlewares.base import (
     with_messages,
 )
 from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
-from deerflow.config.schema import SpendingConfig
+from deerflow.config.schema import PricingConfig, SpendingConfig
 from deerflow.context import RunContext
-from deerflow.models.context_window import estimate, model_id
-from deerflow.models.pricing import cost_of, pricing_of
+from deerflow.models.context_window import ESTIMATED, estimate, estimate_usage, has_figures, model_id
+from deerflow.models.pricing import ENTRY, cost_of, entry_of, pricing_of
 from deerflow.storage.budgets import Amount, Budget, LimitReached
 
 logger = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ STOPPED = "[STOPPED] The spending limit is reached."
 
 
 class TokenUsageMiddleware(Middleware):
-    """Counts each model call, and keeps the run within its budget.
+    """Counts each model call, and keeps the turn within its budget.
 
     Before a call its worst case is reserved. Where that would exceed a limit, the person is asked in the shape of LangChain's
     human-in-the-loop, as for guarded tool calls, whether to go on; or the model is asked for a last answer with what it has.
@@ -69,7 +68,7 @@ class TokenUsageMiddleware(Middleware):
             return await self._asked(request, handler)
         call, worst = object(), self._worst(request, context, budget.limits)
         try:
-            await _reserve(budget, call, worst)
+            await _reserve(budget, call, worst, _identity(request))
         except LimitReached as reached:
             return await self._last(request, handler, budget, worst, reached)
         try:
@@ -78,17 +77,15 @@ class TokenUsageMiddleware(Middleware):
             budget.settle(call)
 
     async def _asked(self, request: Request, handler: ModelHandler) -> ModelResult:
-        """A call that is stopped has no figures, but it costs: what was sent is counted as it was estimated."""
+        """Count what a call took, estimated where there are no figures: of one that is stopped here what was sent, and what it had
+        streamed with the stream."""
         try:
             result = await handler(request)
         except asyncio.CancelledError:
-            sent = self.size(request)
-            usage = UsageMetadata(input_tokens=sent, output_tokens=0, total_tokens=sent)
-            about = {"model_name": model_id(request.model)}
-            self._count(request, AIMessage("", id=str(uuid4()), usage_metadata=usage, response_metadata=about))
+            self._count(request, AIMessage("", id=str(uuid4())))
             raise
         for message in messages_of(result):
-            if isinstance(message, AIMessage) and message.usage_metadata:
+            if isinstance(message, AIMessage) and message.id:  # one without is ours, not a model's
                 self._count(request, message)
         return result
 
@@ -118,15 +115,20 @@ class TokenUsageMiddleware(Middleware):
         return with_messages(result, [final if message is answer else message for message in messages_of(result)])
 
     def _worst(self, request: Request, context: RunContext, limits: SpendingConfig) -> Amount:
-        sent, model = round(self.size(request) * MARGIN), model_id(request.model)
+        sent = round(self.size(request) * MARGIN)
         received = getattr(request.model, "max_tokens", None) or ANSWER_TOKENS
         usage = {"input_tokens": sent, "output_tokens": received, "input_token_details": {"cache_creation": sent}}
-        cost = cost_of(usage, pricing_of(context.config, model, context.model_name))
+        cost = cost_of(usage, _pricing(request, context))
         return Amount(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
 
     def _count(self, request: Request, message: AIMessage) -> None:
+        if not has_figures(message):
+            estimate_usage(message, self.size(request))
         context = request.runtime.context
         caller = "middleware:summarization" if is_summary_request(request) else "lead_agent"
+        entry = (request.model.metadata or {}).get(ENTRY)
+        if context is not None and entry and entry != entry_of(context.config, message, context.model_name):
+            message.response_metadata[ENTRY] = entry  # a fallback, a summarizer, or a subagent with a model of its own
         if context is not None and context.count_usage is not None:
             if context.is_subagent:
                 caller = f"subagent:{context.subagent_name}"
@@ -136,7 +138,6 @@ class TokenUsageMiddleware(Middleware):
             return
         usage: dict[str, Any] = dict(message.usage_metadata or {})
         model = model_id(request.model)  # the one that was asked, which a fallback may have changed
-        pricing = pricing_of(context.config, model, context.model_name) if context is not None else None
         logger.info(
             "Token usage of %s: input=%s output=%s total=%s cache_read=%s",
             model,
@@ -145,22 +146,44 @@ class TokenUsageMiddleware(Middleware):
             usage.get("total_tokens"),
             int((usage.get("input_token_details") or {}).get("cache_read") or 0),
         )
-        cost = cost_of(usage, pricing)
-        emit(request.runtime, {"type": "token_usage", "model": model, "usage": usage, "cost": cost})
+        cost = cost_of(usage, _pricing(request, context)) if context is not None else None
+        mark = {"estimated": True} if message.response_metadata.get(ESTIMATED) else {}
+        emit(request.runtime, {"type": "token_usage", "model": model, "usage": usage, "cost": cost, **mark})
 
 
-async def _reserve(budget: Budget, call: object, worst: Amount) -> None:
-    """Raises LimitReached where the run has to stop, and LangGraph's GraphInterrupt where the person is asked first."""
-    extend = False
+def _identity(request: Request) -> str:
+    """Identifies a call by what it goes on from."""
+    last = request.state["messages"][-1].id if request.state["messages"] else ""
+    return f"{request.runtime.context.task_namespace}:{last}:{is_summary_request(request)}"
+
+
+def _pricing(request: Request, context: RunContext) -> PricingConfig | None:
+    """The price of the entry that is asked, which may be a fallback of the run's."""
+    entry = (request.model.metadata or {}).get(ENTRY)
+    return pricing_of(context.config, entry or model_id(request.model), entry or context.model_name)
+
+
+async def _reserve(budget: Budget, call: object, worst: Amount, question: str) -> None:
+    """Reserve what a call may take. At a limit the person is asked as often as it takes; each answer adds one allotment.
+
+    Args:
+        question: identifies the call in the turn: its step is played again when an answer comes.
+
+    Raises:
+        LimitReached: the run has to stop.
+        GraphInterrupt: the person is asked.
+    """
+    answers = 0
     while True:
         try:
-            await budget.reserve(call, worst, extend=extend)
+            await budget.reserve(call, worst)
             break
         except LimitReached as reached:
-            if not reached.asks or not _allows(reached):
+            if reached.asks is None or not _allows(reached):
                 raise
-            extend = True
-    if budget.resumed and not extend:  # the answer may be to this question, though there is room again
+            await budget.extend(reached.asks, f"{question}:{answers}")
+            answers += 1
+    if budget.resumed and not answers:  # the answer may be to this question, though there is room again
         try:
             answer = interrupt({"action_requests": []})
         except GraphInterrupt:

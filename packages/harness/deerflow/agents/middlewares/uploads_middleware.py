@@ -5,7 +5,15 @@ from __future__ import annotations
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from deerflow.agents.middlewares.base import Middleware, Request
-from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES, MessageMemo, Transcript, system_note, thread_mark
+from deerflow.agents.transcript import (
+    COMPACTION,
+    INJECTED_NAMES,
+    TURN_IDS,
+    MessageMemo,
+    Transcript,
+    system_note,
+    thread_mark,
+)
 from deerflow.agents.turn import DURING_WORK, FACTS, PROMPT, render_facts
 from deerflow.context import RunContext
 from deerflow.security.door import Untrusted, admit
@@ -40,7 +48,7 @@ def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
         content: str | list[str | dict[str, object]] = f"{text}\n\n{message.content}"
     else:
         content = [{"type": "text", "text": text}, *message.content]  # type: ignore[list-item]
-    kept = {key: message.additional_kwargs[key] for key in (COMPACTION,) if key in message.additional_kwargs}
+    kept = {key: message.additional_kwargs[key] for key in (COMPACTION, *TURN_IDS) if key in message.additional_kwargs}
     return message.model_copy(update={"content": content, "additional_kwargs": kept})
 
 

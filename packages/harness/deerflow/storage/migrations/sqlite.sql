@@ -186,7 +186,7 @@ CREATE TABLE runs (
     output_tokens BIGINT NOT NULL,
     cost FLOAT,
     llm_calls INTEGER NOT NULL,
-    usage JSON, receipts JSON, trace_id VARCHAR,
+    usage JSON, receipts JSON, trace_id VARCHAR, turn_id VARCHAR(128), ends_turn BOOLEAN,
     PRIMARY KEY (run_id),
     FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
@@ -265,7 +265,7 @@ CREATE TABLE daily_usage (
     input_tokens BIGINT NOT NULL,
     cached_tokens BIGINT NOT NULL,
     output_tokens BIGINT NOT NULL,
-    cost FLOAT NOT NULL,
+    cost FLOAT NOT NULL, estimated_calls BIGINT,
     PRIMARY KEY (user_id, day, agent, model, currency)
 );
 CREATE INDEX daily_usage_by_day ON daily_usage (day)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0014"
 
 FACTS = """
 SELECT number, user_id, agent, source, content FROM memory_facts

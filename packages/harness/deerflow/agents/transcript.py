@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Generic, NotRequired, TypeGuard, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from typing_extensions import TypedDict
 
+from deerflow.agents.turn import DURING_WORK, FACTS
 from deerflow.security.door import Untrusted, admit
 from deerflow.security.text import disarmed
 from deerflow.subagents.task import TASK_RESULT
@@ -40,9 +41,9 @@ REMINDER_NAMES = frozenset(
 )
 """Names of human messages that stand at the end of one request only."""
 
-SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
+SUMMARY, IMAGES, CHECKS, RECEIPTS = "summary", "viewed_images", "acceptance_checks", "receipts"
 
-INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, TASK_RESULT}
+INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, RECEIPTS, TASK_RESULT}
 """Names of human messages that no person wrote."""
 
 
@@ -98,6 +99,20 @@ def current_turn(messages: Sequence[Any]) -> Sequence[Any]:
     return messages
 
 
+def turn_of(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """The messages of the newest turn: from the human message that began it, past steering, decisions and resumed runs."""
+    people = [index for index, message in enumerate(messages) if is_person(message)]
+    while len(people) > 1 and _steers(messages[people[-1]], messages[people[-2]]):
+        people.pop()
+    return messages[people[-1] :] if people else messages
+
+
+def _steers(message: BaseMessage, earlier: BaseMessage) -> bool:
+    """Whether a person's message came while the agent was at work on the ``earlier`` one."""
+    run, at_work = message.additional_kwargs.get("run_id"), message.additional_kwargs.get(FACTS, {}).get(DURING_WORK)
+    return bool(at_work or (run and run == earlier.additional_kwargs.get("run_id")))
+
+
 def is_person(message: Any) -> TypeGuard[HumanMessage]:
     """Whether a person wrote it."""
     return isinstance(message, HumanMessage) and message.name not in INJECTED_NAMES
@@ -110,6 +125,9 @@ NOTE = "note"
 
 UNTRUSTED = "untrusted"
 """Key in a tool result's ``additional_kwargs``: where its text came from that neither the person nor the sandbox wrote."""
+
+REFUSED = "refused"
+"""Key in a tool result's ``additional_kwargs``: why the call was not made."""
 
 _DONE = "marked"
 """A chain may be fused in several groups, each of which marks."""

@@ -212,7 +212,13 @@ class Session:
         running = _Request(protocol.End, limit, on_text)
         started = time.monotonic()
         argv = None if isinstance(command, str) else list(command)
-        message = {"op": "exec", "command": "" if argv else command, "argv": argv, "timeout": timeout, "max_output": limit}
+        message = {
+            "op": "exec",
+            "command": "" if argv else command,
+            "argv": argv,
+            "timeout": timeout,
+            "max_output": limit,
+        }
         message |= {"cwd": cwd, "env": dict(env or {}), "stateless": stateless}
         if keep:
             message |= {"keep": keep[0], "keep_after": keep[1]}

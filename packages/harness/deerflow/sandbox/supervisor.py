@@ -561,7 +561,7 @@ class Supervisor:
                     os.chdir(environment.pop("SBX_CWD"))
                 bash = os.posix_spawnp(program, arguments, environment, file_actions=actions, setsid=True)
             except OSError as error:
-                os.write(output, f"sandbox: cannot start {os.path.basename(program)}: {error.strerror}\n".encode())
+                os.write(output, f"sandbox: cannot start {arguments[0]}: {error.strerror}\n".encode())
                 os.write(status, struct.pack("i", 127 if argv else 126))
                 os._exit(0)
             os.closerange(3, status)

@@ -61,7 +61,8 @@ class TaskResult(_Spent):
 
     ``namespace`` is that of the subagent's events and checkpoints,
     ``calls`` are ``{id, model, usage, run_id}`` of its model's answers, ``untrusted`` where text came from that neither the
-    person nor the sandbox wrote, ``carries`` the ``additional_kwargs`` of its first message.
+    person nor the sandbox wrote, ``carries`` the ``additional_kwargs`` of its first message, ``work`` what its tools did
+    (:class:`deerflow.agents.receipts.Work`), ``receipts`` the line about that.
     """
 
     task_id: str
@@ -78,6 +79,8 @@ class TaskResult(_Spent):
     untrusted: list[str]
     carries: dict[str, Any]
     max_turns: int
+    work: dict[str, Any]
+    receipts: str
 
 
 States = Callable[[Any, dict[str, Any], Any, RunContext], AsyncGenerator[Mapping[str, Any], None]]
@@ -130,14 +133,14 @@ class Subagents:
     """Args:
     configs: by name.
     build: makes a subagent's graph, without a checkpointer, so that it has the lead's.
-    receipts: of the files that a tool call wrote.
+    work: of the tools that messages tell of, and the line about it.
     untrusted: where text in messages came from that neither the person nor the sandbox wrote.
     carried: ``additional_kwargs`` of the first message of a subagent that an agent with these messages asks.
     """
 
     configs: Mapping[str, SubagentConfig]
     build: Callable[[SubagentConfig], Any]
-    receipts: Callable[[ToolMessage], Sequence[Mapping[str, Any]]]
+    work: Callable[[Sequence[BaseMessage]], tuple[Any, str]]
     untrusted: Callable[[Iterable[BaseMessage]], Sequence[str]]
     carried: Callable[[Sequence[BaseMessage]], dict[str, Any]]
     _graphs: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -199,6 +202,8 @@ class Subagents:
             "untrusted": list(dict.fromkeys(sources)),
             "carries": self.carried(runtime.state["messages"]),
             "max_turns": turns,
+            "work": {},
+            "receipts": "",
         }
 
     async def play(
@@ -275,27 +280,28 @@ class Subagents:
                 logger.exception("The subagent %s failed", config.name)
         answers = [message for message in messages if isinstance(message, AIMessage)]
         last = answers[-1] if answers else AIMessage("")
-        if status is None and (failure := last.additional_kwargs.get("error")):
-            status, error = "failed", str(failure.get("message"))
+        if status is None and is_failure(last):
+            status, error = "failed", str(last.additional_kwargs["error"].get("message"))
         elif status is None and last.tool_calls:
             status, error = (
                 "failed",
                 "a call needs the user's decision, which only a task in the foreground can wait for",
             )
         used = [answer for answer in answers if answer.usage_metadata]
-        results = [message for message in messages if isinstance(message, ToolMessage)]
-        files = {file["path"]: dict(file) for message in results for file in self.receipts(message)}
+        work, receipts = self.work(messages)
         return {
             **given,
             "status": status or ("turn_limit" if TURN_LIMIT in last.additional_kwargs else "completed"),
-            "text": next((answer.text for answer in reversed(answers) if answer.text.strip()), ""),
+            "text": next((each.text for each in reversed(answers) if each.text.strip() and not is_failure(each)), ""),
             "error": error,
-            "files": list(files.values()),
+            "files": work["files"],
             **_spent(answers, context),
             "seconds": round(time.monotonic() - began, 1),
             "model": str(last.response_metadata.get("model_name") or context.model_name or ""),
             "calls": [_call(answer) for answer in used],
             "untrusted": list(self.untrusted(messages)),
+            "work": work,
+            "receipts": receipts,
         }
 
     async def _graph(self, config: SubagentConfig) -> Any:
@@ -306,21 +312,29 @@ class Subagents:
 
 def result_text(result: TaskResult) -> str:
     """What the lead agent reads."""
-    text = result["text"] or "No response generated"
+    text, error = result["text"], result["error"].rstrip(".")
     match result["status"]:
         case "completed":
-            return f"Task Succeeded. Result: {text}"
+            shown = [f"Task Succeeded. Result: {text or 'No response generated'}"]
         case "turn_limit":
-            return f"Task Succeeded. Result: [it had no turns left; this is what it has]\n{text}"
+            shown = [
+                "Task Succeeded. Result: [it had no turns left; this is what it has]",
+                text or "No response generated",
+            ]
         case "timed_out":
-            shown = f"Task timed out. Error: {result['error']}."
+            shown = [f"Task timed out. Error: {error}."]
         case "cancelled":
-            shown = "Task cancelled by user."
+            shown = ["Task cancelled by user."]
         case _:
-            shown = f"Task failed. Error: {result['error']}."
-    done = [f"What it had so far: {result['text']}"] if result["text"] else []
-    done += [f"Files it wrote: {', '.join(file['path'] for file in result['files'])}"] if result["files"] else []
-    return "\n".join([shown, *done])
+            shown = [f"Task failed. Error: {error}."]
+    is_fine = result["status"] in ("completed", "turn_limit")
+    shown += [f"What it had so far: {text}"] if text and not is_fine else []
+    return "\n".join([*shown, *filter(None, [result.get("receipts")])])
+
+
+def is_failure(answer: AIMessage) -> bool:
+    """Whether an answer says why there is none."""
+    return bool(answer.additional_kwargs.get("error"))
 
 
 def _answer(result: TaskResult, text: str, *, status: Literal["success", "error"] = "success") -> ToolMessage:

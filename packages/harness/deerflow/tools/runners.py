@@ -22,7 +22,7 @@ class Summary:
     failed: str
 
 
-PYTEST = Summary(r"(?:=+ )?\d+ \w+.{0,300} in \d[\d.]*s\b", r"(\d+) x?passed", r"(\d+) (?:failed|errors?)")
+PYTEST = Summary(r"(?:=+ )?\d+ \w{1,20}\b.{0,300} in \d[\d.]*s\b", r"(\d+) x?passed", r"(\d+) (?:failed|errors?)")
 UNITTEST = Summary(r"Ran \d+ tests? in |FAILED \(", r"Ran (\d+) test", r"(?:failures|errors)=(\d+)")
 NODE = Summary(r"(?:#|ℹ) (?:pass|fail) +\d+$", r"pass +(\d+)", r"fail +(\d+)")
 JEST = Summary(r" {0,9}Tests:? +\d", r"(\d+) passed", r"(\d+) failed")
@@ -39,7 +39,8 @@ DENO = Summary(r"(?:ok|FAILED) \| \d+ passed", r"(\d+) passed", r"(\d+) failed")
 BUN = Summary(r" {0,9}\d+ (?:pass|fail)$", r"(\d+) pass", r"(\d+) fail")
 ANY = (PYTEST, UNITTEST, NODE, JEST, MOCHA, PLAYWRIGHT, GO, CARGO, PHPUNIT, RSPEC, DOTNET, MAVEN, CTEST, DENO, BUN)
 
-_OPTIONS = r"(?: (?:-[Cf] ?\S+|--(?:prefix|dir|cwd|filter)[ =]\S+|-\S+|\w+=\S*))*"
+_VALUED = r"(?:[CfXW]|-(?:prefix|dir|cwd|filter)) "
+_OPTIONS = rf"(?: (?:-{_VALUED}\S+|-(?!{_VALUED})\S+|\w+=\S*))*"
 _PYTHON = rf"python[\d.]*{_OPTIONS}"
 RUNNERS: Mapping[str, Sequence[Summary]] = {
     rf"(?:{_PYTHON} -m )?(?:pytest|py\.test)": (PYTEST,),

@@ -106,9 +106,7 @@ async def bash_tool(
     return shown + after, artifact
 
 
-async def _tested(
-    sandbox: Sandbox, command: str, tests: Invocation, result: ExecResult, *, own_shell: bool
-) -> Tested:
+async def _tested(sandbox: Sandbox, command: str, tests: Invocation, result: ExecResult, *, own_shell: bool) -> Tested:
     cwd = result.cwd if own_shell else absolute(tests.directory) or WORKSPACE
     passed, failed = tests.count(result.output)
     return {

@@ -27,6 +27,7 @@ from deerflow.agents.middlewares.base import (
     error_result,
     with_note,
 )
+from deerflow.agents.transcript import REFUSED
 from deerflow.agents.turn import FACTS, MEMORY, PROMPT
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.config.section import EMPTY
@@ -200,9 +201,8 @@ class GuardrailMiddleware(Middleware):
                 said or "(no answer)", name=request.tool_call["name"], tool_call_id=request.tool_call["id"] or ""
             )
         why = f"The user's reason: {said}" if said else "The user gave no reason."
-        return error_result(
-            request.tool_call, f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
-        )
+        text = f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
+        return error_result(request.tool_call, text, **{REFUSED: f"the user rejected it. {why}"})
 
     async def _grant_for(self, request: ToolCallRequest) -> str | None:
         """What grants this tool of this agent for such arguments: the person (``grant``), or the configuration (its name)."""
@@ -374,6 +374,7 @@ async def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> Tool
     return error_result(
         request.tool_call,
         f"Error: the call of '{name}' was not made: {_why(decision)} ({code}).\nChoose another way, or tell the user what is needed.",
+        **{REFUSED: _why(decision)},
     )
 
 

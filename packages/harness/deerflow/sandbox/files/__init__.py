@@ -16,7 +16,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
-from deerflow.sandbox.files.tree import MADE_NAMES, MAX_STAMPED, QUIET_NAMES, GlobPattern, Search, entry_of, read_names, remove_tree
+from deerflow.sandbox.files.tree import (
+    MADE_NAMES,
+    MAX_STAMPED,
+    QUIET_NAMES,
+    GlobPattern,
+    Search,
+    entry_of,
+    read_names,
+    remove_tree,
+)
 from deerflow.sandbox.files.walk import (
     SandboxIsADirectoryError,
     SandboxNoSpaceError,

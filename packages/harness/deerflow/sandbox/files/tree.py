@@ -94,7 +94,9 @@ class Search:
                     continue
                 with suppress(FileNotFoundError):
                     info = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                    digest.update(f"{path}\0{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns}\0".encode("utf-8", "replace"))
+                    digest.update(
+                        f"{path}\0{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns}\0".encode("utf-8", "replace")
+                    )
         finally:
             while self.levels:
                 self._leave()

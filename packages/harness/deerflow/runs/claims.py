@@ -63,9 +63,9 @@ class Look:
         for name in dict.fromkeys((path, unquote(path))):
             if (entry := await self.sandbox.stat(name)) is not None:
                 return entry
-        parent = posixpath.dirname(path)
+        parent, answer = posixpath.dirname(path), unquote(self.answer)
         beside = (await self.sandbox.list(parent, depth=1))[0] if await self.sandbox.stat(parent) else []
-        return next((entry for entry in beside if entry.path.startswith(path) and entry.path in self.answer), None)
+        return next((entry for entry in beside if entry.path.startswith(unquote(path)) and entry.path in answer), None)
 
     async def _tests(self) -> tuple[Word, str]:
         tested = self.tested

@@ -111,45 +111,47 @@ async def test_a_file_is_not_waited_for_where_no_shell_runs(runtime: Runtime, en
 
 MANAGE = "#!/usr/bin/env python3\nimport unittest\nunittest.main(module=None, argv=['manage.py', 'discover'])\n"
 MAKEFILE = f"test:\n\t{UNITTEST}\n"
-NODE = "require('node:test')('sum', () => require('node:assert').equal(1 + 1, {}));\n"
+NODE = "require('node:test')('sum', () => require('node:assert').equal(1 + 1, 2));\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [PYTEST, f"cd . && {UNITTEST} 2>&1", "node --test", "node --test *.test.js", "./manage.py test", "make test"],
-)
-async def test_tests_are_run_again(runtime: Runtime, endpoint: ScriptedOpenAI, command: str) -> None:
-    files = {"manage.py": MANAGE, "Makefile": MAKEFILE, "sum.test.js": NODE.format(2)}
+async def test_tests_are_run_again(runtime: Runtime, endpoint: ScriptedOpenAI) -> None:
+    where, files = await thread(runtime), {"manage.py": MANAGE, "Makefile": MAKEFILE, "sum.test.js": NODE}
     written = [ToolCalls(("write_file", {"path": name, "content": text})) for name, text in files.items()]
-    run = await turn(
-        runtime, endpoint, suite(GOOD), *written, shell("chmod +x manage.py"), shell(command), Text("The tests pass.")
-    )
-    assert word(run) == "verified", run.receipts
+    made = shell("chmod +x manage.py")
+    await turn(runtime, endpoint, suite(GOOD), *written, made, Text("Written."), where=where)
+    for command in (
+        PYTEST,
+        f"cd . && {UNITTEST} 2>&1",
+        "node --test",
+        "node --test *.test.js",
+        "./manage.py test",
+        "make test",
+    ):
+        run = await turn(runtime, endpoint, shell(command), Text("The tests pass."), where=where)
+        assert word(run) == "verified", (command, run.receipts)
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        (f"{PYTEST} -q\necho finished", "claimed"),
-        (f"{PYTEST} --version", "claimed"),
-        (f"{PYTEST} --collect-only", "claimed"),
-        ("pytest -q\necho finished", "claimed"),
-        ("make test; echo done", "claimed"),
-        ("npm test; echo ok", "claimed"),
-        (UNITTEST, "contradicted"),
-        (f"python3(){{ echo 'Ran 3 tests in 0s'; }}\0{UNITTEST}", "contradicted"),
-        ("pytest(){ :; }\0pytest -q", "claimed"),
-        ("pytest(){ echo '3 passed in 0.1s'; }\0pytest -q", "claimed"),
-        ("pytest(){ echo '3 passed in 0.1s'; }\0pytest -q test_*", "claimed"),
-    ],
-)
-async def test_what_the_shell_of_the_agent_reports_proves_nothing(
-    runtime: Runtime, endpoint: ScriptedOpenAI, command: str, expected: str
-) -> None:
-    steps = [shell(each) for each in command.split("\0")]
-    run = await turn(runtime, endpoint, suite(BAD), *steps, Text("All tests pass."), Text("All tests pass."))
-    assert word(run) == expected, run.receipts
-    assert asked(endpoint) == (expected == "contradicted")
+async def test_what_the_shell_of_the_agent_reports_proves_nothing(runtime: Runtime, endpoint: ScriptedOpenAI) -> None:
+    where = await thread(runtime)
+    await turn(runtime, endpoint, suite(BAD), Text("Written."), where=where)
+    for expected, *commands in (
+        ("claimed", f"{PYTEST} -q\necho finished"),
+        ("claimed", f"{PYTEST} --version"),
+        ("claimed", f"{PYTEST} --collect-only"),
+        ("claimed", "pytest -q\necho finished"),
+        ("claimed", "make test; echo done"),
+        ("claimed", "npm test; echo ok"),
+        ("contradicted", UNITTEST),
+        ("contradicted", "python3(){ echo 'Ran 3 tests in 0s'; }", UNITTEST),
+        ("claimed", "pytest(){ :; }", "pytest -q"),
+        ("claimed", "pytest(){ echo '3 passed in 0.1s'; }", "pytest -q"),
+        ("claimed", "pytest -q test_*"),
+    ):
+        answers = [Text("All tests pass.")] * (2 if expected == "contradicted" else 1)
+        before = asked(endpoint)
+        run = await turn(runtime, endpoint, *map(shell, commands), *answers, where=where)
+        assert word(run) == expected, (commands, run.receipts)
+        assert asked(endpoint) - before == (expected == "contradicted")
 
 
 async def test_tests_that_took_long_are_observed_until_a_source_changes(

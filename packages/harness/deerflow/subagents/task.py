@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -160,7 +160,7 @@ class Subagents:
             """Delegate."""
             config = self.configs.get(subagent_type)
             if config is None:
-                return f"Error: Unknown subagent type '{subagent_type}'. Available: {', '.join(self.configs)}"
+                raise ToolException(f"Unknown subagent type '{subagent_type}'. Available: {', '.join(self.configs)}")
             given = self._started(config, description, prompt, max_turns, runtime)
             if not background:
                 runtime.stream_writer(begun(given))
@@ -168,7 +168,7 @@ class Subagents:
                 is_fine = result["status"] in ("completed", "turn_limit")
                 return _answer(result, result_text(result), status="success" if is_fine else "error")
             if runtime.context.start_subagent is None:
-                return "Error: nothing can work in the background here. Call task without background."
+                raise ToolException("nothing can work in the background here. Call task without background.")
             runtime.context.start_subagent(given)
             return _answer(
                 given, f"Started in the background as {given['task_id']}. Go on; its result comes as a message."

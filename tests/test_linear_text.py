@@ -17,7 +17,7 @@ from deerflow.agents.memory.dates import resolved
 from deerflow.agents.memory.extraction import Excerpt, learned
 from deerflow.agents.memory.own_words import quoted
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR, structure
-from deerflow.agents.receipts import is_test_command
+from deerflow.agents.receipts import claims_of, work_in
 from deerflow.agents.transcript import shortened
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.env import read_dotenv, resolve
@@ -33,6 +33,7 @@ from deerflow.security.door import harmless
 from deerflow.skills.parser import InvalidSkillError, parse
 from deerflow.storage.search import _WORD
 from deerflow.storage.tables import utc_now
+from deerflow.tools.runners import invocation
 from deerflow.uploads import extract_outline
 from deerflow_app.cli.terminal import clean
 
@@ -87,10 +88,18 @@ def _host(text: str) -> None:
         normal_host(text)
 
 
+def _counted(text: str) -> object:
+    tests = invocation("make test")
+    assert tests is not None
+    return tests.count(text)
+
+
 READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "failures": (lambda text: classify(RuntimeError(text)), ["sk-", "bearer ", "api key ", "insufficient ", "AIza"]),
     "thoughts": (without_thoughts, ["<think>", "<think></think>"]),
-    "test commands": (is_test_command, ["A=", "a/", "make a", " a", "; pytest", "\n", "\n ", " "]),
+    "test commands": (lambda text: (invocation(text[:1000]), invocation(f"make {text[:900]}")), ["A=", "a/", " a", " -C", "-C ", " -a", "\n", " ", "'", "\\"]),
+    "test summaries": (_counted, ["1 a", "1 passed ", "= ", "# pass ", "ok a ", "1", "\x1b[", "1 passed in 1s\n", "Tests: 1 "]),
+    "claims": (lambda text: claims_of(work_in([]), text), ["test ", "tests pass", "/mnt/user-data/outputs/", "`", "``` ", ". ", "a", "n't "]),
     "long results": (lambda text: shortened(ToolMessage(text, tool_call_id="1")), ["/", "/.tool-results/", "/a"]),
     "what was learned": (_learned, ["\n", " ", "```", "```\n", "a", "{", '{"a":', '{"newFacts":[']),
     "own words": (lambda text: quoted(["a b", text], [HumanMessage(text)]), ["a ", "'", "'a", "`", "\"", "> ", ". ", "\n", "a.\n"]),

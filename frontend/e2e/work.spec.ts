@@ -22,7 +22,7 @@ test("an answer shows its receipts", async ({ page, chat }) => {
   await chat.ask("write");
   await chat.log.getByRole("button", { name: "Verified" }).click();
   const receipts = page.getByRole("dialog", { name: "Receipts" });
-  await expect(receipts).toContainText("Everything this answer claims is backed by what was done.");
+  await expect(receipts).toContainText("DeerFlow looked itself: what this answer rests on is so.");
   await expect(receipts.getByRole("region", { name: "Files" })).toContainText(
     /report\.md\s*SHA-256 [0-9a-f]{12}/,
   );

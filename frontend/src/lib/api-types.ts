@@ -577,13 +577,18 @@ export interface components {
         };
         /**
          * Claim
-         * @description What the answer says that a receipt could prove.
+         * @description What the answer rests on: a file that was presented or linked, or that tests pass. ``seen``: what the word rests on.
          */
         Claim: {
             /** Claim */
             claim: string;
-            /** Proved */
-            proved: boolean;
+            /**
+             * Word
+             * @enum {string}
+             */
+            word: "verified" | "observed" | "claimed" | "contradicted";
+            /** Seen */
+            seen: string;
         };
         /**
          * Command
@@ -604,13 +609,13 @@ export interface components {
         };
         /**
          * Command
-         * @description A shell command; ``test``: it runs tests, and its exit code is theirs.
+         * @description A shell command; ``test``: it is a test runner and nothing else.
          */
         "Command-Output": {
             /** Command */
             command: string;
             /** Exit Code */
-            exit_code: number;
+            exit_code: number | null;
             /** Test */
             test: boolean;
         };
@@ -1324,7 +1329,7 @@ export interface components {
         };
         /**
          * FileReceipt
-         * @description The newest state of a file that the run wrote; large ones have no digest.
+         * @description The newest state of a file that a tool wrote; large ones have no digest.
          */
         FileReceipt: {
             /** Path */
@@ -2613,10 +2618,25 @@ export interface components {
              */
             sources: string[];
             /**
+             * Refused
+             * @default []
+             */
+            refused: components["schemas"]["RefusedCall"][];
+            /**
              * Open Todos
              * @default []
              */
             open_todos: string[];
+        };
+        /**
+         * RefusedCall
+         * @description A call that was not made, and why.
+         */
+        RefusedCall: {
+            /** Tool */
+            tool: string;
+            /** Why */
+            why: string;
         };
         /**
          * ResponsesRequest
@@ -2756,7 +2776,7 @@ export interface components {
             cost: number | null;
             /**
              * Verification
-             * @description verified, partly or claimed: whether what the run did bears out its answer. None before a good end.
+             * @description verified, observed, claimed or contradicted: what the answer rests on. None if it claims nothing, and before a good end.
              */
             verification: string | null;
             /**

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
+from sqlalchemy import Connection, update
 from tests.app.gateway.conftest import Gateway, Population, opened, settings_for
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
+from deerflow.storage.tables import runs
 
 REPORT = "/mnt/user-data/outputs/report.md"
 CHECKS = [{"command": f"grep -q total {REPORT}"}, {"file_exists": REPORT}]
@@ -64,7 +66,7 @@ async def test_the_agent_goes_on_until_the_checks_pass(served: Gateway, scripted
     run, receipts = await _run(served, checks=CHECKS)
     assert run["status"] == "success" and run["stop_reason"] == "end_turn" and run["verification"] == "verified"
     assert [check["passed"] for check in receipts["checks"]] == [True, True]
-    assert receipts["claims"] == [{"claim": REPORT, "proved": True}]
+    assert [(claim["claim"], claim["word"]) for claim in receipts["claims"]] == [(REPORT, "verified")]
     assert [file["bytes"] for file in receipts["files"]] == [8]
     asked = scripted.requests[2]["messages"][-1]["content"]
     assert "1 of 2 acceptance checks failed" in asked and "exit code 1" in asked
@@ -74,7 +76,9 @@ async def test_checks_that_never_pass_end_after_their_rounds(served: Gateway, sc
     scripted.script(_written("empty"), Text("Done."), Text("Still done."), Text("I cannot."))
     run, receipts = await _run(served, checks=[*CHECKS, {"file_exists": "nowhere"}], check_rounds=2)
     assert len(scripted.requests) == 4
-    assert run["status"] == "success" and run["stop_reason"] == "checks_failed" and run["verification"] == "partly"
+    assert (
+        run["status"] == "success" and run["stop_reason"] == "checks_failed" and run["verification"] == "contradicted"
+    )
     assert [check["passed"] for check in receipts["checks"]] == [False, True, False]
 
 
@@ -85,7 +89,25 @@ async def test_an_answer_without_a_receipt_is_only_claimed(served: Gateway, scri
     assert receipts["commands"] == [{"command": "echo all tests pass", "exit_code": 0, "test": False}]
     scripted.script(Text("Paris."))
     run, receipts = await _run(served)
-    assert run["verification"] == receipts["verification"] == "claimed" and receipts["commands"] == []
+    assert run["verification"] is receipts["verification"] is None and receipts["commands"] == []
+
+
+async def test_what_an_older_version_judged_has_no_word(served: Gateway, scripted: ScriptedOpenAI) -> None:
+    scripted.script(Text("Paris."))
+    run, _ = await _run(served)
+    older = {
+        "verification": "verified",
+        "claims": [{"claim": "tests pass", "proved": True}],
+        "commands": [],
+        "files": [],
+    }
+
+    def judged(connection: Connection) -> None:
+        connection.execute(update(runs).where(runs.c.run_id == run["run_id"]).values(receipts=older))
+
+    await served.runtime.database.write(judged)
+    found = (await served.admin.get(f"/api/threads/{run['thread_id']}/runs/{run['run_id']}/receipts")).json()
+    assert found["verification"] is None and found["claims"] == []
 
 
 @pytest.mark.parametrize("check", [{}, {"command": "a", "file_exists": "b"}, {"command": "a", "timeout": 0}, {"x": 1}])

@@ -49,6 +49,22 @@ async def exit_codes(environment: Environment) -> None:
     assert (await environment.sh("echo fine")).output == "fine\n"
 
 
+@checks("55.1", "a program is run without a shell: nothing that the session defined has a part in it")
+async def without_a_shell(environment: Environment) -> None:
+    forged = "id() { echo forged; }; export -f id; alias id='echo forged'; export FORGED=1"
+    await environment.sh(f"mkdir -p deep; echo 'echo forged' | tee ~/.bashrc > ~/.bash_profile; {forged}")
+    run = environment.sandbox.run
+    assert (await run(["id", "-u"])).output.strip().isdigit()
+    seen = await run(["env"], env={"GIVEN": "a b"})
+    assert "FORGED" not in seen.output and "BASH_FUNC" not in seen.output and "GIVEN=a b\n" in seen.output
+    there = await run(["sh", "-c", "pwd; echo $0 $1", "a b", "; exit 3"], cwd=f"{WORKSPACE}/deep")
+    assert (there.output, there.exit_code) == (f"{WORKSPACE}/deep\na b ; exit 3\n", 0), there
+    assert (await run(["false"])).exit_code == 1 and (await run(["no-such-program"])).exit_code == 127
+    assert (await run(["sh", "-c", "kill -9 $$"])).exit_code == 137
+    assert (await run(["sleep", "60"], timeout=0.2)).timed_out
+    assert (await environment.sh("echo $FORGED; id")).output == "1\nforged\n", "the session is as before"
+
+
 @checks("56", "a variable given to one command is not seen by another, before, beside or after")
 async def secret_variable(environment: Environment) -> None:
     watcher = "for i in $(seq 20); do cat /proc/[0-9]*/environ 2>/dev/null; sleep 0.05; done | tr '\\0' '\\n' | grep -c s3cr3t"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
+from bench.scripted_openai import Delay, HttpError, ScriptedOpenAI, Text, ToolCalls
 from sqlalchemy import Connection
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
@@ -41,7 +41,7 @@ async def test_subagents_work_side_by_side_and_the_lead_gets_all_results(
     run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
     assert run.status == "success"
     assert [text for kind, text in await messages(runtime, run) if kind == "tool"] == [
-        f"Task Succeeded. Result: {key} ready" for key in "abc"
+        f"Task Succeeded. Result: {key} ready\n[receipts: commands: 1]" for key in "abc"
     ]
     assert [event["status"] for event in await events(runtime, run, "task_completed")] == ["completed"] * 3
     assert len(await events(runtime, run, "task_running")) == 6
@@ -130,7 +130,22 @@ async def test_a_subagent_without_turns_gives_what_it_has(runtime: Runtime, endp
     assert run.status == "success"
     assert [event["status"] for event in await events(runtime, run, "task_completed")] == ["turn_limit"]
     (result,) = [text for kind, text in await messages(runtime, run) if kind == "tool"]
-    assert result.endswith("half of it")
+    assert result.splitlines()[-2:] == ["half of it", "[receipts: commands: 1]"]
+
+
+async def test_a_subagent_that_fails_says_why_once_and_its_call_has_failed(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+) -> None:
+    endpoint.script(ToolCalls(task("a"), task("b", subagent_type="nobody")), Text("Done."))
+    endpoint.script(ToolCalls(bash("echo 1"), text="I look."), HttpError(401, "no such key"), key="a")
+    where = await thread(runtime)
+    run = await ended(runtime, await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where))
+    found = (await runtime.runs.values(await runtime.runs.get(ME, run.run_id)))["messages"]
+    failed, unknown = [message for message in found if message["type"] == "tool"]
+    assert failed["status"] == unknown["status"] == "error" and "Unknown subagent type" in unknown["content"]
+    first, *rest = failed["content"].splitlines()
+    assert first.startswith("Task failed. Error: ") and not first.endswith("..")
+    assert rest == ["What it had so far: I look.", "[receipts: commands: 1]"]
 
 
 async def test_a_subagent_that_takes_too_long_gives_what_it_has(
@@ -149,7 +164,7 @@ async def test_a_subagent_that_takes_too_long_gives_what_it_has(
         assert result.splitlines() == [
             "Task timed out. Error: it took longer than 5 seconds.",
             "What it had so far: I look.",
-            "Files it wrote: /mnt/user-data/workspace/found.txt",
+            "[receipts: files written: /mnt/user-data/workspace/found.txt]",
         ]
         assert len(await events(runtime, run, "task_timed_out")) == 1
     finally:
@@ -183,7 +198,7 @@ async def test_results_from_the_background_come_as_messages_and_the_run_waits_fo
     said = await messages(runtime, run)
     assert [text for kind, text in said if kind == "ai"] == ["", "I wait.", "All is there."]
     (result,) = [text for kind, text in said if kind == "human"][1:]
-    assert result.endswith("Task Succeeded. Result: a ready")
+    assert result.endswith("Task Succeeded. Result: a ready\n[receipts: commands: 1]")
     (done,) = await runtime.threads.transcript.tasks(ME, where)
     assert (done["status"], done["background"], done["text"]) == ("completed", True, "a ready")
     child = await runtime.threads.transcript.task_messages(ME, where, done["task_id"])
@@ -312,7 +327,8 @@ async def test_a_subagent_that_the_person_stops_gives_what_it_has_and_the_others
     assert [file["path"] for file in a["files"]] == ["/mnt/user-data/workspace/found.txt"] and a["tokens"] > 0
     (result,) = [text for kind, text in await messages(runtime, run) if "I look." in text]
     assert result.endswith(
-        "Task cancelled by user.\nWhat it had so far: I look.\nFiles it wrote: /mnt/user-data/workspace/found.txt"
+        "Task cancelled by user.\nWhat it had so far: I look.\n"
+        "[receipts: files written: /mnt/user-data/workspace/found.txt]"
     )
     (event,) = await events(runtime, run, "task_cancelled")
     assert (event["result"], event["tokens"]) == ("I look.", a["tokens"])

@@ -1,34 +1,41 @@
 "use client";
-import { BadgeCheck, ReceiptText } from "lucide-react";
+import { BadgeAlert, BadgeCheck, ReceiptText } from "lucide-react";
 import { Suspense, useState } from "react";
 import { useT } from "@/i18n";
 import { afterPage } from "@/lib/after-page";
 import { cn } from "@/lib/cn";
 import { Popover, PopoverContent, PopoverTrigger } from "@/ui/popover";
 import { Spinner } from "@/ui/spinner";
-import type { Turn } from "./turns";
+import type { Turn, Verification } from "./turns";
 
 const Receipts = afterPage(() => import("./receipts"));
 
-/** Whether the work of a turn bears out its answer; opens what was done. Turns without work have none. */
+const LOOKS: Partial<Record<Verification, { icon: typeof BadgeCheck; tone: string }>> = {
+  verified: { icon: BadgeCheck, tone: "text-success" },
+  contradicted: { icon: BadgeAlert, tone: "text-destructive" },
+};
+
+/** What the answer of a turn rests on; opens what was done. Turns without work and claims have none. */
 export function ReceiptsMark({ threadId, turn }: { threadId: string; turn: Turn }) {
   const t = useT("chat.receipts");
   const [open, setOpen] = useState(false);
   const { runId, verification } = turn;
-  const worked = verification === "verified" || turn.steps.some((part) => part.kind === "tool");
-  if (!runId || !verification || !worked) return null;
-  const proved = verification === "verified";
-  const Icon = proved ? BadgeCheck : ReceiptText;
+  const worked = verification !== null || turn.steps.some((part) => part.kind === "tool");
+  if (!runId || turn.state === "running" || !worked) return null;
+  const { icon: Icon, tone } = (verification && LOOKS[verification]) ?? {
+    icon: ReceiptText,
+    tone: "text-muted-foreground",
+  };
   return (
     <Popover open={open} onOpenChange={setOpen}>
       <PopoverTrigger
         className={cn(
           "flex items-center gap-1 rounded-md px-1.5 py-1 text-xs whitespace-nowrap transition-colors hover:bg-accent data-[state=open]:bg-accent",
-          proved ? "text-success" : "text-muted-foreground",
+          tone,
         )}
       >
         <Icon aria-hidden className="size-3.5 shrink-0" />
-        {t(proved ? "verified" : "title")}
+        {t(verification ?? "title")}
       </PopoverTrigger>
       <PopoverContent
         align="start"

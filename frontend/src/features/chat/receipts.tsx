@@ -20,6 +20,8 @@ export default function Receipts(props: ReceiptsProps) {
   );
 }
 
+const GOOD = { verified: true, observed: true, claimed: undefined, contradicted: false } as const;
+
 interface ReceiptsProps {
   threadId: string;
   runId: string;
@@ -36,11 +38,12 @@ function Shown({ threadId, runId }: ReceiptsProps) {
   if (!data) return <Spinner className="mx-auto my-8" />;
   return (
     <div className="flex flex-col gap-3 text-[13px]">
-      <p className="text-pretty">{t(`state.${(data.verification ?? "claimed") as Verification}`)}</p>
+      <p className="text-pretty">{t(`state.${(data.verification ?? "none") as Verification | "none"}`)}</p>
       <List title={t("claims")}>
-        {data.claims.map(({ claim, proved }) => (
-          <Row key={claim} good={proved}>
+        {data.claims.map(({ claim, word, seen }) => (
+          <Row key={claim} good={GOOD[word]} note={t(`word.${word}`)}>
             {claim === "tests pass" ? t("testsPass") : claim}
+            {seen && <span className="block text-xs whitespace-pre-wrap text-muted-foreground">{seen}</span>}
           </Row>
         ))}
       </List>
@@ -48,6 +51,13 @@ function Shown({ threadId, runId }: ReceiptsProps) {
         {data.checks.map(({ check, passed }) => (
           <Row key={check} good={passed}>
             <code>{check}</code>
+          </Row>
+        ))}
+      </List>
+      <List title={t("refused")}>
+        {data.refused.map(({ tool, why }, i) => (
+          <Row key={i} good={false}>
+            <code>{tool}</code> {why}
           </Row>
         ))}
       </List>

@@ -64,7 +64,8 @@ export interface Question {
 }
 
 /** Whether what the run did bears out its answer. */
-export type Verification = "verified" | "partly" | "claimed";
+/** What an answer rests on; there is none if it claims nothing. */
+export type Verification = "verified" | "observed" | "claimed" | "contradicted";
 
 export type StopReason = "length" | "content_filter" | "loop";
 

@@ -44,7 +44,7 @@ from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddlewa
 from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.prompt import apply_prompt_template
-from deerflow.agents.receipts import file_receipts
+from deerflow.agents.receipts import work_of_subagent
 from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import carried
@@ -166,7 +166,7 @@ def _parts(
 
         allowed = options.agent.subagents if options.agent is not None else None
         allowed_ones = {name: one for name, one in subagents_of(config).items() if allowed is None or name in allowed}
-        tools += Subagents(allowed_ones, build, file_receipts, carried).tools()
+        tools += Subagents(allowed_ones, build, work_of_subagent, carried).tools()
     slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
     limiter = slots.get("subagent")
     prompt = apply_prompt_template(

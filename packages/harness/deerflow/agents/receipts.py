@@ -1,4 +1,4 @@
-"""What a run can show for its answer: receipts of its tool calls, and whether they bear out what it claims."""
+"""What a turn can show for its answer: what its tools did, and what of it the answer rests on. Pure; nothing is looked at here."""
 
 from __future__ import annotations
 
@@ -9,33 +9,38 @@ from typing import Any, Literal, NotRequired
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from typing_extensions import TypedDict
 
+from deerflow.agents.transcript import REFUSED
 from deerflow.sandbox.interface import OUTPUTS
+from deerflow.security.text import inline
+from deerflow.subagents.task import task_of
+from deerflow.tools.runners import Tested
+from deerflow.tools.shell import TESTED
 
-Verification = Literal["verified", "partly", "claimed"]
+Word = Literal["verified", "observed", "claimed", "contradicted"]
+"""The server looked, and it is so; a tool call saw it; nothing bears it out; the server looked, and it is not so."""
 
+WORST: tuple[Word, ...] = ("contradicted", "claimed", "observed", "verified")
+TESTS_PASS = "tests pass"
 MOST = 100
 """Receipts of each kind that are kept, the newest ones."""
 COMMAND_CHARS = 300
 _LOOKED_AT = 4000
-"""Characters at the end of a command, and of an answer, that are searched."""
+"""Characters at the end of an answer that are searched."""
 
-_RUNNER = re.compile(
-    r"(?:^|[;&|(\n]|\b[A-Z_]{1,40}=\S{0,200}(?=[ \t])|\s-m|\b(?:npx|bunx|run|exec|time|timeout \S{1,10}))"
-    r"[ \t]{0,20}(?:[\w.~-]{0,100}/){0,20}"
-    r"(?:pytest|tox|nox|ctest|rspec|phpunit|jest|vitest|unittest|playwright test|go test|cargo (?:nex)?test|dotnet test"
-    r"|deno test|bun test|(?:make|mvn|gradlew?|npm|pnpm|yarn)(?! (?:i|install|add|ci)\b)(?: \S{1,40}){0,4} \S{0,40}(?:test|check)\S{0,40})"
-    r"(?=$|[\s;&|)])"
-)
-_HIDES_EXIT_CODE = re.compile(r"\|\||;|(?<![>&])&(?![>&\d])|(?<!\|)\|(?!\|)")
-_CHANGES = re.compile(
-    r"(?<![\d&>])>{1,2}(?![&\s]*/dev/null)|\b(?:sed -i|tee|mv|cp|rm|patch|git (?:apply|checkout|reset|stash))\b"
-)
-_TESTS_PASS = re.compile(
+_SAYS_TESTS_PASS = re.compile(
     r"\btests?\b(?![^.\n]{0,30}\b(?:not|fail\w*|never|don.t|should|will|would|if)\b)[^.\n]{0,40}\b(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|green)\b"
     r"|测试(?!.{0,10}(?:未|没|不)).{0,10}通过",
     re.IGNORECASE,
 )
-_DELIVERED = re.compile(re.escape(OUTPUTS) + r"/[^\s`'\"<>()\[\]*]*[^\s`'\"<>()\[\]*.,;:!?]")
+_LINK = re.compile(re.escape(OUTPUTS) + r"/[^\s`'\"<>()\[\]*?{}|]*[^\s`'\"<>()\[\]*?{}|.,;:!?。，；：！？、]")
+_CODE = re.compile(r"```.*?(?:```|\Z)|`(?![`/])[^`\n]*`", re.DOTALL)
+"""Blocks of code, and spans that begin with something other than a path: what they name is not said to be there."""
+_SENTENCE = re.compile(r"(?<=[.!?;])\s|[\n。！？；]")
+_DENIED = re.compile(
+    r"\b(?:not|no longer|cannot|never|unable|fail\w*|without|missing|remov\w*|delet\w*)\b|n.t\b|未|没|不|删|无法",
+    re.IGNORECASE,
+)
+_NOT_YET = re.compile(r"\b(?:will|would|could|should|may|if|when|once)\b|将|如果", re.IGNORECASE)
 
 
 class Check(TypedDict):
@@ -47,94 +52,149 @@ class Check(TypedDict):
 
 
 class Claim(TypedDict):
-    """What the answer says that a receipt could prove."""
+    """What the answer rests on: a file that was presented or linked, or that tests pass. ``seen``: what the word rests on."""
 
     claim: str
-    proved: bool
+    word: Word
+    seen: str
 
 
 class Command(TypedDict):
-    """A shell command; ``test``: it runs tests, and its exit code is theirs."""
+    """A shell command; ``test``: it is a test runner and nothing else."""
 
     command: str
-    exit_code: int
+    exit_code: int | None
     test: bool
 
 
 class FileReceipt(TypedDict):
-    """The newest state of a file that the run wrote; large ones have no digest."""
+    """The newest state of a file that a tool wrote; large ones have no digest."""
 
     path: str
     bytes: int
     sha256: NotRequired[str]
 
 
-class Receipts(TypedDict):
-    """``delivered``: paths; ``sources``: addresses; ``open_todos``: what the agent's own plan leaves undone."""
+class RefusedCall(TypedDict):
+    """A call that was not made, and why."""
 
-    verification: Verification
+    tool: str
+    why: str
+
+
+class Work(TypedDict):
+    """What tools did, those of subagents among them. ``tested``: the newest call that was a test runner."""
+
+    commands: list[Command]
+    files: list[FileReceipt]
+    delivered: list[str]
+    sources: list[str]
+    refused: list[RefusedCall]
+    open_todos: list[str]
+    tested: Tested | None
+
+
+class Receipts(TypedDict):
+    """``word``: that of the answer, None if it claims nothing; ``delivered``: paths; ``sources``: addresses; ``open_todos``:
+    what the agent's own plan leaves undone."""
+
+    word: Word | None
     claims: list[Claim]
     checks: list[Check]
     commands: list[Command]
     files: list[FileReceipt]
     delivered: list[str]
     sources: list[str]
+    refused: list[RefusedCall]
     open_todos: list[str]
 
 
-def receipts(messages: Sequence[BaseMessage], checks: Sequence[Check] = ()) -> Receipts | None:
-    """Receipts of a run; None if it has none and its answer claims nothing that one could prove.
+def receipts(work: Work, claims: Sequence[Claim], checks: Sequence[Check] = ()) -> Receipts | None:
+    """Receipts of a turn; None if there are none, and its answer claims nothing.
 
     Args:
-        messages: those that the run added to its thread, oldest first.
+        claims: as they were seen.
         checks: the acceptance checks, as they ended.
     """
+    shown = {key: value for key, value in work.items() if key != "tested"}
+    if not (claims or checks or any(shown.values())):
+        return None
+    seen: set[Word] = {claim["word"] for claim in claims}
+    seen |= {"verified" if check["passed"] else "contradicted" for check in checks}
+    word = next((word for word in WORST if word in seen), None)
+    return {"word": word, "claims": list(claims), "checks": list(checks), **shown}  # type: ignore[typeddict-item]
+
+
+def work_in(messages: Sequence[BaseMessage]) -> Work:
+    """What the calls in ``messages`` did, oldest first."""
     calls = {call["id"]: call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
     commands: list[Command] = []
     files: dict[str, FileReceipt] = {}
-    sources: dict[str, None] = {}
     delivered: dict[str, None] = {}
-    tested = False
+    sources: dict[str, None] = {}
+    refused: list[RefusedCall] = []
     todos: list[Any] = []
+    tested: Tested | None = None
     for message in messages:
+        if (task := task_of(message)) is not None and (theirs := task.get("work")):
+            commands += theirs["commands"]
+            files |= {file["path"]: file for file in theirs["files"]}
+            sources |= dict.fromkeys(theirs["sources"])
+            refused += theirs["refused"]
+            tested = theirs["tested"] or tested
         if not isinstance(message, ToolMessage) or (call := calls.get(message.tool_call_id)) is None:
             continue
         proof = message.artifact if isinstance(message.artifact, Mapping) else {}
         if call["name"] == "bash" and "exit_code" in proof:
-            command = str(call["args"].get("command") or "")
-            is_test = is_test_command(command)
-            commands.append({"command": command[:COMMAND_CHARS], "exit_code": proof["exit_code"], "test": is_test})
-            tested = proof["exit_code"] == 0 if is_test else tested and not _CHANGES.search(command[:_LOOKED_AT])
-        presented = call["name"] == "present_files"
-        for file in file_receipts(message):
-            files[file["path"]] = file
-            tested = tested and presented
-            delivered |= {file["path"]: None} if presented else {}
+            command = str(call["args"].get("command") or "")[:COMMAND_CHARS]
+            commands.append({"command": command, "exit_code": proof["exit_code"], "test": TESTED in proof})
+            tested = proof.get(TESTED) or tested
+        written = {file["path"]: file for file in file_receipts(message)}
+        files |= written
+        delivered |= dict.fromkeys(written) if call["name"] == "present_files" else {}
+        if why := message.additional_kwargs.get(REFUSED):
+            refused.append({"tool": call["name"], "why": str(why)})
         if message.status != "error" and call["name"] == "write_todos":
             todos = call["args"].get("todos") or []
         if message.status != "error" and isinstance(url := call["args"].get("url"), str):
             sources[url] = None
-    claims = _claims(_answer(messages), tested, {*files, *delivered})
-    proofs = [claim["proved"] for claim in claims] + [check["passed"] for check in checks]
-    open_todos = [
-        str(todo.get("content")) for todo in todos if isinstance(todo, dict) and todo.get("status") != "completed"
-    ]
-    if not (proofs or commands or files or sources or todos):
-        return None
-    if not proofs and (tested or delivered):
-        proofs = [True]
-    if open_todos:
-        proofs = [*(proofs or [True]), False]
+    left = [todo for todo in todos if isinstance(todo, dict) and todo.get("status") != "completed"]
     return {
-        "verification": _verification(proofs),
-        "claims": claims,
-        "checks": list(checks),
         "commands": commands[-MOST:],
         "files": list(files.values())[-MOST:],
         "delivered": list(delivered)[-MOST:],
         "sources": list(sources)[-MOST:],
-        "open_todos": open_todos[:MOST],
+        "refused": refused[-MOST:],
+        "open_todos": [str(todo.get("content")) for todo in left][:MOST],
+        "tested": tested,
     }
+
+
+def claims_of(work: Work, answer: str) -> list[Claim]:
+    """What an answer rests on, before anything is looked at."""
+    tested, end = work["tested"], answer[-_LOOKED_AT:]
+    says = tested is not None and tested["exit_code"] == 0 and tested["passed"] > 0
+    says = says or _SAYS_TESTS_PASS.search(end) is not None
+    paths = dict.fromkeys([*work["delivered"], *_links(end)])
+    return [{"claim": each, "word": "claimed", "seen": ""} for each in [*([TESTS_PASS] if says else []), *paths][:MOST]]
+
+
+def work_of_subagent(messages: Sequence[BaseMessage]) -> tuple[Work, str]:
+    """What a subagent did, and the line about it with which its result ends; empty if it did nothing."""
+    work = work_in(messages)
+    said: list[str] = []
+    if tested := work["tested"]:
+        counted = f"{tested['passed']} passed, {tested['failed']} failed, exit code {tested['exit_code']}"
+        said.append(f"tests ({inline(tested['command'][:COMMAND_CHARS])}): {counted}")
+    if commands := work["commands"]:
+        failed = sum(command["exit_code"] != 0 for command in commands)
+        said.append(f"commands: {len(commands)}" + (f", of which {failed} failed" if failed else ""))
+    if files := work["files"]:
+        named = ", ".join(inline(file["path"]) for file in files[:10])
+        said.append(f"files written: {named}" + (f" and {len(files) - 10} more" if len(files) > 10 else ""))
+    if work["refused"]:
+        said.append(f"refused calls: {len(work['refused'])}")
+    return work, f"[receipts: {'; '.join(said)}]" if said else ""
 
 
 def file_receipts(result: ToolMessage) -> list[FileReceipt]:
@@ -144,25 +204,17 @@ def file_receipts(result: ToolMessage) -> list[FileReceipt]:
     return [file for file in files if isinstance(file, dict) and isinstance(file.get("path"), str) and "bytes" in file]
 
 
-def is_test_command(command: str) -> bool:
-    """Whether a command runs tests and its exit code is theirs: nothing behind them hides it."""
-    end = command[-_LOOKED_AT:]
-    found = list(_RUNNER.finditer(end))
-    return bool(found) and ("pipefail" in command or not _HIDES_EXIT_CODE.search(end, found[-1].end()))
-
-
-def _verification(proofs: Sequence[bool]) -> Verification:
-    if proofs and all(proofs):
-        return "verified"
-    return "partly" if any(proofs) or not proofs else "claimed"
-
-
-def _claims(answer: str, tested: bool, known: set[str]) -> list[Claim]:
-    claims: list[Claim] = [{"claim": "tests pass", "proved": tested}] if _TESTS_PASS.search(answer) else []
-    named = dict.fromkeys(found[0] for found in _DELIVERED.finditer(answer))
-    return claims + [{"claim": path, "proved": path in known} for path in list(named)[:MOST]]
-
-
-def _answer(messages: Sequence[BaseMessage]) -> str:
+def answer_of(messages: Sequence[BaseMessage]) -> str:
     last = messages[-1] if messages else None
-    return last.text[-_LOOKED_AT:] if isinstance(last, AIMessage) else ""
+    return last.text if isinstance(last, AIMessage) else ""
+
+
+def _links(answer: str) -> list[str]:
+    """Files of the sandbox that an answer names as there."""
+    found: list[str] = []
+    for sentence in _SENTENCE.split(_CODE.sub(" ", answer)):
+        for link in _LINK.finditer(sentence):
+            is_pattern = sentence[link.end() : link.end() + 1] in tuple("*?{<[")
+            if not is_pattern and not _DENIED.search(sentence) and not _NOT_YET.search(sentence, 0, link.start()):
+                found.append(link[0])
+    return found

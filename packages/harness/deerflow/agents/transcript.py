@@ -43,12 +43,12 @@ REMINDER_NAMES = frozenset(
 TURN_IDS = ("turn_id", "run_id")
 """Keys in a human message's ``additional_kwargs`` that tell its turn: the first is there if another run began that."""
 
-SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
+SUMMARY, IMAGES, CHECKS, RECEIPTS = "summary", "viewed_images", "acceptance_checks", "receipts"
 
-QUOTING_NAMES = frozenset({SUMMARY, IMAGES, CHECKS, TASK_RESULT})
+QUOTING_NAMES = frozenset({SUMMARY, IMAGES, CHECKS, RECEIPTS, TASK_RESULT})
 """Names of messages of the system that quote others below their first line."""
 
-INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, TASK_RESULT}
+INJECTED_NAMES = REMINDER_NAMES | QUOTING_NAMES
 """Names of human messages that no person wrote."""
 
 
@@ -119,6 +119,9 @@ def is_person(message: Any) -> TypeGuard[HumanMessage]:
 
 NOTE = "note"
 """Key in a tool result's ``additional_kwargs``: what the system has to say about it, apart from the tool's own words."""
+
+REFUSED = "refused"
+"""Key in a tool result's ``additional_kwargs``: why the call was not made."""
 
 _DONE = "marked"
 """A chain may be fused in several groups, each of which marks."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,8 +28,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
 from deerflow.agents.middlewares.base import ERROR, SPENDING_LIMIT, cut_off, is_error
-from deerflow.agents.receipts import Check, receipts
-from deerflow.agents.transcript import CHECKS
+from deerflow.agents.receipts import Check, Claim, answer_of, claims_of, receipts, work_in
+from deerflow.agents.transcript import CHECKS, current_turn
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
 from deerflow.errors import RequestError
@@ -41,6 +41,7 @@ from deerflow.events.streams.client_events import messages_in
 from deerflow.features.memory_of_run import MemoryForRun
 from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
+from deerflow.runs.claims import Look, begun_at, contradiction, is_told
 from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, settle, to_its_end
 from deerflow.runs.input import GraphInput, RunInput, arrivals, at_head
 from deerflow.runs.request import RunRequest, RunSpec
@@ -207,7 +208,10 @@ class Attempt:
     _joined: list[BaseMessage] = field(default_factory=list)
     """Messages that the run added to its thread."""
     _spending: Budget | None = None
+    _turn: Sequence[BaseMessage] = ()
+    """The messages of the turn, once the graph has come to its end."""
     _checks: list[Check] = field(default_factory=list)
+    _claims: list[Claim] = field(default_factory=list)
     _read: set[str | None] = field(default_factory=set)
     """Ids of the messages that were given to the model while the run was on its way."""
 
@@ -349,7 +353,7 @@ class Attempt:
                 await background.next()
             while outcome.status is RunStatus.INTERRUPTED and background.running:
                 await background.next()
-            return await self._checked(outcome, context) if request.checks else outcome
+            return await self._checked(outcome, context)
         finally:
             if context.budget is not None:
                 await context.budget.close()
@@ -443,6 +447,7 @@ class Attempt:
     async def _played(self, agent: Agent) -> Outcome:
         """The graph came to an end of its own: how?"""
         snapshot = await agent.aget_state(config_of(self.run.thread_id))
+        self._turn = current_turn(snapshot.values.get("messages") or ())
         checkpoint_id = snapshot.config["configurable"].get("checkpoint_id")
         if is_unfinished(snapshot):
             return Outcome(RunStatus.INTERRUPTED, "interrupt", checkpoint_id=checkpoint_id)
@@ -456,21 +461,41 @@ class Attempt:
         return Outcome(RunStatus.SUCCESS, reason, checkpoint_id=checkpoint_id)
 
     async def _checked(self, outcome: Outcome, context: RunContext) -> Outcome:
-        """The acceptance checks, where the work is done. If some fail, the model goes on, as with a message that came late."""
-        if outcome.status is not RunStatus.SUCCESS or await self._undelivered():
+        """The acceptance checks, and what the answer rests on, where the work is done. If some of it is not so, the model goes on,
+        as with a message that came late."""
+        if outcome.status is not RunStatus.SUCCESS:
             return outcome
-        request, rounds = self._specified().request, finalize.rounds(self._joined)
+        request, work, answer = self._specified().request, work_in(self._turn), answer_of(self._turn)
+        self._claims = claims_of(work, answer)
+        if not (self._claims or request.checks) or await self._undelivered():
+            return outcome
+        sandbox = None
         try:
-            self._checks = await finalize.run_checks(await context.sandbox(), request.checks)
+            sandbox = await context.sandbox()
+            self._checks = await finalize.run_checks(sandbox, request.checks)
         except SandboxError as error:
-            self._checks = [{"check": "the sandbox", "passed": False, "output": str(error)}]
+            failed: Check = {"check": "the sandbox", "passed": False, "output": str(error)}
+            self._checks = [failed] if request.checks else []
+        correction = self._correction(request)
+        if correction is None and sandbox is not None:
+            since = begun_at(self._turn, self.run.created_at)
+            self._claims = await Look(sandbox, answer, since, work["tested"]).at(self._claims)
+            if sandbox.awake and outcome.reason == "end_turn" and not is_told(self._turn):
+                correction = contradiction(self._claims)
+        if correction is not None:
+            await self.parts.runs.steer(self.run.run_id, message_json(correction))
+        elif not all(check["passed"] for check in self._checks):
+            return replace(outcome, reason=finalize.CHECKS_FAILED)
+        return outcome
+
+    def _correction(self, request: RunRequest) -> BaseMessage | None:
+        """What the model is asked because checks failed; None: they did not, or too often."""
+        if not request.checks:
+            return None
+        rounds = finalize.rounds(self._joined)
         self._writer.append("custom", {"type": CHECKS, "round": rounds, "results": self._checks})
-        if all(check["passed"] for check in self._checks):
-            return outcome
-        if rounds < request.check_rounds:
-            await self.parts.runs.steer(self.run.run_id, message_json(finalize.correction(self._checks)))
-            return outcome
-        return replace(outcome, reason=finalize.CHECKS_FAILED)
+        again = rounds < request.check_rounds and not all(check["passed"] for check in self._checks)
+        return finalize.correction(self._checks) if again else None
 
     async def _arrivals(self) -> list[BaseMessage]:
         """Messages for the run, asked for before each call of the model, for which the run then waits."""
@@ -605,7 +630,8 @@ class Attempt:
             left.append((next_pending(connection, run.thread_id), due))
             return True
 
-        if not await self._writer.end({"status": ending.status.value, "stop_reason": ending.stop_reason}, close):
+        told = {"status": ending.status.value, "stop_reason": ending.stop_reason, **_told(ending)}
+        if not await self._writer.end(told, close):
             await self.parts.runs.delivered(delivered)
             return None
         if self._trace is not None:
@@ -626,7 +652,7 @@ class Attempt:
             error=outcome.error,
             stop_reason=outcome.reason,
             checkpoint_after=checkpoint_id,
-            receipts=receipts(self._joined, self._checks),
+            receipts=receipts(work_in(self._turn or self._joined), self._claims, self._checks),
             ends_turn=outcome.status is RunStatus.SUCCESS and not asks,
             **self._meter.totals(),
         )
@@ -653,6 +679,14 @@ def _joining(given: GraphInput, request: RunRequest) -> list[BaseMessage] | None
     """The messages with which the run begins; of an earlier attempt, those of the person."""
     joining = given.messages or [message for message in given.earlier if isinstance(message, HumanMessage)]
     return joining if joining or request.fork_from is not None else None
+
+
+def _told(ending: Ending) -> dict[str, Any]:
+    """What the last event says of the receipts."""
+    found = ending.receipts if ending.status is RunStatus.SUCCESS and ending.receipts else {}
+    return {
+        key: value for key, value in (("verification", found.get("word")), ("refused", found.get("refused"))) if value
+    }
 
 
 def _sorry(run: Run) -> AIMessage:

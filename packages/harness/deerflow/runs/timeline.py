@@ -445,10 +445,11 @@ def _short(text: Any) -> str:
 
 
 def verification(run: Run) -> str | None:
-    """Whether what the run did bears out its answer: ``verified``, ``partly`` or ``claimed``; None before a good end."""
-    if run.status is not RunStatus.SUCCESS:
-        return None
-    return run.receipts["verification"] if run.receipts else "claimed"
+    """The word for the answer (:data:`deerflow.agents.receipts.Word`); None before a good end, and if the answer claims nothing.
+
+    What older versions judged by other rules is not shown.
+    """
+    return run.receipts.get("word") if run.status is RunStatus.SUCCESS and run.receipts else None
 
 
 def run_json(run: Run) -> dict[str, Any]:

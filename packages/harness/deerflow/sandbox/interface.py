@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -143,6 +143,8 @@ class Entry:
     kind: Literal["file", "directory", "link", "other"]
     size: int = 0
     modified: float = 0.0
+    changed: float = 0.0
+    """When it got its content, its name or its rights (ctime); no program in the sandbox can set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +267,20 @@ class Sandbox(ABC):
         """
 
     @abstractmethod
+    async def run(
+        self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None, timeout: float = 120
+    ) -> ExecResult:
+        """Run a program beside the session, without a shell: no function, variable, trap or alias of the session reaches it.
+
+        Exit code 127: there is no such program. Raises as ``exec``.
+        """
+
+    @property
+    @abstractmethod
+    def awake(self) -> bool:
+        """Whether the session runs, so that a command needs no start."""
+
+    @abstractmethod
     async def start_process(self, command: str, *, cwd: str | None = None) -> Process:
         """Start ``command`` in the background of the session and return at once."""
 
@@ -300,6 +316,13 @@ class Sandbox(ABC):
     @abstractmethod
     async def list(self, path: str, *, depth: int = 2, cap: int = 1000) -> tuple[list[Entry], bool]:
         """Entries below a directory, sorted by path, and whether ``cap`` cut the list."""
+
+    @abstractmethod
+    async def fingerprint(self, path: str) -> str | None:
+        """A digest of the names, sizes and times of all files below a directory, but for those that programs make.
+
+        None: there are too many.
+        """
 
     @abstractmethod
     async def remove(self, path: str) -> None:

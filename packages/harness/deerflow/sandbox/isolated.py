@@ -9,7 +9,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -109,6 +109,20 @@ class IsolatedSandbox(Sandbox):
         except SandboxCommandError as error:
             raise SandboxCommandError(self._shown(str(error))) from error
 
+    async def run(
+        self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None, timeout: float = 120
+    ) -> ExecResult:
+        for argument in argv:
+            check_command(argument)
+        check_environment(env or {})
+        return await self._call(
+            partial(self._exec_in_session, list(argv), cwd, env=env, timeout=timeout, stateless=True)
+        )
+
+    @property
+    def awake(self) -> bool:
+        return self.live
+
     async def start_process(self, command: str, *, cwd: str | None = None) -> Process:
         check_command(command)
         return await self._call(partial(self._start_process, command, cwd))
@@ -138,6 +152,9 @@ class IsolatedSandbox(Sandbox):
 
     async def list(self, path: str, *, depth: int = 2, cap: int = 1000) -> tuple[list[Entry], bool]:
         return await self._on_files(self._files.list, path, depth, cap)
+
+    async def fingerprint(self, path: str) -> str | None:
+        return await self._on_files(self._files.fingerprint, path)
 
     async def remove(self, path: str) -> None:
         await self._on_files(self._files.remove, path)
@@ -215,7 +232,7 @@ class IsolatedSandbox(Sandbox):
 
     async def _exec_in_session(
         self,
-        command: str,
+        command: str | Sequence[str],
         cwd: str | None = None,
         *,
         stateless: bool = False,
@@ -223,15 +240,16 @@ class IsolatedSandbox(Sandbox):
     ) -> ExecResult:
         session = await self._live_session()
         before, cwd = session.cwd or self._shell.cwd, self._directory(cwd)
+        given = self._outgoing(command) if isinstance(command, str) else [self._outgoing(each) for each in command]
         try:
-            result = await session.execute(self._outgoing(command), cwd=cwd, stateless=stateless, **options)
+            result = await session.execute(given, cwd=cwd, stateless=stateless, **options)
         except SessionDiedError:
             self._notice = DIED
             raise
         notice, self._notice = (self._notice, "") if not stateless else ("", self._notice)
         if result.killed_for == "host-clock":
             notice = DIED
-        result = self._incoming(command, replace(result, notice=notice))
+        result = self._incoming(command if isinstance(command, str) else "", replace(result, notice=notice))
         return replace(result, moved=not stateless and result.cwd != (self._shown(before) if before else WORKSPACE))
 
     async def _exec_once(self, command: str, cwd: str | None, **options: Any) -> ExecResult:

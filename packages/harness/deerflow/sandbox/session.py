@@ -13,7 +13,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, TypeVar
@@ -187,7 +187,7 @@ class Session:
 
     async def execute(
         self,
-        command: str,
+        command: str | Sequence[str],
         *,
         timeout: float,
         env: Mapping[str, str] | None = None,
@@ -199,6 +199,9 @@ class Session:
     ) -> ExecResult:
         """Run one command to its end. Cancelling kills its process tree.
 
+        Args:
+            command: for bash; or a program and its arguments, in which no shell has a part.
+
         Raises:
             SandboxCommandError: the command could not be started.
             SessionDiedError: the sandbox ended meanwhile.
@@ -208,7 +211,14 @@ class Session:
         limit = max(2, min(max_output, MAX_OUTPUT))
         running = _Request(protocol.End, limit, on_text)
         started = time.monotonic()
-        message = {"op": "exec", "command": command, "timeout": timeout, "max_output": limit}
+        argv = None if isinstance(command, str) else list(command)
+        message = {
+            "op": "exec",
+            "command": "" if argv else command,
+            "argv": argv,
+            "timeout": timeout,
+            "max_output": limit,
+        }
         message |= {"cwd": cwd, "env": dict(env or {}), "stateless": stateless}
         if keep:
             message |= {"keep": keep[0], "keep_after": keep[1]}

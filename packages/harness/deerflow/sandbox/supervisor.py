@@ -503,6 +503,7 @@ class Supervisor:
             cwd = self.cwd if not stateless and os.path.isdir(self.cwd) else self.home
         environment = dict(self.environment, SBX_CWD=cwd)
         environment.update(request.get("env") or {})
+        argv: list[str] | None = request.get("argv")
         script = memory_file(to_bytes(request["command"]) + b"\n")
         state_in = memory_file(b"" if stateless else self.state)
         state_out = memory_file()
@@ -528,7 +529,7 @@ class Supervisor:
                 (os.POSIX_SPAWN_DUP2, state_in, STATE_IN),
                 (os.POSIX_SPAWN_DUP2, state_out, STATE_OUT),
             ]
-            self._run(actions, environment, status_end, output_end)
+            self._run(actions, environment, status_end, output_end, argv)
         for fd in (script, state_in, output_end, status_end):
             os.close(fd)
         job = Job(request, runner, output, status, state_out)
@@ -538,21 +539,30 @@ class Supervisor:
         return job
 
     def _run(
-        self, actions: list[tuple[int, int, int]], environment: dict[str, str], status: int, output: int
+        self,
+        actions: list[tuple[int, int, int]],
+        environment: dict[str, str],
+        status: int,
+        output: int,
+        argv: list[str] | None,
     ) -> NoReturn:
-        """The runner: reaps every descendant of one command, so that none escapes to pid 1."""
+        """The runner: reaps every descendant of one command, so that none escapes to pid 1. With ``argv`` no shell has a part in it."""
         try:
             adopt_orphans()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for name, value in self.limits.items():
                 limit(getattr(resource, "RLIMIT_" + name), value)
-            arguments = ["bash", "--norc", "--noprofile", "-c", SHELL]
+            program, arguments = self.bash, ["bash", "--norc", "--noprofile", "-c", SHELL]
             try:
-                bash = os.posix_spawn(self.bash, arguments, environment, file_actions=actions, setsid=True)
+                if argv:
+                    program, arguments, actions = argv[0], argv, actions[:2]
+                    os.environ["PATH"] = environment["PATH"]  # where the program is searched
+                    os.chdir(environment.pop("SBX_CWD"))
+                bash = os.posix_spawnp(program, arguments, environment, file_actions=actions, setsid=True)
             except OSError as error:
-                os.write(output, f"sandbox: cannot start bash: {error.strerror}\n".encode())
-                os.write(status, struct.pack("i", 126))
+                os.write(output, f"sandbox: cannot start {arguments[0]}: {error.strerror}\n".encode())
+                os.write(status, struct.pack("i", 127 if argv else 126))
                 os._exit(0)
             os.closerange(3, status)
             os.closerange(status + 1, 4096)

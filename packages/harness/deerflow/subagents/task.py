@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -64,7 +64,7 @@ class TaskResult(_Spent):
 
     ``namespace`` is that of the subagent's events and checkpoints,
     ``calls`` are ``{id, model, usage, run_id, marks}`` of its model's answers, ``carries`` the ``additional_kwargs`` of its first
-    message.
+    message, ``work`` what its tools did (:class:`deerflow.agents.receipts.Work`), ``receipts`` the line about that.
     """
 
     task_id: str
@@ -80,6 +80,8 @@ class TaskResult(_Spent):
     calls: list[dict[str, Any]]
     carries: dict[str, Any]
     max_turns: int
+    work: dict[str, Any]
+    receipts: str
 
 
 States = Callable[[Any, dict[str, Any], Any, RunContext], AsyncGenerator[Mapping[str, Any], None]]
@@ -137,13 +139,13 @@ class Subagents:
     """Args:
     configs: by name.
     build: makes a subagent's graph, without a checkpointer, so that it has the lead's.
-    receipts: of the files that a tool call wrote.
+    work: of the tools that messages tell of, and the line about it.
     carried: ``additional_kwargs`` of the first message of a subagent that an agent with these messages asks.
     """
 
     configs: Mapping[str, SubagentConfig]
     build: Callable[[SubagentConfig], Any]
-    receipts: Callable[[ToolMessage], Sequence[Mapping[str, Any]]]
+    work: Callable[[Sequence[BaseMessage]], tuple[Any, str]]
     carried: Callable[[Sequence[BaseMessage]], dict[str, Any]]
     _graphs: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -162,7 +164,7 @@ class Subagents:
             """Delegate."""
             config = self.configs.get(subagent_type)
             if config is None:
-                return f"Error: Unknown subagent type '{subagent_type}'. Available: {', '.join(self.configs)}"
+                raise ToolException(f"Unknown subagent type '{subagent_type}'. Available: {', '.join(self.configs)}")
             given = self._started(config, description, prompt, max_turns, runtime)
             if not background:
                 runtime.stream_writer(begun(given))
@@ -170,7 +172,7 @@ class Subagents:
                 is_fine = result["status"] in ("completed", "turn_limit")
                 return _answer(result, result_text(result), status="success" if is_fine else "error")
             if runtime.context.start_subagent is None:
-                return "Error: nothing can work in the background here. Call task without background."
+                raise ToolException("nothing can work in the background here. Call task without background.")
             runtime.context.start_subagent(given)
             return _answer(
                 given, f"Started in the background as {given['task_id']}. Go on; its result comes as a message."
@@ -202,6 +204,8 @@ class Subagents:
             "calls": [],
             "carries": self.carried(runtime.state["messages"]),
             "max_turns": turns,
+            "work": {},
+            "receipts": "",
         }
 
     async def play(
@@ -277,26 +281,27 @@ class Subagents:
                 logger.exception("The subagent %s failed", config.name)
         answers = [message for message in messages if isinstance(message, AIMessage)]
         last = answers[-1] if answers else AIMessage("")
-        if status is None and (failure := last.additional_kwargs.get("error")):
-            status, error = "failed", str(failure.get("message"))
+        if status is None and is_failure(last):
+            status, error = "failed", str(last.additional_kwargs["error"].get("message"))
         elif status is None and last.tool_calls:
             status, error = (
                 "failed",
                 "a call needs the user's decision, which only a task in the foreground can wait for",
             )
         used = [answer for answer in answers if answer.usage_metadata]
-        results = [message for message in messages if isinstance(message, ToolMessage)]
-        files = {file["path"]: dict(file) for message in results for file in self.receipts(message)}
+        work, receipts = self.work(messages)
         return {
             **given,
             "status": status or ("turn_limit" if TURN_LIMIT in last.additional_kwargs else "completed"),
-            "text": next((answer.text for answer in reversed(answers) if answer.text.strip()), ""),
+            "text": next((each.text for each in reversed(answers) if each.text.strip() and not is_failure(each)), ""),
             "error": error,
-            "files": list(files.values()),
+            "files": work["files"],
             **_spent(answers, context),
             "seconds": round(time.monotonic() - began, 1),
             "model": str(last.response_metadata.get("model_name") or context.model_name or ""),
             "calls": [_call(answer) for answer in used],
+            "work": work,
+            "receipts": receipts,
         }
 
     async def _graph(self, config: SubagentConfig) -> Any:
@@ -307,21 +312,29 @@ class Subagents:
 
 def result_text(result: TaskResult) -> str:
     """What the lead agent reads."""
-    text = result["text"] or "No response generated"
+    text, error = result["text"], result["error"].rstrip(".")
     match result["status"]:
         case "completed":
-            return f"Task Succeeded. Result: {text}"
+            shown = [f"Task Succeeded. Result: {text or 'No response generated'}"]
         case "turn_limit":
-            return f"Task Succeeded. Result: [it had no turns left; this is what it has]\n{text}"
+            shown = [
+                "Task Succeeded. Result: [it had no turns left; this is what it has]",
+                text or "No response generated",
+            ]
         case "timed_out":
-            shown = f"Task timed out. Error: {result['error']}."
+            shown = [f"Task timed out. Error: {error}."]
         case "cancelled":
-            shown = "Task cancelled by user."
+            shown = ["Task cancelled by user."]
         case _:
-            shown = f"Task failed. Error: {result['error']}."
-    done = [f"What it had so far: {result['text']}"] if result["text"] else []
-    done += [f"Files it wrote: {', '.join(file['path'] for file in result['files'])}"] if result["files"] else []
-    return "\n".join([shown, *done])
+            shown = [f"Task failed. Error: {error}."]
+    is_fine = result["status"] in ("completed", "turn_limit")
+    shown += [f"What it had so far: {text}"] if text and not is_fine else []
+    return "\n".join([*shown, *filter(None, [result.get("receipts")])])
+
+
+def is_failure(answer: AIMessage) -> bool:
+    """Whether an answer says why there is none."""
+    return bool(answer.additional_kwargs.get("error"))
 
 
 def _answer(result: TaskResult, text: str, *, status: Literal["success", "error"] = "success") -> ToolMessage:

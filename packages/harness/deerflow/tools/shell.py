@@ -15,8 +15,18 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from deerflow.config import AppConfig
-from deerflow.sandbox.interface import WORKSPACE, ExecResult, Process, Sandbox, SandboxNotFoundError
+from deerflow.sandbox.interface import (
+    OUTPUTS,
+    UPLOADS,
+    WORKSPACE,
+    ExecResult,
+    Process,
+    Sandbox,
+    SandboxError,
+    SandboxNotFoundError,
+)
 from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
+from deerflow.tools.runners import Invocation, Tested, invocation
 
 Description = Annotated[str, Field(description="Why, in a few words; shown to the user")]
 
@@ -25,6 +35,8 @@ RAN = "ran"
 """Key in the artifact of a command: when it began and ended, in seconds since 1970."""
 REFUSED_HOSTS = "refused_hosts"
 """Key in a result's ``additional_kwargs``: hosts that the command could not reach, for the person to decide about."""
+TESTED = "tested"
+"""Key in the artifact of a command that is a test runner and nothing else; see :class:`deerflow.tools.runners.Tested`."""
 RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
 OTHER_TEXT = 1000
 """Characters of a result that say something about the output."""
@@ -63,6 +75,7 @@ async def bash_tool(
     """Run a bash command in the sandbox. Working directory, environment and functions carry over between calls.
     The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
     sandbox = await runtime.context.sandbox()
+    given = command
     if runtime.context.is_subagent:  # others work in the same shell
         command = f"(cd {WORKSPACE}\n{command}\n)"
     if run_in_background:
@@ -89,7 +102,33 @@ async def bash_tool(
     shown = _shown(result, limit)
     if most > 0:
         shown = cut_middle(shown, max(most - len(after), 1))
-    return shown + after, {"exit_code": result.exit_code, RAN: ran}
+    artifact = {"exit_code": result.exit_code, RAN: ran}
+    if (tests := invocation(given)) is not None:
+        artifact[TESTED] = await _tested(sandbox, given, tests, result, own_shell=not runtime.context.is_subagent)
+    return shown + after, artifact
+
+
+async def _tested(sandbox: Sandbox, command: str, tests: Invocation, result: ExecResult, *, own_shell: bool) -> Tested:
+    cwd = result.cwd if own_shell else absolute(tests.directory) or WORKSPACE
+    passed, failed = tests.count(result.output)
+    return {
+        "command": command,
+        "cwd": cwd,
+        "exit_code": result.exit_code,
+        "passed": passed,
+        "failed": failed,
+        "seconds": result.duration_ms / 1000,
+        "tree": await sources(sandbox, cwd) if result.exit_code == 0 and passed else None,
+    }
+
+
+async def sources(sandbox: Sandbox, cwd: str) -> str | None:
+    """A digest of the files that tests in the directory ``cwd`` may depend on; None: it cannot be made."""
+    tops = (top for top in (WORKSPACE, OUTPUTS, UPLOADS) if f"{cwd}/".startswith(f"{top}/"))
+    try:
+        return await sandbox.fingerprint(next(tops, cwd))
+    except SandboxError:
+        return None
 
 
 @async_tool("read_process", metadata=RUNS_COMMANDS)

@@ -109,6 +109,9 @@ export const chat = {
   receipts: {
     title: "Receipts",
     verified: "Verified",
+    observed: "Observed",
+    claimed: "Claimed",
+    contradicted: "Contradicted",
   },
   clarification,
   error,

@@ -31,10 +31,19 @@ export const details = {
   },
   receipts: {
     state: {
-      verified: "Everything this answer claims is backed by what was done.",
-      partly: "Some of this answer is backed by what was done. The rest is the model’s word.",
-      claimed: "Nothing that was done backs up this answer. It is the model’s word.",
+      verified: "DeerFlow looked itself: what this answer rests on is so.",
+      observed: "A tool call saw what this answer rests on. It was not looked at again.",
+      claimed: "Not all that this answer rests on is borne out by what was done. It is the model’s word.",
+      contradicted: "DeerFlow looked itself: something that this answer rests on is not so.",
+      none: "This answer claims nothing that could be looked at. This is what was done.",
     },
+    word: {
+      verified: "verified",
+      observed: "observed",
+      claimed: "claimed",
+      contradicted: "contradicted",
+    },
+    refused: "Refused calls",
     claims: "What the answer claims",
     testsPass: "The tests pass",
     checks: "Checks you asked for",

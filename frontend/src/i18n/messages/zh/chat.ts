@@ -110,6 +110,9 @@ export const chat: typeof en.chat = {
   receipts: {
     title: "凭据",
     verified: "已核实",
+    observed: "已观察",
+    claimed: "仅声称",
+    contradicted: "不属实",
   },
   clarification,
   error,

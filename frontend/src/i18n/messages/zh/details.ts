@@ -31,10 +31,19 @@ export const details: typeof en.details = {
   },
   receipts: {
     state: {
-      verified: "回答中的每项说法都有实际操作为证。",
-      partly: "回答中有一部分有实际操作为证，其余只是模型的说法。",
-      claimed: "没有任何实际操作能证明这个回答，它只是模型的说法。",
+      verified: "DeerFlow 亲自核对过：回答所依据的内容属实。",
+      observed: "某次工具调用看到了回答所依据的内容，之后没有再次核对。",
+      claimed: "回答所依据的内容并非都有实际操作为证，其余只是模型的说法。",
+      contradicted: "DeerFlow 亲自核对过：回答所依据的内容有的不属实。",
+      none: "这个回答没有可以核对的说法。以下是实际做过的事。",
     },
+    word: {
+      verified: "已核实",
+      observed: "已观察",
+      claimed: "仅声称",
+      contradicted: "不属实",
+    },
+    refused: "被拒绝的调用",
     claims: "回答中的说法",
     testsPass: "测试通过",
     checks: "您要求的检查",

@@ -61,6 +61,10 @@ class Outcome:
     """Calls wait for a decision of the person."""
     unaccepted: bool = False
     """Acceptance checks failed to the last."""
+    verification: str | None = None
+    """The word for the answer."""
+    refused: Sequence[Mapping[str, Any]] = ()
+    """``{tool, why}`` of the calls that were not made."""
 
 
 class TurnView:
@@ -147,6 +151,7 @@ class Turn:
         before, reason = self.outcome.usage, data.get("stop_reason")
         self.outcome.usage = {key: before.get(key, 0) + number for key, number in data["usage"].items()}
         self.outcome.error = data["error"]
+        self.outcome.verification, self.outcome.refused = data.get("verification"), data.get("refused") or ()
         self.outcome.waiting = reason == "interrupt"
         self.outcome.unaccepted = reason == "checks_failed"
         if self.outcome.waiting:

@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -35,6 +35,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+CONTRADICTED = 3
+"""Exit code: the work ended, and what the answer rests on is not so."""
+WORDS = {
+    "verified": "✓ verified: the server looked, and what the answer rests on is so",
+    "observed": "○ observed: a tool call saw what the answer rests on; it was not looked at again",
+    "claimed": "○ claimed: nothing that was done bears out the answer, or not all of it",
+    "contradicted": "✗ contradicted: the server looked, and what the answer rests on is not so",
+}
+STYLES = {"verified": "ok", "contradicted": "bad"}
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What one shot consists of."""
@@ -60,9 +71,13 @@ class Result:
     usage: dict[str, Any] | None = None
     failure: Failure | None = None
     kind: str = ""
+    verification: str | None = None
+    refused: Sequence[Mapping[str, Any]] = ()
 
     @property
     def exit_code(self) -> int:
+        if self.verification == "contradicted" and self.kind in ("", "checks_failed"):
+            return CONTRADICTED
         return self.failure.exit_code if self.failure else 0
 
     def as_json(self) -> str:
@@ -78,6 +93,8 @@ class Result:
                 "text": self.text,
                 "artifacts": artifacts,
                 "usage": self.usage or {},
+                "verification": self.verification,
+                "refused": list(self.refused),
                 "error": error,
                 "exit_code": self.exit_code,
             },
@@ -103,6 +120,7 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
         result.failure, result.kind = explain(error), type(error).__name__
     outcome = turn.outcome
     result.text, result.usage = outcome.text, outcome.usage
+    result.verification, result.refused = outcome.verification, outcome.refused
     _judge(result, outcome)
     await _deliver(client, result, outcome.artifacts, task.out or DEFAULT_OUT)
     _report(progress, result, outcome)
@@ -154,6 +172,10 @@ def _report(progress: Console, result: Result, outcome: Outcome) -> None:
     for item in result.delivered:
         where = f"→ {item.file}" if item.file else f"could not be copied: {item.problem}"
         progress.print(f"↓ {clean(item.path)} {clean(where)}", style=None if item.file else "warn", soft_wrap=True)
+    for call in result.refused:
+        progress.print(f"! {clean(call['tool'])} was not called: {clean(call['why'])}", style="warn", soft_wrap=True)
+    if result.verification:
+        progress.print(WORDS[result.verification], style=STYLES.get(result.verification), soft_wrap=True)
     if result.failure:
         Transcript(progress).failure(result.failure)
     progress.print(f"{usage_line(outcome).strip()} · thread {result.thread_id}", style="faint", soft_wrap=True)

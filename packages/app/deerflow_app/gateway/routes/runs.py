@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
-from deerflow.agents.receipts import Check, Claim, Command, FileReceipt
+from deerflow.agents.receipts import Check, Claim, Command, FileReceipt, RefusedCall
 from deerflow.errors import ForbiddenError, InvalidRequestError
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal
@@ -151,7 +151,7 @@ class Run(BaseModel):
     llm_call_count: int
     cost: float | None = Field(description="In the currency of the model's price.")
     verification: str | None = Field(
-        description="verified, partly or claimed: whether what the run did bears out its answer. None before a good end."
+        description="verified, observed, claimed or contradicted: what the answer rests on. None if it claims nothing, and before a good end."
     )
     checkpoint_before: str | None = Field(description="Fork from here to ask again.")
     checkpoint_after: str | None
@@ -172,11 +172,14 @@ class Receipts(BaseModel):
     files: list[FileReceipt] = []
     delivered: list[str] = []
     sources: list[str] = []
+    refused: list[RefusedCall] = []
     open_todos: list[str] = []
 
     @classmethod
     def of(cls, run: RunRow) -> Receipts:
-        return cls.model_validate({**(run.receipts or {}), "verification": verification(run)})
+        found = run.receipts or {}
+        claims = found.get("claims", []) if "word" in found else []  # those of older versions had no words
+        return cls.model_validate({**found, "claims": claims, "verification": verification(run)})
 
 
 class Cancellation(RequestBody):

@@ -34,6 +34,7 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
 from deerflow.agents.provenance import foreign_sources, network_of
+from deerflow.agents.transcript import REFUSED
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.context import RunContext
@@ -408,7 +409,7 @@ def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "")
     why = f"The user's reason: {said}" if said else "The user gave no reason."
     text = f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
-    return error_result(call, text)
+    return error_result(call, text, **{REFUSED: f"the user rejected it. {why}"})
 
 
 async def _grant(call: _Call, answer: Mapping[str, Any]) -> None:
@@ -431,6 +432,7 @@ async def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> Tool
     return error_result(
         request.tool_call,
         f"Error: the call of '{name}' was not made: {_why(decision)} ({code}).\nChoose another way, or tell the user what is needed.",
+        **{REFUSED: _why(decision)},
     )
 
 

@@ -25,7 +25,8 @@ class StreamEvent:
       message; tool results ``{type, content, name, tool_call_id, id, status}``.
     - ``values``: ``{title, messages, artifacts, todos}`` after each step.
     - ``custom``: what tools and middlewares report, untouched.
-    - ``end``: ``{usage: {input_tokens, output_tokens, total_tokens}, error, stop_reason}``, always last.
+    - ``end``: ``{usage: {input_tokens, output_tokens, total_tokens}, error, stop_reason, verification?, refused?}``, always
+      last: the word for the answer, if it claims something, and ``[{tool, why}]`` of calls that were not made.
     """
 
     type: Literal["values", "messages-tuple", "custom", "end"]
@@ -67,7 +68,8 @@ class TurnEvents:
             elif event.method == "error":
                 self._error = {"kind": event.data["error"], "message": event.data["message"]}
             elif event.method == "end":
-                yield self.end(event.data.get("stop_reason"))
+                told = {key: event.data[key] for key in ("verification", "refused") if key in event.data}
+                yield self.end(event.data.get("stop_reason"), **told)
 
     def _count(self, event: RunEvent) -> None:
         """What subagents use counts, too."""
@@ -75,9 +77,9 @@ class TurnEvents:
             if usage := shown_message(message).get("usage_metadata"):
                 self._usage[message["id"]] = usage
 
-    def end(self, stop_reason: str | None = None) -> StreamEvent:
+    def end(self, stop_reason: str | None = None, **more: Any) -> StreamEvent:
         usage = {key: sum(counted.get(key) or 0 for counted in self._usage.values()) for key in _USAGE_KEYS}
-        return StreamEvent("end", {"usage": usage, "error": self._error, "stop_reason": stop_reason})
+        return StreamEvent("end", {"usage": usage, "error": self._error, "stop_reason": stop_reason, **more})
 
     def _delta(self, piece: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Text as it is generated. Everything that is complete only at the end of a step comes with the update."""

@@ -16,7 +16,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
-from deerflow.sandbox.files.tree import QUIET_NAMES, GlobPattern, Search, entry_of, read_names, remove_tree
+from deerflow.sandbox.files.tree import (
+    MADE_NAMES,
+    MAX_STAMPED,
+    QUIET_NAMES,
+    GlobPattern,
+    Search,
+    entry_of,
+    read_names,
+    remove_tree,
+)
 from deerflow.sandbox.files.walk import (
     SandboxIsADirectoryError,
     SandboxNoSpaceError,
@@ -195,6 +204,15 @@ class SandboxFiles:
         search = Search(self._walker, GlobPattern(pattern, base))
         with self._operation(root):
             return search.run(base, kinds, cap)
+
+    def fingerprint(self, root: str) -> str | None:
+        """A digest of the names, sizes and times of all files below a directory, but for those that programs make.
+
+        None: there are too many, or they lie too deep. Raises as ``list``.
+        """
+        search = Search(self._walker, GlobPattern("**/*"), skipped=MADE_NAMES, most=MAX_STAMPED)
+        with self._operation(root):
+            return search.fingerprint(clean(root))
 
     @contextmanager
     def _operation(self, path: str) -> Iterator[None]:

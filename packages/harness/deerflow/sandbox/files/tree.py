@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fnmatch
+import hashlib
 import os
 import re
 import secrets
@@ -24,6 +25,12 @@ MAX_ALTERNATIVES = 64
 QUIET_NAMES = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 """Directories not searched unless the pattern names them: large, and made by machines."""
 
+MADE_NAMES = QUIET_NAMES | {
+    *(".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache", ".gradle", ".next"),
+    *("build", "coverage", "dist", "htmlcov", "target", "venv", ".coverage", ".tool-results", ".web"),
+}
+"""Files and directories that say nothing of the sources beside them."""
+
 _ANY = re.compile(r"(?s:.*)\Z")
 _GROUP = re.compile(r"\{([^{}]*)\}")
 
@@ -34,6 +41,8 @@ MAX_NAMES = 200_000
 """Names read from one directory."""
 MAX_VISITS = 1_000_000
 """Entries looked at in one search."""
+MAX_STAMPED = 20_000
+"""Entries of which one fingerprint is made."""
 MAX_OPEN = 128
 """Directories held open at once by one search."""
 REMOVE_ROUNDS = 100
@@ -48,6 +57,8 @@ class Search:
 
     walker: Walker
     pattern: GlobPattern
+    skipped: frozenset[str] = QUIET_NAMES
+    most: int = MAX_VISITS
     visits: int = 0
     levels: list[_Level] = field(default_factory=list["_Level"])
     cut: bool = False
@@ -72,6 +83,25 @@ class Search:
                 self._leave()
         return sorted(found), self.cut
 
+    def fingerprint(self, root: str) -> str | None:
+        """A digest of what is below the directory ``root``; None if the search was cut. Raises as ``run``."""
+        digest = hashlib.sha256()
+        try:
+            self._enter(_Level(self.walker.open_directory(root), root.rstrip("/"), self.pattern.start()))
+            for path, kind in self._matches():
+                fd, name = self.levels[-1].fd, path.rpartition("/")[2]
+                if kind == "directory" or fd is None or name in self.skipped:
+                    continue
+                with suppress(FileNotFoundError):
+                    info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                    digest.update(
+                        f"{path}\0{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns}\0".encode("utf-8", "replace")
+                    )
+        finally:
+            while self.levels:
+                self._leave()
+        return None if self.cut else digest.hexdigest()
+
     def _matches(self) -> Iterator[tuple[str, str]]:
         while self.levels:
             level = self.levels[-1]
@@ -80,14 +110,14 @@ class Search:
                 continue
             name, kind = level.names.pop()
             self.visits += 1
-            if self.visits > MAX_VISITS:
+            if self.visits > self.most:
                 self.cut = True
                 return
             progress, matched = self.pattern.step(level.progress, name)
             path = f"{level.path}/{name}"
             if matched:
                 yield path, kind
-            if kind == "directory" and progress and (name not in QUIET_NAMES or name in self.pattern.named):
+            if kind == "directory" and progress and (name not in self.skipped or name in self.pattern.named):
                 self._descend(level, name, path, progress)
 
     def _descend(self, parent: _Level, name: str, path: str, progress: Progress) -> None:
@@ -152,9 +182,9 @@ def entry_of(path: str, info: os.stat_result) -> Entry:
     """The entry that a stat result describes."""
     mode = info.st_mode
     if stat.S_ISDIR(mode):
-        return Entry(path, "directory", 0, info.st_mtime)
+        return Entry(path, "directory", 0, info.st_mtime, info.st_ctime)
     kind = "file" if stat.S_ISREG(mode) else "link" if stat.S_ISLNK(mode) else "other"
-    return Entry(path, kind, info.st_size, info.st_mtime)
+    return Entry(path, kind, info.st_size, info.st_mtime, info.st_ctime)
 
 
 def remove_tree(parent: int, name: str) -> None:

@@ -41,8 +41,10 @@ REMINDER_NAMES = frozenset(
 """Names of human messages that stand at the end of one request only."""
 
 SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
+NETWORK_DECISION = "network_decision"
+"""Name of the message that says what the person decided about a host that commands could not reach."""
 
-INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, TASK_RESULT}
+INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, NETWORK_DECISION, TASK_RESULT}
 """Names of human messages that no person wrote."""
 
 
@@ -146,7 +148,7 @@ def marked(message: AnyMessage, mark: str) -> AnyMessage:
         return message.model_copy(update={"content": content, "additional_kwargs": {_DONE: True}})
     if (
         isinstance(message, HumanMessage)
-        and message.name in REMINDER_NAMES
+        and message.name in REMINDER_NAMES | {NETWORK_DECISION}
         and not message.text.startswith(f"<system-{mark}>")
     ):
         return message.model_copy(update={"content": system_note(message.text, mark)})

@@ -10,11 +10,13 @@ from deerflow.agents.egress_gate import EgressGate, gate_of
 from deerflow.config import AppConfig
 from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
+from deerflow.identity import Principal
 from deerflow.sandbox.interface import MOST_REFUSED, Policy
 from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.database import Database
 from deerflow.storage.provenance import Source, ThreadProvenance
+from deerflow.storage.threads import ThreadRepository
 
 UPLOAD = Source("upload", "letter.txt")
 
@@ -69,6 +71,7 @@ async def test_what_passes_in_a_thread_with_foreign_text_is_a_row_too(
 
 
 async def test_a_host_that_the_person_lets_the_chat_reach_passes_in_each_later_run(database: Database) -> None:
+    await ThreadRepository(database).create(Principal("u"), "t")
     await ThreadProvenance(database, "t", "").add(UPLOAD)
     judge = gate(database)
     assert await judge("new.test") is not None

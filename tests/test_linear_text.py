@@ -14,10 +14,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from deerflow.agents.memory.extraction import Excerpt, learned
-from deerflow.agents.middlewares.sandbox_audit_middleware import judge
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR, structure
 from deerflow.agents.receipts import is_test_command
 from deerflow.agents.transcript import shortened
+from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.env import read_dotenv, resolve
 from deerflow.features.ask import without_thoughts
 from deerflow.features.mcp import _FLAG, _without_values
@@ -139,10 +139,10 @@ COMMANDS = ["|sh", "<<A\n", "<<A ", "A\n<<A\n", "a;", "a ", "a {", "while :;do",
 
 
 @pytest.mark.parametrize("piece", COMMANDS)
-def test_advice_about_a_command_takes_linear_time(piece: str):
+def test_what_a_command_destroys_is_found_in_linear_time(piece: str):
     with linear():
         for text in (_full(piece, 9_900), piece + _full(" ", 9_900), f"<<- 'A{_full(piece, 9_900)}"):
-            judge(text)
+            destroys_uploads(text)
 
 
 def steps(work: Callable[[], object]) -> int:
@@ -165,7 +165,7 @@ def steps(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("piece", COMMANDS)
 def test_four_times_the_command_takes_at_most_four_times_the_steps(piece: str):
-    short, long = (steps(lambda size=size: judge(_full(piece, size))) for size in (2_400, 9_600))
+    short, long = (steps(lambda size=size: destroys_uploads(_full(piece, size))) for size in (2_400, 9_600))
     assert long <= 4.2 * short + 100
 
 
@@ -173,8 +173,3 @@ def test_of_an_error_of_any_length_only_the_beginning_is_looked_at():
     far = classify(RuntimeError(_full("x ", READ_LIMIT) + "insufficient quota"))
     near = classify(RuntimeError(_full("x ", READ_LIMIT - 20) + "insufficient quota"))
     assert (far.kind, near.kind) == (ErrorKind.GENERIC, ErrorKind.QUOTA)
-
-
-def test_a_here_document_without_an_end_hides_nothing():
-    assert judge("cat <<A\nrm -rf /\n") is not None
-    assert judge("cat <<A\nrm -rf /\nA\n") is None

@@ -240,7 +240,7 @@ async def test_what_waits_for_a_person_is_listed_until_it_is_decided(
         found = (await me.get(f"{asking}/waiting")).json()
         commands = [one["value"]["action_requests"][0]["args"]["command"] for one in found["interrupts"]]
         assert (sorted(commands), found["question"]) == (["echo a", "echo b"], None)
-        assert found["interrupts"][0]["value"]["sources"] == [{"kind": "file", "name": "plan.txt"}]
+        assert found["interrupts"][0]["value"]["sources"] == [{"kind": "upload", "name": "plan.txt"}]
         asked = {"question": "Which?", "context": "", "kind": "approach_choice", "options": ["A", "B"]}
         assert (await me.get(f"{clarifying}/waiting")).json() == {"interrupts": [], "question": asked}
         assert (await me.get(f"{theirs}/waiting")).status_code == 404

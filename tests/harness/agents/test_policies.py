@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import tool
 
-from deerflow.agents.middlewares.guardrail_middleware import Reach
+from deerflow.agents.effects import Effect, effect_of, effects_of
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
+from deerflow.agents.provenance import sources_in
 from deerflow.client import DeerFlowClient
 from deerflow.config import AppConfig
+from deerflow.storage.provenance import Source
+from deerflow.tools.agents import setup_agent_tool, update_agent_tool
 from deerflow.tools.registry import get_available_tools
 
 WORDS = (
@@ -159,7 +162,7 @@ def test_strict_always_asks_and_off_never_does(
 
 UNATTENDED = {
     "policy": "strict",
-    "unattended": {"mode": "park", "grants": {"report": {"tool": "send_mail", "pattern": {"to": "me"}}}},
+    "unattended": {"mode": "park", "grants": {"report": {"tool": "send_mail", "pattern": {"to": "me", "body": None}}}},
 }
 
 
@@ -177,63 +180,52 @@ def test_a_run_without_a_person_makes_what_is_granted_and_refuses_or_parks_the_r
     assert any("not attended" in result for result in results) is (mode == "deny")
 
 
-def test_tools_of_the_house_are_annotated_and_all_others_may_do_anything() -> None:
+def test_tools_of_the_house_say_what_they_do_and_all_others_may_do_anything() -> None:
     house = [*get_available_tools(app_config=AppConfig(), supports_vision=True), *TodoMiddleware().tools]
-    assert {each.name for each in house} > {
-        "bash",
-        "ls",
-        "write_file",
-        "present_files",
-        "ask_clarification",
-        "write_todos",
-    }
-    names = frozenset(each.name for each in house)
-    own: list[BaseTool] = [ask_server]
-    inside = names - {"web_capture", "web_search", "web_fetch"}
-    assert Reach.of([*house, *own], "none") == Reach(inside, names)
-    assert Reach.of([*house, *own], "allowlist") == Reach(inside - {"bash"}, names)
-    assert Reach.of([*house, *own], "internet") == Reach(inside - {"bash"}, names - {"bash"})
+    web = {"web_capture", "web_search", "web_fetch"}
+    assert {each.name for each in house} > {"bash", "ls", "write_file", "present_files", "write_todos", *web}
+    for network in ("none", "allowlist", "internet"):
+        effects = effects_of(house, network)
+        leaving = {name: effect for name, effect in effects.items() if not effect.is_inside}
+        assert web <= leaving.keys() <= web | {"search_chats"}
+        assert all(effect.brings and not effect.changes for effect in leaving.values()), network
+    on_host = effects_of(house, "host")["bash"]
+    assert on_host.brings and on_host.changes, "no proxy judges where its commands go"
+    assert effect_of(ask_server, "none") == Effect(brings=True, sends=True, changes=True)
+    lasting = effects_of([setup_agent_tool, update_agent_tool], "none").values()
+    assert all(effect.lasts and not effect.brings for effect in lasting)
 
 
-def test_text_from_outside_is_known_by_who_brought_it_and_never_forgotten() -> None:
-    reach = Reach(frozenset({"ls"}), frozenset())
-    messages = [
-        HumanMessage("hi"),
-        ToolMessage("a", name="ls", tool_call_id="1"),
-        ToolMessage("b", name="gone_since", tool_call_id="2"),
-        HumanMessage("look", additional_kwargs={"facts": {"files": [{"filename": "a"}]}}),
-        ToolMessage("c", name="gone_since", tool_call_id="3"),
-    ]
-    assert [reach.untrusted(messages[:n]) for n in range(1, 6)] == [
-        (),
-        (),
-        ("gone_since",),
-        ("gone_since", "uploads"),
-        ("gone_since", "uploads"),
-    ]
+def test_a_server_is_believed_only_if_it_is_trusted() -> None:
+    def effect(**metadata: Any) -> Effect:
+        return effect_of(ask_server.model_copy(update={"metadata": {"mcp_server": "s", **metadata}}), "none")
+
+    for hints in ({}, {"readOnlyHint": True}, {"readOnlyHint": True, "openWorldHint": False}):
+        found = effect(**hints)
+        assert found.brings and found.sends and found.changes is not hints.get("readOnlyHint", False)
+        assert found.destination({}) == "s"
+    assert effect(**{"mcp_trusted": True, "readOnlyHint": True}) == Effect(brings=True, server="s")
+    assert effect(**{"mcp_trusted": True, "openWorldHint": False}).is_inside
+    assert effect(**{"mcp_trusted": True}).changes
 
 
-def test_people_read_which_pages_servers_and_files_brought_text_from_outside() -> None:
-    reach = Reach(frozenset({"ls"}), frozenset(), {"jira_search": "jira"})
+def test_a_thread_of_before_is_judged_by_who_brought_text_into_it() -> None:
+    effects = effects_of([*get_available_tools(app_config=AppConfig())], "none")
     calls = [
         {"id": "1", "name": "web_fetch", "args": {"url": "https://example.com/a"}},
-        {"id": "2", "name": "jira_search", "args": {"url": "inside of jira"}},
+        {"id": "2", "name": "gone_since", "args": {"url": "inside of jira"}},
         {"id": "3", "name": "ls", "args": {"url": "https://example.com/none"}},
     ]
     files = {"files": [{"filename": "a.pdf"}], "earlier_files": [{"filename": "b.csv"}]}
     messages = [
-        HumanMessage("hi", additional_kwargs={"facts": {**files, "memory": {"untrusted": True}}}),
+        HumanMessage("hi", additional_kwargs={"facts": files}),
         AIMessage("", tool_calls=calls),  # type: ignore[arg-type]
         *(ToolMessage("r", name=call["name"], tool_call_id=str(call["id"])) for call in calls),
         ToolMessage("a call that is gone", name="own_tool", tool_call_id="9"),
     ]
-    assert [tuple(source.values()) for source in reach.sources(messages)] == [
-        ("file", "a.pdf"),
-        ("file", "b.csv"),
-        ("memory", ""),
-        ("page", "https://example.com/a"),
-        ("server", "jira"),
-        ("tool", "own_tool"),
+    assert sources_in(messages[:1], effects) == [Source("upload", "a.pdf"), Source("upload", "b.csv")]
+    assert sources_in(messages, effects)[2:] == [
+        Source("page", "https://example.com/a"),
+        Source("tool", "gone_since"),
+        Source("tool", "own_tool"),
     ]
-    many = [ToolMessage("r", name=f"tool{n}", tool_call_id="9") for n in range(50)]
-    assert [source["name"] for source in reach.sources(many)] == [f"tool{n}" for n in range(30, 50)]

@@ -162,7 +162,10 @@ async def test_each_call_waits_for_its_own_decision_and_its_siblings_run_once(st
     by_id = {message.tool_call_id[-1]: message for message in results}
     assert by_id["0"].text == "sent to z"
     assert "rejected this call" in by_id["2"].text and "not to b" in by_id["2"].text and by_id["2"].status == "error"
-    assert by_id["3"].text == "c knows already" and by_id["4"].text == "sent to d"
+    assert (
+        by_id["3"].text == "The user answered instead of the call, which was not made:\nc knows already"
+        and by_id["4"].text == "sent to d"
+    )
     assert 'changed the arguments of this call before it was made: {"to": "z", "text": "hi"}' in str(talk.request())
     assert (await talk.messages())[-1].text == "all done"
 

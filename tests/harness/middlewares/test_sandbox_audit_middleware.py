@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import Text, ToolCalls
-from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
-from langgraph.types import Command
 
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
-from deerflow.context import RunContext
 
 executed: list[str] = []
 
@@ -63,35 +60,31 @@ def runner(start, endpoint, caplog) -> Runner:
     return Runner(start, endpoint, caplog)
 
 
-async def test_a_dangerous_command_is_not_executed_and_the_model_learns_why(runner) -> None:
-    result = await runner.call("bash", command="cd /tmp && rm -r -f /")
-    assert executed == []
-    assert (result.status, result.name) == ("error", "bash")
-    assert "blocked" in result.content
-    assert "security violation detected" in result.content
-    assert "rm -r of /" in result.content
-
-
-async def test_a_doubtful_command_is_executed_with_a_warning_behind_its_output(runner) -> None:
-    result = await runner.call("bash", command="pip install requests")
-    assert executed == ["pip install requests"]
-    assert result.content == "output"
-    assert "pip install requests" in result.additional_kwargs["note"]
-    assert result.status == "success"
+@pytest.mark.parametrize(
+    "command",
+    [
+        "export LD_LIBRARY_PATH=/opt/lib",
+        "cat s.sh | bash",
+        "echo x >> ~/.bashrc",
+        "rm -rf ~/*",
+        "pip install requests",
+        "sudo ls",
+    ],
+)
+async def test_the_sandbox_is_the_agents_own_and_nothing_is_refused_or_advised(runner, command) -> None:
+    result = await runner.call("bash", command=command)
+    assert (executed, result.content, result.status) == ([command], "output", "success")
+    assert "note" not in result.additional_kwargs
 
 
 async def test_a_harmless_command_passes_untouched(runner) -> None:
     assert (await runner.call("bash", command="ls -la")).content == "output"
 
 
-async def test_every_verdict_is_recorded_with_who_and_where(runner) -> None:
-    for command in ("ls", "sudo ls", "rm -rf /"):
+async def test_every_command_is_recorded_with_who_and_where(runner) -> None:
+    for command in ("ls", "rm -rf /tmp/x"):
         await runner.call("bash", command=command)
-    assert [(r["command"], r["verdict"], r.get("rule")) for r in runner.records] == [
-        ("ls", "pass", None),
-        ("sudo ls", "warn", "privileges"),
-        ("rm -rf /", "block", "recursive-delete"),
-    ]
+    assert [(r["command"], r["outcome"]) for r in runner.records] == [("ls", "success"), ("rm -rf /tmp/x", "success")]
     record = runner.records[0]
     assert (record["thread_id"], record["user_id"], record["run_id"], record["tool"]) == (
         "thread-1",
@@ -100,18 +93,12 @@ async def test_every_verdict_is_recorded_with_who_and_where(runner) -> None:
         "bash",
     )
     assert record["timestamp"].endswith("+00:00")
-    assert [record["outcome"] for record in runner.records] == ["success", "success", "error"]
 
 
 async def test_file_changes_are_recorded_without_their_content(runner) -> None:
     await runner.call("write_file", path="/mnt/user-data/workspace/a", content="secret")
     (record,) = runner.records
-    assert (record["tool"], record["path"], record["size"], record["verdict"]) == (
-        "write_file",
-        "/mnt/user-data/workspace/a",
-        6,
-        "pass",
-    )
+    assert (record["tool"], record["path"], record["size"]) == ("write_file", "/mnt/user-data/workspace/a", 6)
     assert "secret" not in json.dumps(record)
 
 
@@ -131,7 +118,7 @@ async def test_a_call_without_a_command_is_left_to_the_tool_which_says_what_it_w
 async def test_an_oversized_command_is_refused_and_logged_cut(runner) -> None:
     await runner.call("bash", command="echo " + "x" * 10_000)
     (record,) = runner.records
-    assert (len(record["command"]), record["command_length"], record["verdict"]) == (200, 10_005, "block")
+    assert (len(record["command"]), record["command_length"], record["outcome"]) == (200, 10_005, "error")
 
 
 async def test_a_command_on_several_lines_is_one_log_line(runner) -> None:
@@ -142,20 +129,3 @@ async def test_a_command_on_several_lines_is_one_log_line(runner) -> None:
 async def test_other_tools_pass_unrecorded(runner) -> None:
     assert (await runner.call("other", command="rm -rf /")).content == "output"
     assert runner.records == []
-
-
-async def test_a_warning_keeps_everything_else_of_the_result(runner) -> None:
-    """W-54"""
-
-    @tool("bash")
-    def rich(command: str, runtime: ToolRuntime[RunContext]) -> Command[Any]:
-        """Run."""
-        message = ToolMessage(
-            [{"type": "text", "text": "out"}], tool_call_id=runtime.tool_call_id or "", id="own-id", artifact={"a": 1}
-        )
-        return Command(update={"messages": [message], "artifacts": ["/x"]})
-
-    result = await runner.call("bash", tools=(rich,), command="sudo ls")
-    assert (result.id, result.artifact) == ("own-id", {"a": 1})
-    assert result.content[0] == {"type": "text", "text": "out"}
-    assert len(result.content) == 1 and "sudo ls" in result.additional_kwargs["note"]

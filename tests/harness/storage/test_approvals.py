@@ -12,8 +12,9 @@ from deerflow.guardrails import covers
 from deerflow.identity import Principal
 from deerflow.storage.approvals import ApprovalRepository, RunApprovals
 from deerflow.storage.database import Database
-from deerflow.storage.tables import runs, threads, utc_now
+from deerflow.storage.tables import grants, runs, threads, utc_now
 from deerflow.storage.threads import ThreadRepository
+from deerflow.tools.decorator import COSMETIC
 
 ANNA, BEN = Principal("anna"), Principal("ben")
 
@@ -37,11 +38,12 @@ async def _run_of(database: Database, thread_id: str) -> RunApprovals:
 async def test_grants_are_kept_once_listed_and_revoked_by_their_owner_only(database: Database) -> None:
     here, there = await _run_of(database, "here"), await _run_of(database, "there")
     for _ in range(2):  # an answer is played again after a crash
-        await here.grant("", "bash", {"command": "git *"}, everywhere=True)
-        await here.grant("", "bash", None, everywhere=False)
-    assert sorted(map(str, await here.patterns("", "bash"))) == ["None", "{'command': 'git *'}"]
-    assert await there.patterns("", "bash") == [{"command": "git *"}]
-    assert await there.patterns("helper", "bash") == await there.patterns("", "write_file") == []
+        await here.grant("", "bash", "", {"command": "git *"}, everywhere=True)
+        await here.grant("", "bash", "", None, everywhere=False)
+    assert sorted(map(str, await here.patterns("", "bash", ""))) == ["None", "{'command': 'git *'}"]
+    assert await there.patterns("", "bash", "") == [{"command": "git *"}]
+    assert await there.patterns("helper", "bash", "") == await there.patterns("", "write_file", "") == []
+    assert await here.patterns("", "bash", "another definition") == []
     repository = ApprovalRepository(database)
     assert await repository.grants(BEN) == []
     mine = await repository.grants(ANNA)
@@ -50,7 +52,33 @@ async def test_grants_are_kept_once_listed_and_revoked_by_their_owner_only(datab
         await repository.revoke(BEN, mine[0].id)
     for grant in mine:
         await repository.revoke(ANNA, grant.id)
-    assert await here.patterns("", "bash") == []
+    assert await here.patterns("", "bash", "") == []
+
+
+async def test_a_grant_of_before_definitions_is_listed_and_no_longer_in_force(database: Database) -> None:
+    run = await _run_of(database, "here")
+    row = {"id": "old", "user_id": "anna", "agent": "", "tool": "pay", "created_at": utc_now()}
+    await database.write(lambda connection: connection.execute(insert(grants).values(**row)) and None)
+    [old] = await ApprovalRepository(database).grants(ANNA)
+    assert (old.digest, await run.patterns("", "pay", "")) == (None, [])
+
+
+async def test_a_destination_is_open_to_one_agent_in_one_chat(database: Database) -> None:
+    here, there = await _run_of(database, "here"), await _run_of(database, "there")
+    await here.let_reach("", "example.com")
+    assert await here.may_reach("", "example.com")
+    assert not await here.may_reach("helper", "example.com") and not await here.may_reach("", "evil.example")
+    assert not await there.may_reach("", "example.com")
+    assert await here.patterns("", "", "") == [], "it grants no tool"
+
+
+async def test_what_a_person_was_shown_of_a_call_is_kept_until_it_is_shown_anew(database: Database) -> None:
+    run = await _run_of(database, "here")
+    assert await run.asked("a call") is None
+    for shown in ({"shown": {"digest": "1"}, "void": 0}, {"shown": {"digest": "2"}, "void": 1}):
+        await run.ask("a call", shown)
+        assert await run.asked("a call") == shown
+    assert await run.asked("another") is None
 
 
 async def test_decisions_are_kept_once_and_go_with_their_run_as_grants_go_with_their_thread(database: Database) -> None:
@@ -60,7 +88,7 @@ async def test_decisions_are_kept_once_and_go_with_their_run_as_grants_go_with_t
         await run.record("call", "approve", asked_by="message", **about)
     await run.record("call", "reject", asked_by="another message", **about)
     await other.record("call", "deny", asked_by="message", **about)
-    await run.grant("", "bash", None, everywhere=False)
+    await run.grant("", "bash", "", None, everywhere=False)
     repository = ApprovalRepository(database)
     assert len(await repository.decisions(limit=10)) == 3
     assert len(await repository.decisions(run_id="run of here", limit=1)) == 1
@@ -89,9 +117,12 @@ async def test_decisions_are_kept_once_and_go_with_their_run_as_grants_go_with_t
         ({"command": "make; make test"}, {"command": "make; make test"}, True),
         ({"to": "*@example.com", "copies": "1"}, {"to": "a@example.com", "copies": 1}, True),
         ({"to": "*@example.com", "copies": "1"}, {"to": "a@example.com", "copies": 2}, False),
+        ({"to": "friend"}, {"to": "friend", "iban": "DE02"}, False),
+        ({"to": "friend"}, {"to": "friend", "bcc": "evil@example.com"}, False),
+        ({"to": "friend", "iban": None}, {"to": "friend", "iban": "DE02; anything"}, True),
     ],
 )
-def test_a_pattern_covers_no_second_command(
-    pattern: dict[str, str] | None, args: dict[str, Any], covered: bool
+def test_a_pattern_covers_no_second_command_and_no_argument_that_it_does_not_name(
+    pattern: dict[str, str | None] | None, args: dict[str, Any], covered: bool
 ) -> None:
-    assert covers(pattern, args) is covered
+    assert covers(pattern, args, COSMETIC) is covered

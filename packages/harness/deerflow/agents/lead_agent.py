@@ -40,7 +40,7 @@ from deerflow.agents.middlewares.summarization_middleware import (
 )
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
-from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware
+from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware, ToolOrderMiddleware
 from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.prompt import apply_prompt_template
@@ -281,7 +281,8 @@ def _slots(
     guardrails = options.agent.guardrails(config.guardrails) if options.agent is not None else config.guardrails
     has_policies = any(POLICY in (tool.metadata or {}) for tool in tools)
     if (guardrails.enabled or has_policies) and entry is not None:
-        slots["guardrail"] = guardrail_of(guardrails)
+        order = slots.get("tool_order")
+        slots["guardrail"] = guardrail_of(guardrails, order if isinstance(order, ToolOrderMiddleware) else None)
     return slots
 
 

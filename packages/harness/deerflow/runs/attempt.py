@@ -42,7 +42,7 @@ from deerflow.events.streams.client_events import messages_in
 from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
 from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, settle, to_its_end
-from deerflow.runs.input import GraphInput, RunInput, arrivals
+from deerflow.runs.input import GraphInput, RunInput, arrivals, at_head
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
@@ -307,10 +307,11 @@ class Attempt:
             self.slot.take,
             subgraphs=request.stream_subgraphs,
         )
+        approvals = RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id)
         context = replace(
             context,
             ledger=RunLedger(parts.database, run_id),
-            approvals=RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id),
+            approvals=approvals,
             provenance=ThreadProvenance(parts.database, thread_id, run_id),
             memory=parts.memory.of_run(spec.principal, thread_id, spec.options.agent_name),
             save_agent=partial(self._save_agent, spec.principal),
@@ -333,19 +334,20 @@ class Attempt:
         try:
             given = await self._prepare(agent, again=again)
             await background.resume(self._joined, agent, context)
+            play = partial(
+                stream.play,
+                agent,
+                context=context,
+                durability="sync" if spec.options.subagent_enabled else request.saves,
+                interrupt_before=request.interrupt_before,
+                interrupt_after=request.interrupt_after,
+            )
             if not given.nothing_left:
-                await stream.play(
-                    agent,
-                    given.value,
-                    given.config,
-                    context,
-                    unread=given.unread,
-                    joining=_joining(given, request),
-                    durability="sync" if spec.options.subagent_enabled else request.saves,
-                    interrupt_before=request.interrupt_before,
-                    interrupt_after=request.interrupt_after,
-                )
+                await play(given.value, given.config, unread=given.unread, joining=_joining(given, request))
             outcome = await self._played(agent)
+            while outcome.status is RunStatus.INTERRUPTED and approvals.take_granted():
+                await play(None, at_head(given.config))
+                outcome = await self._played(agent)
             await background.resume(self._joined, agent, context)
             if outcome.status is RunStatus.SUCCESS:
                 await background.next()

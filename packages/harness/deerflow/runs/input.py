@@ -78,7 +78,7 @@ class RunInput:
         """
         run, config = self.run, _graph_config(self.run, self.spec.request)
         if again and (waiting := await arrivals(self.runs, run.run_id)):
-            return GraphInput(run, _as_new_input(_at_head(config)), {"messages": waiting}, messages=waiting)
+            return GraphInput(run, _as_new_input(at_head(config)), {"messages": waiting}, messages=waiting)
         if run.attempt == 1 and run.checkpoint_before is not None and not again:  # begun with its claim
             return await self._first(config)
         saver: Any = self.agent.checkpointer
@@ -141,7 +141,7 @@ class RunInput:
     async def _resumed(self, config: RunnableConfig, head: Any) -> GraphInput:
         """The run's own steps are the newest: it goes on behind them."""
         run, request = self.run, self.spec.request
-        snapshot = await self.agent.aget_state(_at_head(config))
+        snapshot = await self.agent.aget_state(at_head(config))
         known: set[str | None] = set()
         if run.checkpoint_before:
             before = await _messages(self.agent, config_of(run.thread_id, run.checkpoint_before))
@@ -151,7 +151,7 @@ class RunInput:
         if unread and head is not None:
             earlier += messages_of(head.checkpoint["channel_values"][START].get("messages") or [])
         stands = not is_unfinished(snapshot) or await _is_at_a_break(self.agent.checkpointer, head, snapshot, request)
-        return GraphInput(run, _at_head(config), nothing_left=stands, unread=unread, earlier=earlier)
+        return GraphInput(run, at_head(config), nothing_left=stands, unread=unread, earlier=earlier)
 
     async def _take_over(self) -> list[BaseMessage] | None:
         """Tidy what the run before this one left over, unless it ended well.
@@ -233,8 +233,8 @@ def _graph_config(run: Run, request: RunRequest) -> RunnableConfig:
     }
 
 
-def _at_head(config: RunnableConfig) -> RunnableConfig:
-    """The same thread as it is now, not where the run forked from."""
+def at_head(config: RunnableConfig) -> RunnableConfig:
+    """Return the configuration for the same thread as it is now, not where the run forked from."""
     where = {key: value for key, value in config["configurable"].items() if key != "checkpoint_id"}
     return {**config, "configurable": where}
 

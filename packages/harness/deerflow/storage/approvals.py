@@ -89,6 +89,12 @@ class RunApprovals:
     def __init__(self, database: Database, *, run_id: str, thread_id: str, user_id: str) -> None:
         self._database = database
         self._run_id, self._thread_id, self._user_id = run_id, thread_id, user_id
+        self._has_granted = False
+
+    def take_granted(self) -> bool:
+        """Return whether something was granted since this was asked last: other calls that wait may be free by it."""
+        granted, self._has_granted = self._has_granted, False
+        return granted
 
     async def patterns(self, agent: str, tool: str, digest: str) -> list[dict[str, str | None] | None]:
         tail = "WHERE user_id = ? AND agent = ? AND tool = ? AND digest = ? AND (thread_id IS NULL OR thread_id = ?)"
@@ -104,6 +110,7 @@ class RunApprovals:
         key = sql.dumps([self._user_id, agent, tool, digest, thread_id, sorted((given or {}).items())])
         made = Grant(_short(key), self._user_id, agent, tool, thread_id, given, digest, None, utc_now())
         await self._add(grants, made)
+        self._has_granted = True
 
     async def may_reach(self, agent: str, destination: str) -> bool:
         tail = "WHERE user_id = ? AND agent = ? AND destination = ? AND thread_id = ?"
@@ -114,6 +121,7 @@ class RunApprovals:
         key = sql.dumps([self._user_id, agent, self._thread_id, destination])
         made = Grant(_short(key), self._user_id, agent, "", self._thread_id, None, "", destination, utc_now())
         await self._add(grants, made)
+        self._has_granted = True
 
     async def asked(self, call: str) -> Mapping[str, Any] | None:
         statement = "SELECT definition FROM asked_calls WHERE thread_id = ? AND call = ?"

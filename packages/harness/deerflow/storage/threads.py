@@ -262,7 +262,7 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
 
 
 def end_deletion(connection: Connection, thread_id: str) -> None:
-    for table in ("asked_calls", "thread_sources", "thread_addresses"):
+    for table in ("thread_sources", "thread_addresses"):
         sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
     sql.execute(connection, "DELETE FROM threads WHERE thread_id = ? AND user_id = ?", thread_id, _NOBODY)
 

@@ -30,8 +30,10 @@ from deerflow.agents.middlewares.base import (
     error_result,
     with_note,
 )
+from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
 from deerflow.agents.provenance import foreign_sources, network_of
 from deerflow.agents.transcript import NETWORK_DECISION
+from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.context import Approvals, RunContext
 from deerflow.guardrails import (
@@ -51,6 +53,7 @@ from deerflow.tools.shell import REFUSED_HOSTS
 
 logger = logging.getLogger(__name__)
 
+SHELL = "bash"
 OF_TOOL = "mcp"
 DENIED = GuardrailReason("deerflow.tool_denied", "an administrator has forbidden it")
 NO_PERSON = GuardrailReason("deerflow.unattended", "it needs a person's decision, and this run is not attended")
@@ -106,6 +109,7 @@ class GuardrailMiddleware(Middleware):
         passport: sent to the provider as ``agent_id``.
         open_hosts: hosts to which any chat may send.
         unattended: what becomes of calls that ask in a run without a person.
+        order: of the calls of a reply: a write that needs no decision waits behind a call that does.
     """
 
     def __init__(
@@ -116,8 +120,10 @@ class GuardrailMiddleware(Middleware):
         passport: str | None = None,
         open_hosts: tuple[str, ...] = (),
         unattended: UnattendedConfig | None = None,
+        order: ToolOrderMiddleware | None = None,
     ) -> None:
         super().__init__()
+        self.order = order
         self.unattended = unattended or UnattendedConfig()
         self.provider, self.open_hosts = provider, open_hosts
         self.fail_closed = fail_closed
@@ -128,7 +134,7 @@ class GuardrailMiddleware(Middleware):
         sources = await foreign_sources(request) if self._needs_sources(call) else []
         decision = await self._judged(call, sources)
         if decision.allow:
-            return await handler(request)
+            return await self._made(request, handler, by_rule=True)
         if not decision.ask:
             return await _denied(request, decision)
         try:
@@ -136,7 +142,7 @@ class GuardrailMiddleware(Middleware):
         except GraphInterrupt:
             if (grant := await self._grant_for(call)) is not None:
                 await _record(request, "grant", replace(decision, policy_id=grant))
-                return await handler(request)
+                return await self._made(request, handler)
             context = context_of(request)
             if context is None or waits_for_person(context, self.unattended):
                 raise
@@ -144,10 +150,18 @@ class GuardrailMiddleware(Middleware):
         await _record(request, answer["type"], decision)
         if answer["type"] == "approve":
             await _grant(call, answer)
-            return await handler(request)
+            return await self._made(request, handler)
         if answer["type"] == "edit":
             return await self._edited(call, handler, sources, dict(answer["edited_action"]["args"]))
         return _instead(request, answer)
+
+    async def _made(self, request: ToolCallRequest, handler: ToolHandler, *, by_rule: bool = False) -> ToolResult:
+        """Make an allowed call. A write that no person decided about waits behind calls of its reply that wait."""
+        if self.order is not None:
+            self.order.judged(request)
+            if by_rule:
+                await self.order.check_before(request)
+        return await handler(request)
 
     async def arrivals(self, request: Request) -> list[AnyMessage]:
         """Ask about the hosts that commands of the last step could not reach, before the model goes on, and tell it the decisions."""
@@ -197,10 +211,16 @@ class GuardrailMiddleware(Middleware):
             raise
         await record(answer["type"])
         if answer["type"] == "approve":
-            await approvals.let_reach(agent, host)
+            # Once: the answer is played again while the person decides about the next host.
+            if not await approvals.may_reach(agent, host):
+                await approvals.let_reach(agent, host)
             return f"The user lets commands reach {host} in this chat. Run the command again if it is still needed."
         said = str(answer.get("message") or "").strip()
         return f"The user does not let commands reach {host}. {said}".rstrip()
+
+    @property
+    def _is_off(self) -> bool:
+        return isinstance(self.provider, PolicyProvider) and self.provider.name == "off"
 
     def _needs_sources(self, call: _Call) -> bool:
         return not call.effect.is_inside or not isinstance(self.provider, PolicyProvider)
@@ -266,7 +286,7 @@ class GuardrailMiddleware(Middleware):
         if not decision.allow and not decision.ask:
             return await _denied(changed, decision)
         note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
-        return with_note(await handler(changed), note)
+        return with_note(await self._made(changed, handler), note)
 
     async def _judged(self, call: _Call, sources: list[Source]) -> GuardrailDecision:
         """A tool's own policy makes the provider's stricter; only what the shipped policy asks about can be allowed by it."""
@@ -275,6 +295,14 @@ class GuardrailMiddleware(Middleware):
         if policy == "deny":
             return GuardrailDecision(False, [DENIED], policy_id=OF_TOOL)
         decision = await self._provided(call, sources)
+        if (
+            call.name == SHELL
+            and decision.allow
+            and not self._is_off
+            and destroys_uploads(str(call.args.get("command")))
+        ):
+            reason = GuardrailReason("deerflow.uploads", "the command destroys files that you uploaded")
+            return GuardrailDecision(False, [reason], policy_id="uploads", ask=True)
         if policy == "ask" and decision.allow:
             reason = GuardrailReason("deerflow.ask", f"the tool '{call.name}' needs your approval")
             return GuardrailDecision(False, [reason], policy_id=OF_TOOL, ask=True)
@@ -326,7 +354,7 @@ class GuardrailMiddleware(Middleware):
         return "" if context.approvals and await context.approvals.may_reach(agent, destination) else destination
 
 
-def guardrail_of(config: GuardrailsConfig) -> GuardrailMiddleware:
+def guardrail_of(config: GuardrailsConfig, order: ToolOrderMiddleware | None = None) -> GuardrailMiddleware:
     """Return the configured guardrail; without a provider the shipped policy. One that is off heeds the tools' own policies alone.
 
     Raises:
@@ -343,6 +371,7 @@ def guardrail_of(config: GuardrailsConfig) -> GuardrailMiddleware:
         passport=config.passport,
         open_hosts=tuple(config.open_hosts),
         unattended=config.unattended,
+        order=order,
     )
 
 

@@ -366,10 +366,11 @@ CREATE INDEX ix_mcp_authorizations_user_id ON mcp_authorizations (user_id)
 CREATE INDEX threads_waiting ON threads (user_id, waits_since, thread_id) WHERE waits_since IS NOT NULL
 ;
 CREATE TABLE asked_calls (
-    thread_id VARCHAR(128) NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+    thread_id VARCHAR(128) NOT NULL,
     call VARCHAR(32) NOT NULL,
     definition JSON NOT NULL,
-    PRIMARY KEY (thread_id, call)
+    PRIMARY KEY (thread_id, call),
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
 CREATE TABLE thread_sources (
     thread_id VARCHAR(128) NOT NULL,

@@ -8,10 +8,11 @@ down_revision = "0012"
 
 STATEMENTS = """
 CREATE TABLE IF NOT EXISTS asked_calls (
-    thread_id VARCHAR(128) NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+    thread_id VARCHAR(128) NOT NULL,
     call VARCHAR(32) NOT NULL,
     definition JSON NOT NULL,
-    PRIMARY KEY (thread_id, call)
+    PRIMARY KEY (thread_id, call),
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
 CREATE TABLE IF NOT EXISTS thread_sources (
     thread_id VARCHAR(128) NOT NULL,

@@ -13,7 +13,9 @@ from runpy import run_path
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from deerflow.agents.memory.dates import resolved
 from deerflow.agents.memory.extraction import Excerpt, learned
+from deerflow.agents.memory.own_words import quoted
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR, structure
 from deerflow.agents.receipts import is_test_command
 from deerflow.agents.transcript import shortened
@@ -30,6 +32,7 @@ from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
 from deerflow.skills.parser import InvalidSkillError, parse
 from deerflow.storage.search import _WORD
+from deerflow.storage.tables import utc_now
 from deerflow.uploads import extract_outline
 from deerflow_app.cli.terminal import clean
 
@@ -69,7 +72,7 @@ def _demo(text: str) -> None:
 
 def _learned(answer: str) -> None:
     with pytest.raises(ValueError):
-        learned(f"x{answer}x", Excerpt((), "m", ()), "t", 0.5)
+        learned(f"x{answer}x", Excerpt((), "m"), "t", 0.5, utc_now())
 
 
 def _skill(text: str) -> None:
@@ -89,7 +92,9 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "thoughts": (without_thoughts, ["<think>", "<think></think>"]),
     "test commands": (is_test_command, ["A=", "a/", "make a", " a", "; pytest", "\n", "\n ", " "]),
     "long results": (lambda text: shortened(ToolMessage(text, tool_call_id="1")), ["/", "/.tool-results/", "/a"]),
-    "what was learned": (_learned, ["\n", " ", "```", "```\n", "a"]),
+    "what was learned": (_learned, ["\n", " ", "```", "```\n", "a", "{", '{"a":', '{"newFacts":[']),
+    "own words": (lambda text: quoted(["a b", text], [HumanMessage(text)]), ["a ", "'", "'a", "`", "\"", "> ", ". ", "\n", "a.\n"]),
+    "dates": (lambda text: resolved(text, utc_now().date()), ["until ", "next ", "bis zum ", "every ", " ", "到", "in 3 "]),
     "secrets": (lambda text: (_FLAG.fullmatch(f"--{text}"), _without_values(f"--{text}"), resolve(text, {})), ["key", "-", "key=", "?key", "${a:-", "$"]),
     "fences": (FENCED.split, ["```", "`", "``` "]),
     "minimax": (THINK.findall, ["<think>", "<think> ", "</think> "]),

@@ -1215,7 +1215,7 @@ export interface components {
         };
         /**
          * Fact
-         * @description ``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: where a text came from that the person did not write.
+         * @description ``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: the fact is not confirmed, and where its text came from.
          */
         Fact: {
             /** Id */
@@ -1951,10 +1951,45 @@ export interface components {
              */
             modified: number;
         };
+        /**
+         * McpAcceptance
+         * @description The `digest` of each definition that was looked at.
+         */
+        McpAcceptance: {
+            /** Digests */
+            digests: string[];
+        };
         /** McpAuthorizationUrl */
         McpAuthorizationUrl: {
             /** Authorization Url */
             authorization_url: string;
+        };
+        /**
+         * McpChange
+         * @description A definition that waits to be accepted. ``before``: of the tool's accepted one, null of a new tool; both as JSON text.
+         *     ``is_moved``: the server itself has another command, other arguments or another address.
+         */
+        McpChange: {
+            /** Tool */
+            tool: string;
+            /** Digest */
+            digest: string;
+            /**
+             * Change
+             * @enum {string}
+             */
+            change: "new" | "changed";
+            /** Before */
+            before: string | null;
+            /** After */
+            after: string;
+            /** Is Moved */
+            is_moved: boolean;
+        };
+        /** McpChanges */
+        McpChanges: {
+            /** Changes */
+            changes: components["schemas"]["McpChange"][];
         };
         /**
          * McpConfig
@@ -2015,7 +2050,8 @@ export interface components {
         /**
          * McpServerState
          * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
-         *     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off.
+         *     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off. ``trusted``: what
+         *     it says of its tools is believed. ``changes``: how many definitions wait for an administrator.
          */
         McpServerState: {
             /** Name */
@@ -2032,6 +2068,10 @@ export interface components {
             error: string;
             /** Connection */
             connection: ("needed" | "connected") | null;
+            /** Trusted */
+            trusted: boolean;
+            /** Changes */
+            changes: number;
             /** Tools */
             tools: components["schemas"]["McpTool"][];
         };
@@ -2042,11 +2082,19 @@ export interface components {
         };
         /**
          * McpTool
-         * @description ``policy``: allow, ask or deny, as configured; null: as the guardrail judges.
+         * @description ``policy``: allow, ask or deny, as configured; null: as the guardrail judges. ``called``: the name that agents call it by; null:
+         *     they do not get it. ``change``: new or changed since an administrator has accepted the server's tools; null: accepted. ``note``: why it
+         *     is left out or has another name, else empty.
          */
         McpTool: {
             /** Name */
             name: string;
+            /** Called */
+            called: string | null;
+            /** Change */
+            change: ("new" | "changed") | null;
+            /** Note */
+            note: string;
             /** Description */
             description: string;
             /** Read Only */
@@ -2074,7 +2122,7 @@ export interface components {
         Memory: {
             /**
              * Version
-             * @default 1.0
+             * @default 1.1
              */
             version: string;
             /**

@@ -579,6 +579,11 @@ class DeerFlowClient:
         await self._runtime.memory.forget(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
+    async def aconfirm_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        """Let a fact count that is not confirmed. Raises NotFoundError."""
+        await self._runtime.memory.confirm(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
+        return await self.aget_memory()
+
     async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
         """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
         await self._runtime.memory.undo(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
@@ -658,6 +663,14 @@ class DeerFlowClient:
         """Open a new session, and wait for it. Raises NotFoundError."""
         return {**await self._runtime.mcp.restart(LOCAL_PRINCIPAL, name)}
 
+    async def alist_mcp_changes(self, name: str) -> list[dict[str, Any]]:
+        """Return the definitions of a server's tools that changed since they were accepted: what was, what is, and ``digest``."""
+        return [{**change} for change in await self._runtime.mcp.changes(LOCAL_PRINCIPAL, name)]
+
+    async def aaccept_mcp_changes(self, name: str, digests: Sequence[str]) -> list[dict[str, Any]]:
+        """Let policies and trust hold for these definitions, too; return those that still wait. Raises ConflictError."""
+        return [{**change} for change in await self._runtime.mcp.accept(LOCAL_PRINCIPAL, name, digests)]
+
     async def aread_mcp_log(self, name: str) -> list[str]:
         """What the server has written last. Raises NotFoundError."""
         return await self._runtime.mcp.log(LOCAL_PRINCIPAL, name)
@@ -731,6 +744,8 @@ class DeerFlowClient:
     list_mcp_servers = _blocking(alist_mcp_servers)
     list_mcp_prompts = _blocking(alist_mcp_prompts)
     restart_mcp_server = _blocking(arestart_mcp_server)
+    list_mcp_changes = _blocking(alist_mcp_changes)
+    accept_mcp_changes = _blocking(aaccept_mcp_changes)
     read_mcp_log = _blocking(aread_mcp_log)
     list_agents = _blocking(alist_agents)
     get_agent = _blocking(aget_agent)
@@ -739,6 +754,7 @@ class DeerFlowClient:
     delete_agent = _blocking(adelete_agent)
     agent_versions = _blocking(aagent_versions)
     rollback_agent = _blocking(arollback_agent)
+    confirm_memory_fact = _blocking(aconfirm_memory_fact)
     undo_memory_fact = _blocking(aundo_memory_fact)
     search_memory = _blocking(asearch_memory)
     get_memory_config = _blocking(aget_memory_config)

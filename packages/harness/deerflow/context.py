@@ -85,11 +85,11 @@ class MemoryOfRun(Protocol):
 
     async def search(self, query: str) -> list[str]: ...
     async def save(self, content: str, category: str, messages: Sequence[Any]) -> str:
-        """Keep a fact and return its id. ``messages``: of the thread, to see where text in it came from."""
+        """Keep a fact. ``messages``: of the thread, to see what the person wrote. Raises InvalidRequestError."""
         ...
 
-    async def forget(self, fact_id: str) -> None:
-        """Raises NotFoundError."""
+    async def forget(self, fact: str, messages: Sequence[Any]) -> str:
+        """Forget a fact, named by its id or its words. Raises NotFoundError, or InvalidRequestError."""
         ...
 
     async def chats(self, query: str) -> list[str]: ...

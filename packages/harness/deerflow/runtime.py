@@ -24,7 +24,7 @@ from deerflow.features.assistants import AssistantService
 from deerflow.features.connections import ConnectionService
 from deerflow.features.documents import DOCUMENT, DocumentService
 from deerflow.features.mcp import McpService
-from deerflow.features.memory import EXTRACTION, MemoryService
+from deerflow.features.memory import EXTRACTION, REVIEW, SUMMARIES, MemoryService
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
 from deerflow.features.usage import UsageService
@@ -35,6 +35,7 @@ from deerflow.files.versions import record_run
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
 from deerflow.mcp.connections import McpConnections
+from deerflow.mcp.pins import Pins
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.attempt import Parts
 from deerflow.runs.crons import CronService
@@ -50,7 +51,7 @@ from deerflow.skills.installer import MAX_ARCHIVE_BYTES
 from deerflow.skills.service import Installed, SkillService
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
-from deerflow.storage.mcp import McpConnectionRepository
+from deerflow.storage.mcp import McpConnectionRepository, McpPinRepository
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import FileThreadLock, PostgresThreadLock, ThreadLock
@@ -138,6 +139,7 @@ class Runtime(RunObserver):
         outbound = Outbound(Network("internet", allow_nets=allow_nets), "runs.webhook_allow_nets")
         of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)
         self.workshop.harness.mcp.connections = of_people
+        self.workshop.harness.mcp.pins = Pins(McpPinRepository(self.database))
         self.mcp = McpService(self.workshop.fresh)
         self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
@@ -185,6 +187,8 @@ class Runtime(RunObserver):
         own = {
             TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
             EXTRACTION: self.memory.extract,
+            SUMMARIES: self.memory.summarize,
+            REVIEW: self.memory.review,
             DOCUMENT: self.documents,
         }
         others = {

@@ -12,6 +12,7 @@ from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from mcp import Client, StdioServerParameters
 from tests.app.cli.conftest import Cli
 from tests.harness.mcp.conftest import on_host
+from tests.harness.mcp.test_definitions import LISTING, tool
 
 pytestmark = pytest.mark.usefixtures("endpoint")
 
@@ -39,6 +40,25 @@ def test_a_server_is_added_tested_and_removed(cli: Cli, folder: Path) -> None:
 def test_what_cannot_be_added_is_said(cli: Cli) -> None:
     assert "--url" in cli("mcp", "add", "x").err
     assert "NAME=VALUE" in cli("mcp", "add", "x", "--url", "https://example.org", "--header", "oops").err
+
+
+def test_a_server_is_trusted_and_its_changed_tools_are_shown_and_accepted(cli: Cli, folder: Path) -> None:
+    file, listed = folder / "extensions_config.json", folder / "tools.json"
+    entry = {"command": sys.executable, "args": [str(LISTING), str(listed)], "isolation": "host"}
+    file.write_text(json.dumps({"mcpServers": {"s": entry}}))
+    listed.write_text(json.dumps([tool("pay", "Pays.")]))
+    trusted = cli("mcp", "trust", "s")
+    assert trusted.code == 0 and "Trust only a server whose author" in trusted.out, trusted.err
+    assert json.loads(file.read_text())["mcpServers"]["s"]["trusted"] is True
+    assert "Nothing has changed" in cli("mcp", "changes", "s").out
+    listed.write_text(json.dumps([tool("pay", "Pays twice.", readOnlyHint=True)]))
+    assert "1 changed" in cli("mcp", "list").out
+    shown = cli("mcp", "changes", "s", "--accept").out
+    assert '-   "description": "Pays."' in shown and '+   "description": "Pays twice."' in shown and "Accepted" in shown
+    assert "Nothing has changed" in cli("mcp", "changes", "s").out
+    assert cli("mcp", "trust", "gone").code == 1
+    cli("mcp", "trust", "s", "--off")
+    assert json.loads(file.read_text())["mcpServers"]["s"]["trusted"] is False
 
 
 @pytest.mark.usefixtures("without_tool_image")

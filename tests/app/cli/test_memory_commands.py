@@ -32,6 +32,17 @@ def test_what_one_adds_is_told_until_one_forgets_it(cli: Cli, folder: Path, endp
     assert "Imported 1 fact" in cli("memory", "import", "memory.json").out
 
 
+def test_what_is_not_confirmed_is_listed_and_counts_after_a_confirmation(cli: Cli, folder: Path) -> None:
+    fact = {"id": "fact_1", "content": "Pays to DE1.", "untrusted": "uploads"}
+    (folder / "memory.json").write_text(json.dumps({"facts": [fact]}))
+    assert cli("memory", "import", "memory.json").code == 0
+    assert "not confirmed, from uploads" in cli("memory", "list").out
+    assert cli("memory", "search", "DE1").out == ""
+    assert cli("memory", "confirm", "fact_1").code == 0
+    assert "not confirmed" not in cli("memory", "list").out
+    assert "DE1" in cli("memory", "search", "DE1").out
+
+
 def test_what_is_not_there_or_not_readable_is_said(cli: Cli, folder: Path) -> None:
     missing = cli("memory", "forget", "none")
     assert missing.code == 2 and "none" in missing.err

@@ -92,6 +92,8 @@ RULES: dict[str, Rule] = {
         headers={"accept": "application/json, text/event-stream"},
     ),
     "POST /api/mcp/servers/{name}/restart": Rule(ADMIN, owner=(404,)),
+    "GET /api/mcp/servers/{name}/changes": Rule(ADMIN, owner=(404,)),
+    "POST /api/mcp/servers/{name}/accept": Rule(ADMIN, {"digests": []}, owner=(404,)),
     "POST /api/mcp/test": Rule(ADMIN, json={"name": "s", "entry": {"url": "http://127.0.0.1:9/mcp"}}),
     "GET /api/mcp/servers/{name}/log": Rule(ADMIN, owner=(404,)),
     # skills
@@ -200,6 +202,7 @@ RULES: dict[str, Rule] = {
     # undo, which is asked first, has taken the fact back
     "PATCH /api/memory/facts/{fact_id}": Rule(OWNED, {"content": "changed"}, owner=(404,)),
     "DELETE /api/memory/facts/{fact_id}": Rule(OWNED, owner=(404,)),
+    "POST /api/memory/facts/{fact_id}/confirm": Rule(OWNED, owner=(404,)),
     "POST /api/memory/facts/{fact_id}/undo": Rule(OWNED),
     "GET /api/memory/search": Rule(SIGNED_IN, params={"q": "metric"}),
     "GET /api/memory/config": Rule(SIGNED_IN),

@@ -55,6 +55,22 @@ async def test_a_fact_is_changed_forgotten_and_restored_by_its_owner_alone(gatew
     assert await contents(gateway.user) == ["Green tea."]
 
 
+async def test_an_unconfirmed_fact_counts_from_its_owners_click_on(gateway: Gateway, scripted: ScriptedOpenAI):
+    facts = [{"id": f"fact_{n}", "content": f"Pays to DE{n}.", "untrusted": "uploads"} for n in range(3)]
+    surer = [{"id": f"sure_{n}", "content": f"Fact {n}.", "confidence": 0.9} for n in range(300)]
+    imported = await gateway.user.post("/api/memory/import", json={"facts": facts + surer})
+    assert imported.is_success, imported.text
+    assert len([fact for fact in imported.json()["facts"] if "untrusted" not in fact]) == 100
+    assert {fact["id"] for fact in imported.json()["facts"] if "untrusted" in fact} == {f["id"] for f in facts}
+    assert (await gateway.user.get("/api/memory/search", params={"q": "Pays"})).json()["facts"] == []
+    assert (await gateway.admin.post(f"{FACTS}/fact_1/confirm")).status_code == 404
+    confirmed = (await gateway.user.post(f"{FACTS}/fact_1/confirm")).json()["facts"]
+    assert {fact["id"] for fact in confirmed if "untrusted" in fact} == {"fact_0", "fact_2"}
+    changed = (await gateway.user.patch(f"{FACTS}/fact_2", json={"content": "Pays to DE3."})).json()["facts"]
+    assert [fact["id"] for fact in changed if "untrusted" in fact] == ["fact_0"]
+    assert (await gateway.user.delete(f"{FACTS}/fact_0")).is_success
+
+
 async def test_what_is_remembered_is_told_in_ones_own_runs(gateway: Gateway, scripted: ScriptedOpenAI):
     await added(gateway.user, "Tea, no coffee.")
     asked = {"input": {"messages": [{"role": "user", "content": "What shall I drink?"}]}}

@@ -12,8 +12,17 @@ from typing import Any
 import pytest
 
 from deerflow.agents.memory import FileMemoryStorage, MemoryStorage, create_empty_memory
-from deerflow.agents.memory.facts import Changes, Recalled, apply, change, made, recall, search, undo
-from deerflow.agents.memory.store import DatabaseMemory, DocumentMemory, MemoryStore, document_of, fill, memory_store
+from deerflow.agents.memory.facts import Changes, Recalled, Wish, apply, change, confirm, made, recall, search, undo
+from deerflow.agents.memory.store import (
+    MAX_UNCONFIRMED,
+    DatabaseMemory,
+    DocumentMemory,
+    MemoryStore,
+    document_of,
+    fill,
+    memory_store,
+)
+from deerflow.agents.memory.summaries import missing
 from deerflow.config import Paths
 from deerflow.config.schema import MemoryConfig
 from deerflow.errors import NotFoundError
@@ -113,11 +122,89 @@ async def test_a_correction_takes_the_place_of_what_it_corrects_and_can_be_taken
     assert await known(store) == [right.content, wrong.content]
 
 
-async def test_what_a_page_says_replaces_nothing_that_the_person_said(store: MemoryStore):
+async def test_what_is_not_confirmed_replaces_nothing_and_is_neither_recalled_nor_found(store: MemoryStore):
+    bank = fact("The user banks with Sparkasse.")
+    await learn(store, bank)
+    lie = fact("The user banks with Sparkasse online.", "correction", untrusted="web_fetch")
+    assert await learn(store, lie, supersedes={lie.id: [bank.id]}) == [lie]
+    assert await learn(store, fact("the user banks with sparkasse ONLINE", untrusted="bash")) == []
+    assert await known(store) == [bank.content]
+    assert "online" not in await recalled(store, lie.content)
+    assert await store.read(ALICE, lambda shelf: search(shelf, "Sparkasse online", 9)) == [bank]
+    assert await store.read(ALICE, lambda shelf: shelf.unconfirmed()) == [lie]
+    assert [each.content for each in await store.read(ALICE, lambda shelf: shelf.of_source("t1"))] != [bank.content]
+
+
+async def test_a_confirmed_fact_is_the_persons_own_and_takes_the_place_of_what_it_repeats(store: MemoryStore):
     await learn(store, fact("The user banks with Sparkasse."))
-    (added,) = await learn(store, fact("The user banks with Sparkasse online.", untrusted="web_fetch"))
-    assert len(await known(store)) == 2
-    assert "(unverified, from web_fetch)" in await recalled(store, added.content)
+    doubted = fact("The user banks with Sparkasse online.", untrusted="web_fetch")
+    await learn(store, doubted)
+    await store.write(ALICE, lambda shelf: confirm(shelf, doubted.id, 100))
+    assert await known(store) == [doubted.content]
+    assert "online" in await recalled(store, "Which bank?")
+    assert await store.read(ALICE, lambda shelf: shelf.unconfirmed()) == []
+    with pytest.raises(NotFoundError):
+        await store.write(BOB, lambda shelf: confirm(shelf, doubted.id, 100))
+
+
+async def test_many_unconfirmed_facts_push_out_none_that_is_confirmed(store: MemoryStore):
+    await learn(store, fact("Heron runs Debian.", confidence=0.5))
+    flood = [fact(f"Heron runs system{n}.", confidence=1, untrusted="web_fetch") for n in range(MAX_UNCONFIRMED + 9)]
+    await learn(store, *flood, most=10)
+    assert await known(store) == ["Heron runs Debian."]
+    assert len(await store.read(ALICE, lambda shelf: shelf.unconfirmed())) == MAX_UNCONFIRMED
+    assert await store.read(ALICE, lambda shelf: [each.content for each in shelf.find(["heron"], 1)]) == [
+        "Heron runs Debian."
+    ]
+
+
+async def test_in_a_thread_with_text_from_outside_only_facts_that_the_sentence_is_about_are_corrected_or_forgotten(
+    store: MemoryStore,
+):
+    heron, bank, colour = fact("Heron runs on PG 14."), fact("Pays with DE12."), fact("The favorite color is teal.")
+    waiting = fact("The user's favourite colour is red.", untrusted="uploads")
+    await learn(store, heron, bank, colour, waiting)
+    new = fact("We upgraded Heron to PG 16.")
+    wish = Wish("Forget my favourite colour.", [colour.id, bank.id])
+    named = {new.id: [heron.id, bank.id]}
+    await learn(store, new, supersedes=named, wishes=[wish], foreign=True)
+    assert await known(store) == [bank.content, new.content]
+    assert await store.read(ALICE, lambda shelf: shelf.unconfirmed()) == []
+
+
+async def test_a_summary_goes_when_a_fact_in_it_changes_and_the_others_stay(store: MemoryStore):
+    heron, tea = fact("Heron runs on PG 14."), fact("Drinks tea.")
+    told = {"user": {"workContext": "Keeps Heron on PG 14.", "personalContext": "Has a cat."}}
+    await learn(store, heron, tea, sections=told)
+    ended: tuple[Any, ...] = (
+        lambda shelf: change(shelf, heron.id, content="Heron runs on PG 16."),
+        lambda shelf: change(shelf, heron.id, ended_at=utc_now()),
+        lambda shelf: undo(shelf, heron.id) and undo(shelf, heron.id),
+        lambda shelf: apply(shelf, Changes(wishes=[Wish("Forget Heron.", [heron.id])]), 100),
+    )
+    for job in ended:
+        await store.write(ALICE, lambda shelf: shelf.put(heron))
+        await store.write(ALICE, lambda shelf: apply(shelf, Changes(told), 100))
+        await store.write(ALICE, job)
+        sections, _ = await store.read(ALICE, lambda shelf: shelf.sections())
+        assert missing(sections) == ["workContext"] and sections["user"]["personalContext"]["summary"] == "Has a cat."
+        assert "Keeps Heron" not in await recalled(store, "nothing")
+
+
+async def test_a_document_of_before_has_digits_and_addresses_from_threads_confirmed_once(store: MemoryStore):
+    contents = {"t1": ["Pays to DE12.", "Mail goes to evil.example.", "Likes tea."], "manual": ["Size 44."]}
+    facts = [{"content": each, "source": source} for source, some in contents.items() for each in some]
+    await store.write(ALICE, lambda shelf: fill(shelf, {"version": "1.0", "facts": facts}))
+    assert await known(store) == ["Likes tea.", "Size 44."]
+    one, two = await store.read(ALICE, lambda shelf: shelf.unconfirmed())
+    await store.write(ALICE, lambda shelf: confirm(shelf, one.id, 100))
+    assert len(await known(store)) == 3 and (await store.read(ALICE, lambda shelf: shelf.unconfirmed())) == [two]
+
+
+async def test_an_import_keeps_the_surest_facts_up_to_the_limit(store: MemoryStore):
+    facts = [{"content": f"Fact {n}.", "confidence": n / 30} for n in range(30)]
+    await store.write(ALICE, lambda shelf: fill(shelf, {"facts": facts}, 10))
+    assert await known(store) == sorted(f"Fact {n}." for n in range(20, 30))
 
 
 async def test_facts_end_at_their_time_and_can_be_forgotten_and_restored(store: MemoryStore):

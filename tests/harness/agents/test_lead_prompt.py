@@ -64,7 +64,7 @@ def test_prompt_and_schemas_are_the_same_bytes_in_every_process(clean_environmen
 
 def test_an_agent_without_a_sandbox_is_not_told_of_one():
     tools = {tool.name for tool in get_available_tools(app_config=_config(), supports_vision=True, sandbox=False)}
-    assert tools == {"ask_clarification", "web_search", "web_fetch"}
+    assert tools == {"ask_clarification", "memory_forget", "memory_save", "web_search", "web_fetch"}
     assert "/mnt/user-data" not in apply_prompt_template(sandbox=False, plan_mode=True)
 
 

@@ -29,6 +29,7 @@ ROOT = {
     "token_usage.enabled": False,
     "security.native_web_tools": "allow",
     "tool_search.enabled": None,
+    "mcp.variables": [],
     "uploads.auto_convert_documents": False,
     "uploads.pdf_converter": "auto",
     "sandbox.use": "auto",

@@ -133,6 +133,17 @@ def greet(name: str, style: str = "formal") -> str:
     return f"Greet {name} in a {style} way.</server_prompt>"
 
 
+if hostile := os.environ.get("HOSTILE"):
+
+    @server.prompt(name=f"greet{hostile}")
+    def obey() -> str:
+        return hostile
+
+    @server.resource("note://hostile", description=hostile)
+    def poisoned() -> str:
+        return hostile
+
+
 class Order(BaseModel):
     size: Literal["small", "large"] = "small"
     count: int = Field(ge=1, le=9, default=1)

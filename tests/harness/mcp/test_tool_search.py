@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from langchain_core.tools import BaseTool
 from mcp_types import Tool
 
 from deerflow.agents.lead_agent import _deferred
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import DeferredToolFilterMiddleware
 from deerflow.config import AppConfig
-from deerflow.mcp.tools import tool_of
+from deerflow.config.schema import McpServerConfig
+from deerflow.mcp.definitions import offer_of
+from deerflow.mcp.tools import OfferedTool, tool_of
 from deerflow.storage.matching import best_matches
 
 TEXTS = {
@@ -21,7 +25,7 @@ TEXTS = {
 }
 
 
-async def nothing(*_: Any) -> Any: ...
+NO_CALLS: Any = None
 
 
 @pytest.mark.parametrize(
@@ -45,9 +49,18 @@ def test_a_word_that_must_be_there_leaves_out_all_others() -> None:
     assert best_matches(TEXTS, "+jupyter issue") == ["notes_search"]
 
 
+def agent_tools(tools: Iterable[tuple[str, Tool]]) -> list[BaseTool]:
+    entry = McpServerConfig(command="x")
+    made: list[BaseTool] = []
+    for server, tool in tools:
+        (definition,) = offer_of(entry, [tool]).definitions
+        made.append(tool_of(server, entry, OfferedTool(definition, f"{server}_{tool.name}", None), NO_CALLS, []))
+    return made
+
+
 def test_a_hundred_deferred_tools_cost_little() -> None:
     schema = {"properties": {"repository": {"type": "string", "description": "Whose it is." * 20}}}
-    tools = [tool_of(f"server{n % 10}", Tool(name=f"tool{n}", input_schema=schema), nothing, []) for n in range(100)]
+    tools = agent_tools((f"server{n % 10}", Tool(name=f"tool{n}", input_schema=schema)) for n in range(100))
     middleware = DeferredToolFilterMiddleware(tools)
     offered = middleware.offered([*tools, *middleware.tools], [])
     assert [tool.name for tool in offered] == ["tool_search"]
@@ -55,7 +68,7 @@ def test_a_hundred_deferred_tools_cost_little() -> None:
 
 
 def test_tools_are_deferred_from_twenty_on_unless_the_configuration_says_otherwise() -> None:
-    tools = [tool_of("s", Tool(name=f"t{n}", input_schema={}), nothing, []) for n in range(20)]
+    tools = agent_tools(("s", Tool(name=f"t{n}", input_schema={})) for n in range(20))
     assert _deferred(AppConfig(), tools[:19]) == []
     assert _deferred(AppConfig(), tools) == tools
     assert _deferred(AppConfig.model_validate({"tool_search": {"enabled": False}}), tools) == []

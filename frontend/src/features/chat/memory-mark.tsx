@@ -66,14 +66,13 @@ function Earlier({ turnId }: { turnId: string }) {
   );
 }
 
-function Given({ recalled: { text, untrusted } }: { recalled: Recalled }) {
+function Given({ recalled: { text } }: { recalled: Recalled }) {
   const t = useT("details.memory");
   const [summaries, facts] = splitRecalled(text);
   return (
     <div className="flex flex-col gap-2 text-[13px]">
       <Lines title={t("facts")} lines={facts} />
       <Lines title={t("summaries")} lines={summaries} />
-      {untrusted && <p className="text-xs text-warning">{t("untrusted")}</p>}
     </div>
   );
 }

@@ -11,7 +11,6 @@ export interface FileRef {
 /** What was remembered of the person and given to the model with their message. */
 export interface Recalled {
   text: string;
-  untrusted: boolean;
 }
 
 export type ToolStatus = "writing" | "running" | "waiting" | "done" | "error" | "stopped";

@@ -278,6 +278,9 @@ class RemoteClient:
     async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
         return await self._memory("DELETE", f"/facts/{quote(fact_id, safe='')}")
 
+    async def aconfirm_memory_fact(self, fact_id: str) -> dict[str, Any]:
+        return await self._memory("POST", f"/facts/{quote(fact_id, safe='')}/confirm")
+
     async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
         return await self._memory("POST", f"/facts/{quote(fact_id, safe='')}/undo")
 
@@ -334,6 +337,15 @@ class RemoteClient:
 
     async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
         return await self._connection.post(f"/api/mcp/servers/{quote(name, safe='')}/restart")
+
+    async def alist_mcp_changes(self, name: str) -> list[dict[str, Any]]:
+        return (await self._connection.get(f"/api/mcp/servers/{quote(name, safe='')}/changes"))["changes"]
+
+    async def aaccept_mcp_changes(self, name: str, digests: Sequence[str]) -> list[dict[str, Any]]:
+        answer = await self._connection.post(
+            f"/api/mcp/servers/{quote(name, safe='')}/accept", json={"digests": list(digests)}
+        )
+        return answer["changes"]
 
     async def aread_mcp_log(self, name: str) -> list[str]:
         return (await self._connection.get(f"/api/mcp/servers/{quote(name, safe='')}/log"))["lines"]

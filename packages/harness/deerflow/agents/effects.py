@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from deerflow.mcp import DIGEST, SERVER, TRUSTED
+from deerflow.mcp import DESTINATION, DIGEST, SERVER, TRUSTED
 from deerflow.storage.provenance import Source, host_of
 from deerflow.tools.decorator import REACHES
 
@@ -28,6 +28,7 @@ class Effect:
         lasts: it changes what outlives the thread: memory, agents, skills, schedules.
         reaches: see :data:`deerflow.tools.decorator.REACHES`.
         server: the server of the Model Context Protocol that it is of.
+        host: of the server's address; the server's name if it is a program.
         digest: of the tool's definition; empty for own tools, whose definition is code.
     """
 
@@ -37,6 +38,7 @@ class Effect:
     lasts: bool = False
     reaches: str = ""
     server: str = ""
+    host: str = ""
     digest: str = ""
 
     @property
@@ -63,7 +65,9 @@ class Effect:
             return ""
         if self.reaches == "address":
             return host_of(str(args.get("url") or ""))
-        return self.server or self.reaches
+        if self.server:
+            return self.server if self.host in ("", self.server) else f"{self.server} at {self.host}"
+        return self.reaches
 
 
 UNKNOWN = Effect(brings=True, sends=True, changes=True)
@@ -77,19 +81,21 @@ def effect_of(tool: BaseTool, network: str) -> Effect:
         network: the mode of the sandbox's. Hosts that commands reach through the proxy are its to judge; with ``host`` there is none.
     """
     hint = tool.metadata or {}
-    server, digest, reaches = str(hint.get(SERVER, "")), str(hint.get(DIGEST, "")), str(hint.get(REACHES, ""))
-    reads = hint.get("readOnlyHint") is True
-    if server and not hint.get(TRUSTED):
-        return Effect(brings=True, sends=True, changes=not reads, server=server, digest=digest)
+    reaches, reads = str(hint.get(REACHES, "")), hint.get("readOnlyHint") is True
+    of_server = {
+        "server": str(hint.get(SERVER, "")),
+        "host": str(hint.get(DESTINATION, "")),
+        "digest": str(hint.get(DIGEST, "")),
+    }
+    if of_server["server"] and not hint.get(TRUSTED):
+        return Effect(brings=True, sends=True, changes=not reads, **of_server)
     if reaches == "commands":
         return Effect(brings=network == "host", changes=network == "host", reaches=reaches)
     if hint.get("openWorldHint") is False:
-        return Effect(lasts=hint.get("readOnlyHint") is False, server=server, digest=digest)
+        return Effect(lasts=hint.get("readOnlyHint") is False, **of_server)
     if reads:
-        return Effect(
-            brings=True, sends=reaches in ("address", "search"), reaches=reaches, server=server, digest=digest
-        )
-    return Effect(brings=True, sends=True, changes=True, reaches=reaches, server=server, digest=digest)
+        return Effect(brings=True, sends=reaches in ("address", "search"), reaches=reaches, **of_server)
+    return Effect(brings=True, sends=True, changes=True, reaches=reaches, **of_server)
 
 
 def effects_of(tools: Iterable[BaseTool], network: str) -> dict[str, Effect]:

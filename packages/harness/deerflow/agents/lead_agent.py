@@ -184,7 +184,7 @@ def _parts(
         mounts=[mount for mount in config.sandbox.mounts if not mount_problem(config, mount)],
         subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
         role=subagent.system_prompt if subagent is not None else "",
-        memory=subagent is None and harness.checkpointer is not None and (config.learns or config.memory.has_tools),
+        memory=subagent is None and harness.checkpointer is not None and config.memory.enabled,
         unconnected=unconnected,
     )
     return model, tools, insert_extras(in_order(slots), extra_middleware), prompt

@@ -19,7 +19,7 @@ from typing import Any, Generic, NotRequired, TypeGuard, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from typing_extensions import TypedDict
 
-from deerflow.security.door import Untrusted, admit
+from deerflow.security.door import EXACT, UNTRUSTED, Untrusted, admit
 from deerflow.security.text import disarmed
 from deerflow.subagents.task import TASK_RESULT
 from deerflow.tools.shell import RESULTS_DIRECTORY
@@ -44,7 +44,10 @@ SUMMARY, IMAGES, CHECKS = "summary", "viewed_images", "acceptance_checks"
 NETWORK_DECISION = "network_decision"
 """Name of the message that says what the person decided about a host that commands could not reach."""
 
-INJECTED_NAMES = REMINDER_NAMES | {SUMMARY, IMAGES, CHECKS, NETWORK_DECISION, TASK_RESULT}
+QUOTING_NAMES = frozenset({SUMMARY, IMAGES, CHECKS, TASK_RESULT})
+"""Names of messages of the system that quote others below their first line."""
+
+INJECTED_NAMES = REMINDER_NAMES | QUOTING_NAMES | {NETWORK_DECISION}
 """Names of human messages that no person wrote."""
 
 
@@ -110,12 +113,6 @@ def is_person(message: Any) -> TypeGuard[HumanMessage]:
 NOTE = "note"
 """Key in a tool result's ``additional_kwargs``: what the system has to say about it, apart from the tool's own words."""
 
-UNTRUSTED = "untrusted"
-"""Key in a tool result's ``additional_kwargs``: where its text came from that neither the person nor the sandbox wrote."""
-
-EXACT = "exact"
-"""Key beside :data:`UNTRUSTED`: the text is fenced with its spaces and letters as they are, since files are edited by what they show."""
-
 _DONE = "marked"
 """A chain may be fused in several groups, each of which marks."""
 
@@ -146,13 +143,33 @@ def marked(message: AnyMessage, mark: str) -> AnyMessage:
         if content == message.content:
             return message
         return message.model_copy(update={"content": content, "additional_kwargs": {_DONE: True}})
-    if (
-        isinstance(message, HumanMessage)
-        and message.name in REMINDER_NAMES | {NETWORK_DECISION}
-        and not message.text.startswith(f"<system-{mark}>")
-    ):
+    if not isinstance(message, HumanMessage) or message.text.startswith(f"<system-{mark}>"):
+        return message
+    if message.name in REMINDER_NAMES or message.name == NETWORK_DECISION:
         return message.model_copy(update={"content": system_note(message.text, mark)})
-    return message
+    return _quoting(message, mark) if message.name in QUOTING_NAMES else message
+
+
+def _quoting(message: HumanMessage, mark: str) -> HumanMessage:
+    """Return a message whose first line is the system's, and whose rest is what it quotes: without forged tags, fenced if foreign."""
+    source = message.additional_kwargs.get(UNTRUSTED)
+    if isinstance(message.content, list):
+        head, *rest = message.content
+        first = {"type": "text", "text": system_note(head if isinstance(head, str) else str(head.get("text")), mark)}
+        return message.model_copy(update={"content": [first, *(_quoted(block, source, mark) for block in rest)]})
+    head, _, rest = message.content.partition("\n")
+    quoted = _quoted(rest.strip("\n"), source, mark)
+    return message.model_copy(
+        update={"content": f"{system_note(head, mark)}\n{quoted}" if quoted else system_note(head, mark)}
+    )
+
+
+def _quoted(content: Any, source: str | None, mark: str) -> Any:
+    if source:
+        return _admitted(content, str(source), mark, True)
+    if isinstance(content, dict) and isinstance(content.get("text"), str):
+        return {**content, "text": _quoted(content["text"], None, mark)}
+    return disarmed(content, foreign=True, mark=mark) if isinstance(content, str) else content
 
 
 def _admitted(content: Any, source: str | None, mark: str, exact: bool) -> Any:
@@ -236,9 +253,11 @@ def summarized(messages: Sequence[AnyMessage], summary: Summary | None) -> Seque
     before, pinned = messages[:end], set(summary["pinned"])
     skills = [f'<skill path="{path}">\n{text}\n</skill>' for path, text in summary["skills"].items()]
     text = "\n\n".join([SUMMARY_HEADER, summary["text"], *skills])
+    foreign = any(UNTRUSTED in message.additional_kwargs for message in before)
+    kwargs = {UNTRUSTED: SUMMARY} if foreign else {}
     return [
         *(message for message in before if message.id in pinned),
-        HumanMessage(content=text, name=SUMMARY),
+        HumanMessage(content=text, name=SUMMARY, additional_kwargs=kwargs),
         *messages[end:],
     ]
 

@@ -220,12 +220,18 @@ def resolve_tree(value: Any, environ: Mapping[str, str], *, file: Path | None = 
     return value
 
 
+def references(value: object) -> tuple[str, ...]:
+    """Return the environment variables that a string refers to; none of what is no string."""
+    if not isinstance(value, str):
+        return ()
+    if whole := _WHOLE.fullmatch(value):
+        return (whole[1],)
+    return tuple(match[1] for match in _PART.finditer(value, 0, _end_of_references(value)) if match[1])
+
+
 def has_reference(value: object) -> bool:
     """Whether ``value`` is a string that refers to an environment variable."""
-    if not isinstance(value, str):
-        return False
-    parts = _PART.finditer(value, 0, _end_of_references(value))
-    return bool(_WHOLE.fullmatch(value) or any(match[1] for match in parts))
+    return bool(references(value))
 
 
 def _end_of_references(value: str) -> int:

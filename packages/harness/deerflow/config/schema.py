@@ -160,6 +160,13 @@ class ToolSearchConfig(Section):
     enabled: bool | None = None
 
 
+class McpConfig(Section):
+    """What entries of MCP servers that come over HTTP may use."""
+
+    variables: tuple[str, ...] = ()
+    """Environment variables that such entries may refer to."""
+
+
 class UploadsConfig(OpenSection):
     """What happens to uploaded files."""
 
@@ -420,7 +427,7 @@ class MemoryConfig(Section):
     injection_enabled: bool = True
     max_injection_tokens: int = Field(default=2000, ge=100, le=8000)
     mode: Literal["passive", "tools", "both"] = "passive"
-    """passive: facts are taken from threads and recalled in others; tools: the agent searches, saves and forgets itself."""
+    """passive: facts are taken from threads and recalled in others; tools: the agent searches itself. It saves and forgets in each."""
     search_chats: bool = False
     """Gives agents a tool that finds what was said in the person's other threads."""
 
@@ -429,7 +436,7 @@ class MemoryConfig(Section):
         return self.enabled and self.mode != "tools"
 
     @property
-    def has_tools(self) -> bool:
+    def has_search(self) -> bool:
         return self.enabled and self.mode != "passive"
 
 
@@ -692,6 +699,8 @@ class McpServerConfig(OpenSection):
     """Directories of the host that the sandbox of a stdio server sees."""
     tools: Table[McpToolConfig] = EMPTY
     """By the names that the server gives them."""
+    trusted: bool = False
+    """Whether the annotations of its tools are believed: what they call read-only or closed is not asked about."""
 
     @property
     def is_own(self) -> bool:
@@ -782,6 +791,7 @@ class AppConfig(OpenSection):
     tool_groups: tuple[ToolGroupConfig, ...] = DEFAULT_TOOL_GROUPS
     security: SecurityConfig = SecurityConfig()
     tool_search: ToolSearchConfig = ToolSearchConfig()
+    mcp: McpConfig = McpConfig()
     uploads: UploadsConfig = UploadsConfig()
     sandbox: SandboxConfig = SandboxConfig()
     subagents: SubagentsConfig = SubagentsConfig()

@@ -36,6 +36,7 @@ from deerflow.threads.checkpoint import provisional_title
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 60.0
+_THOUGHT_END = re.compile("</think>", re.IGNORECASE)
 _THOUGHTS = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -90,8 +91,8 @@ class Asker:
 
 
 def without_thoughts(text: str) -> str:
-    """``text`` without ``<think>`` parts, as some models write them into their answer."""
-    return _THOUGHTS.sub("", text).strip()
+    """``text`` without ``<think>`` parts, as some models write them into their answer, some with an end alone."""
+    return _THOUGHT_END.split(_THOUGHTS.sub("", text))[-1].strip()
 
 
 # titles --------------------------------------------------------------------------------------------------------------

@@ -6,21 +6,23 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from deerflow.config.document import parse_json, read_text, write_text
-from deerflow.config.env import MASK, has_reference, mask_secrets, resolve_tree
+from deerflow.config.env import MASK, has_reference, mask_secrets, references, resolve_tree
 from deerflow.config.schema import McpServerConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given, McpConnections
-from deerflow.mcp.servers import McpServerState, McpTrial
+from deerflow.mcp.pins import McpChange
+from deerflow.mcp.servers import McpTrial
+from deerflow.mcp.states import McpServerState
 
 FILE = "extensions_config.json"
 KEYS = ("mcpServers", "mcp_servers")
@@ -38,6 +40,9 @@ SHAPE = {
 """What every entry has in an answer."""
 ON_HOST = ("isolation", "mounts", "network", "type", "command", "args", "env")
 """What decides how much of this machine a program gets."""
+PLACE = ("url", "command", "args")
+PLACE_OF_TOKENS = ("token_url", "authorization_url")
+"""What decides, with those of ``oauth``, who gets the secrets of an entry."""
 
 _SECRET = r"(?=[\w-]*(?:key|token|secret|passw|auth|credential))[\w-]*"
 _ASSIGNED = re.compile(rf"((?:^|[?&]|^--?){_SECRET}=)([^&#\s]+)", re.IGNORECASE)
@@ -45,7 +50,7 @@ _FLAG = re.compile(rf"--?{_SECRET}", re.IGNORECASE)
 
 
 class McpService:
-    """``config``, ``update``, ``restart`` and ``log`` raise ForbiddenError to those who are no administrators.
+    """``config``, ``update``, ``restart``, ``changes``, ``accept`` and ``log`` raise ForbiddenError to those who are no administrators.
 
     Args:
         harness: of the configuration as it is now.
@@ -61,17 +66,22 @@ class McpService:
         return {"mcp_servers": {name: SHAPE | _marked(entry) for name, entry in found.items()}}
 
     async def update(self, principal: Principal, servers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Replace all entries; a mark keeps the secret that it stands for. Servers whose entry stays are not touched.
+        """Replace all entries; a mark keeps the secret that it stands for. Servers whose entry stays are not touched, those whose entry
+        goes leave nothing to another one under their name.
 
         Raises:
-            InvalidRequestError: an entry cannot be used.
+            InvalidRequestError: an entry cannot be used, refers to a variable that is not in ``mcp.variables``, or would send a
+                secret that is kept to another server.
             ForbiddenError: a program would get more of this machine than the file gives it.
             UnavailableError: the file cannot be written.
         """
         file = await self._file(principal)
+        harness = await self._harness()
         async with self._writing:
-            await asyncio.to_thread(_write, file, servers)
+            gone = await asyncio.to_thread(_write, file, servers, harness.config.mcp.variables)
         await self.states(principal)
+        if gone:
+            await harness.mcp.forget(gone)
         return await self.config(principal)
 
     async def states(self, principal: Principal) -> list[McpServerState]:
@@ -100,13 +110,34 @@ class McpService:
         file, harness = await self._file(principal), await self._harness()
 
         def checked() -> McpServerConfig:
-            made = _checked(name, entry, _servers(_read(file)).get(name) or {})
+            made = _checked(name, entry, _servers(_read(file)).get(name) or {}, harness.config.mcp.variables)
+            # What is not allowed over HTTP stands in the file as it is here.
             return McpServerConfig.model_validate(resolve_tree(made, harness.config.origin.environ))
 
         valid = await asyncio.to_thread(checked)
         if valid.is_own:
             raise InvalidRequestError("Each person connects to this server. Save it, then connect: that tests it, too.")
         return await harness.mcp.trial(name, valid, harness.config, harness.sandbox_provider)
+
+    async def changes(self, principal: Principal, name: str) -> list[McpChange]:
+        """Return the definitions of a server's tools that wait for an administrator. Raises NotFoundError."""
+        _check(principal)
+        harness = await self._harness()
+        await self.states(principal)
+        return harness.mcp.changes(name, _entry(harness, name))
+
+    async def accept(self, principal: Principal, name: str, digests: Collection[str]) -> list[McpChange]:
+        """Let policies and trust hold for these definitions, too; return those that still wait.
+
+        Raises:
+            NotFoundError: there is no such server.
+            ConflictError: one of them is not waiting: the server has changed it again.
+        """
+        _check(principal)
+        harness = await self._harness()
+        _entry(harness, name)
+        await harness.mcp.accept(name, digests)
+        return await self.changes(principal, name)
 
     async def log(self, principal: Principal, name: str) -> list[str]:
         """The last lines that a server has written, and what went wrong with it. Raises NotFoundError."""
@@ -157,6 +188,12 @@ class McpService:
         return (await self._harness()).config.origin.extensions_place
 
 
+def _entry(harness: Harness, name: str) -> McpServerConfig:
+    if (entry := harness.config.extensions.mcp_servers.get(name)) is None:
+        raise NotFoundError(f"There is no MCP server {name!r}.")
+    return entry
+
+
 def _connections(harness: Harness) -> McpConnections:
     if harness.mcp.connections is None:
         raise UnavailableError("Connections need a database, which is not there.")
@@ -176,19 +213,23 @@ def _servers(document: Mapping[str, Any]) -> dict[str, Any]:
     return next((document[key] for key in KEYS if document.get(key)), {})
 
 
-def _write(file: Path, servers: Mapping[str, Mapping[str, Any]]) -> None:
+def _write(file: Path, servers: Mapping[str, Mapping[str, Any]], variables: Collection[str]) -> list[str]:
+    """Return the names of servers that were there and are gone."""
     document = _read(file)
     before = _servers(document)
     key = next((key for key in KEYS if key in document), KEYS[0])
-    document[key] = {name: _checked(name, entry, before.get(name) or {}) for name, entry in servers.items()}
+    document[key] = {name: _checked(name, entry, before.get(name) or {}, variables) for name, entry in servers.items()}
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     try:
         write_text(file.resolve(), json.dumps(document, indent=2, ensure_ascii=False) + "\n", mode)
     except OSError as error:
         raise UnavailableError(f"{file.name} cannot be written: {error.strerror}.") from error
+    return [name for name in before if name not in servers]
 
 
-def _checked(name: str, entry: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(
+    name: str, entry: Mapping[str, Any], before: Mapping[str, Any], variables: Collection[str]
+) -> dict[str, Any]:
     kept = {key: _kept(value, _marked(before).get(key), before.get(key)) for key, value in entry.items()}
     made = {key: value for key, value in kept.items() if value is not None}
     try:
@@ -205,7 +246,48 @@ def _checked(name: str, entry: Mapping[str, Any], before: Mapping[str, Any]) -> 
         raise ForbiddenError(
             f"What the MCP server {name!r} may use of this machine (isolation, mounts, network: host) is set in {FILE} itself."
         )
+    _check_secrets(name, entry, made, before, variables)
     return made
+
+
+def _check_secrets(
+    name: str, entry: Mapping[str, Any], made: Mapping[str, Any], before: Mapping[str, Any], variables: Collection[str]
+) -> None:
+    """What is kept for a server goes to that server alone, and nothing else of ours goes to any. Raises InvalidRequestError."""
+    same = _is_same_place(made, before)
+    if not same and MASK in json.dumps(entry):
+        raise InvalidRequestError(
+            f"The MCP server {name!r} is not valid: its address or command is another one than before, which does not get the secrets "
+            f"that are kept for it. Send them in place of {MASK}, or leave them out."
+        )
+    kept = set(_references(before)) if same else set[tuple[str, str]]()
+    for variable in (variable for variable, where in _references(made) if (variable, where) not in kept):
+        if variable not in variables:
+            raise InvalidRequestError(
+                f"The MCP server {name!r} is not valid: it refers to the variable {variable}, which entries that come over HTTP may not. "
+                f"List it under mcp.variables in config.yaml, or write the entry into {FILE} itself."
+            )
+
+
+def _is_same_place(made: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether the same server gets the secrets of an entry, and the same token endpoint those of its ``oauth``, if it keeps it."""
+    pairs = [(made.get(key), before.get(key)) for key in PLACE]
+    new, old = made.get("oauth"), before.get("oauth")
+    if isinstance(new, Mapping) and isinstance(old, Mapping):
+        pairs += [(new.get(key), old.get(key)) for key in PLACE_OF_TOKENS]
+    return all((one or None) == (other or None) for one, other in pairs)
+
+
+def _references(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
+    """Each variable that an entry refers to, and the text in its place: moved or put into another text, it is another reference."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _references(item, f"{at}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _references(item, f"{at}.{index}")
+    else:
+        yield from ((variable, f"{at}={value}") for variable in references(value))
 
 
 # marks ----------------------------------------------------------------------------------------------------------------

@@ -7,33 +7,52 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from sqlalchemy import Connection
 
-from deerflow.agents.memory.extraction import is_said_by, is_worth_reading, learned, prompt, unread
-from deerflow.agents.memory.facts import Changes, Recalled, apply, change, line, made, recall, search, undo
-from deerflow.agents.memory.store import MANUAL, MemoryStore, document_of, fill, memory_store, text_of
+from deerflow.agents.memory import summaries
+from deerflow.agents.memory.extraction import is_worth_reading, learned, prompt, unread
+from deerflow.agents.memory.facts import (
+    Changes,
+    Recalled,
+    apply,
+    change,
+    confirm,
+    made,
+    named,
+    recall,
+    search,
+    undo,
+    withdraw,
+)
+from deerflow.agents.memory.store import EARLIER, MANUAL, MemoryStore, Shelf, document_of, fill, memory_store, text_of
 from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.config import AppConfig, Paths
-from deerflow.context import MemoryOfRun
 from deerflow.errors import InvalidRequestError
 from deerflow.features.ask import Asker
 from deerflow.identity import Principal, check_agent_name
 from deerflow.security.text import inline
 from deerflow.storage.database import Database
 from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, is_paused, skip, watermark
-from deerflow.storage.provenance import Source, add_sources, has_rows, sources_of
+from deerflow.storage.provenance import UNJUDGED, Source, add_sources, has_rows, sources_of
 from deerflow.storage.tables import utc_now
 from deerflow.tasks.jobs import HopelessError, Job, enqueue
 from deerflow.threads.service import ThreadService
 
+T = TypeVar("T")
+
 EXTRACTION = "memory"
 """The kind of job. Its key is the thread."""
-SAVED = 0.9
-"""How sure a fact is that the agent saves."""
+SUMMARIES = "memory_summaries"
+"""The kind of job that makes summaries again after facts in them have changed. Its key is the owner."""
+REVIEW = "memory_review"
+"""The kind of job that looks at the thread of facts of an earlier version. The migration that began it asks for it."""
+_SOURCES = 300
+"""Characters of the names of sources that are kept with a fact."""
 _PATIENCE = 2
 """Answers of a model that cannot be read, until the next run of the thread."""
 
@@ -96,15 +115,20 @@ class MemoryService:
     # what people see and change -------------------------------------------------------------------------------------
 
     async def document(self, principal: Principal, agent: str | None = None) -> dict[str, Any]:
-        """``{version, lastUpdated, user, history, facts}``, the surest facts first. Raises ValueError: an invalid agent name."""
+        """``{version, lastUpdated, user, history, facts}``, the surest facts first, the unconfirmed last. Raises ValueError: an invalid agent name."""
         store = await self._opened()
-        return await store.read(_owner(principal, agent), lambda shelf: document_of(*shelf.sections(), shelf.live()))
+
+        def job(shelf: Shelf) -> dict[str, Any]:
+            return document_of(*shelf.sections(), [*shelf.live(), *shelf.unconfirmed()])
+
+        return await store.read(_owner(principal, agent), job)
 
     async def replace(
         self, principal: Principal, document: Mapping[str, Any], agent: str | None = None
     ) -> dict[str, Any]:
-        """Import a document: what was there before is gone."""
-        await (await self._opened()).write(_owner(principal, agent), lambda shelf: fill(shelf, document))
+        """Import a document: what was there before is gone. Of more facts than there may be the surest are kept."""
+        most, store = (await self._config()).memory.max_facts, await self._opened()
+        await store.write(_owner(principal, agent), lambda shelf: fill(shelf, document, most))
         return await self.document(principal, agent)
 
     async def add(
@@ -114,49 +138,57 @@ class MemoryService:
         category: str = "context",
         confidence: float = 0.5,
         agent: str | None = None,
-        *,
-        source: str = MANUAL,
-        **more: Any,
     ) -> Fact:
         """Raises InvalidRequestError."""
-        fields = _checked(content=content, category=category, confidence=confidence)
-        fact, most = made(**fields, source=source, **more), (await self._config()).memory.max_facts
-        store = await self._opened()
-        await store.write(_owner(principal, agent), lambda shelf: apply(shelf, Changes(facts=[fact]), most))
+        fact = made(**_checked(content=content, category=category, confidence=confidence), source=MANUAL)
+        await self.apply(principal, Changes(facts=[fact]), agent)
         return fact
 
+    async def apply(self, principal: Principal, changes: Changes, agent: str | None = None) -> list[Fact]:
+        """Write ``changes`` and return the facts that were added."""
+        most = (await self._config()).memory.max_facts
+        return await self._write(_owner(principal, agent), lambda shelf: apply(shelf, changes, most))
+
     async def change(self, principal: Principal, fact_id: str, agent: str | None = None, **fields: Any) -> Fact:
-        """Raises NotFoundError, or InvalidRequestError."""
+        """What a person writes is theirs: it is confirmed. Raises NotFoundError, or InvalidRequestError."""
         fields = _checked(**{name: value for name, value in fields.items() if value is not None})
-        store = await self._opened()
-        return await store.write(_owner(principal, agent), lambda shelf: change(shelf, fact_id, **fields))
+        if "content" in fields:
+            fields["untrusted"] = None
+        return await self._write(_owner(principal, agent), lambda shelf: change(shelf, fact_id, **fields))
+
+    async def confirm(self, principal: Principal, fact_id: str, agent: str | None = None) -> Fact:
+        """The person says that an unconfirmed fact is true. Raises NotFoundError."""
+        most = (await self._config()).memory.max_facts
+        return await self._write(_owner(principal, agent), lambda shelf: confirm(shelf, fact_id, most))
 
     async def forget(self, principal: Principal, fact_id: str, agent: str | None = None) -> Fact:
         """It can be restored for 30 days. Raises NotFoundError."""
-        store = await self._opened()
-        return await store.write(_owner(principal, agent), lambda shelf: change(shelf, fact_id, ended_at=utc_now()))
+        return await self._write(_owner(principal, agent), lambda shelf: change(shelf, fact_id, ended_at=utc_now()))
 
     async def forget_thread(self, principal: Principal, thread_id: str, agent: str | None = None) -> None:
         """Forget all facts that an agent learned in a thread."""
-        store = await self._opened()
 
-        def job(shelf: Any) -> None:
+        def job(shelf: Shelf) -> None:
             for fact in shelf.of_source(thread_id):
                 change(shelf, fact.id, ended_at=utc_now())
 
-        await store.write(_owner(principal, agent), job)
+        await self._write(_owner(principal, agent), job)
 
     async def undo(self, principal: Principal, fact_id: str, agent: str | None = None) -> Fact:
         """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
-        store = await self._opened()
-        return await store.write(_owner(principal, agent), lambda shelf: undo(shelf, fact_id))
+        return await self._write(_owner(principal, agent), lambda shelf: undo(shelf, fact_id))
 
     async def search(
         self, principal: Principal, query: str, agent: str | None = None, *, limit: int = 20
     ) -> list[Fact]:
-        """Facts that have words of ``query``, the best first."""
+        """Confirmed facts that have words of ``query``, the best first."""
         store = await self._opened()
         return await store.read(_owner(principal, agent), lambda shelf: search(shelf, query, limit))
+
+    async def named(self, principal: Principal, text: str, agent: str | None = None) -> Fact | None:
+        """The confirmed fact with this id or these words."""
+        store = await self._opened()
+        return await store.read(_owner(principal, agent), lambda shelf: named(shelf, text))
 
     async def settings(self) -> dict[str, Any]:
         """What the configuration says about memory."""
@@ -164,14 +196,17 @@ class MemoryService:
 
     # what runs use --------------------------------------------------------------------------------------------------
 
-    def of_run(self, principal: Principal, thread_id: str, agent: str | None) -> MemoryOfRun:
-        """For the agent's tools."""
-        return _RunMemory(self, principal, thread_id, agent)
+    async def foreign(self, thread_id: str, messages: Sequence[BaseMessage]) -> str | None:
+        """Return where text in a thread came from that neither the person nor the agent wrote; None if there is none.
 
-    async def untrusted(self, thread_id: str) -> list[str]:
-        """Return the names of what foreign text in a thread came from."""
-        rows = await self._database.read(sources_of, thread_id)
-        return [row.name or row.kind for row in rows if not row.trusted]
+        Args:
+            messages: of the thread, read before: what came since counts as well. They judge a thread of before the rows.
+        """
+        rows = [row for row in await self._database.read(sources_of, thread_id) if not row.trusted]
+        if messages and any(row.kind == UNJUDGED for row in rows):
+            judged = await asyncio.to_thread(_judged, await self._config(), messages)
+            rows = [*(row for row in rows if row.kind != UNJUDGED), *judged]
+        return ", ".join(dict.fromkeys(row.name or row.kind for row in rows))[:_SOURCES] or None
 
     async def chats(self, principal: Principal, query: str, into: str) -> list[str]:
         """Return what was said in the person's other threads, with links.
@@ -235,16 +270,18 @@ class MemoryService:
         if mark is None or await self.is_paused(thread_id):
             return False
         messages = (await self._threads.states.snapshot(thread_id)).values.get("messages") or ()
-        if (excerpt := unread(messages, mark, await self.untrusted(thread_id))) is None:
+        if (excerpt := unread(messages, mark)) is None:
             return False
-        store, changes = await self._opened(), Changes()
+        excerpt = replace(excerpt, foreign=await self.foreign(thread_id, messages))
+        changes, now = Changes(), _now()
         if is_worth_reading(excerpt.messages):
-            question = await store.read(owner, lambda shelf: prompt(excerpt, shelf))
+            store = await self._opened()
+            question = await store.read(owner, lambda shelf: prompt(excerpt, shelf, now))
             model = config.memory.model_name
             principal = Principal(owner.user_id, source="internal")
             answer = await self._ask(config, principal, question, model_name=model, purpose="memory_agent")
             try:
-                changes = learned(answer, excerpt, thread_id, config.memory.fact_confidence_threshold)
+                changes = learned(answer, excerpt, thread_id, config.memory.fact_confidence_threshold, now)
             except ValueError as error:
                 if job.attempts < _PATIENCE:
                     raise
@@ -255,8 +292,69 @@ class MemoryService:
                 raise _ReadMeanwhileError
 
         with suppress(_ReadMeanwhileError):
-            await store.write(owner, lambda shelf: apply(shelf, changes, config.memory.max_facts), advanced)
+            await self._write(owner, lambda shelf: apply(shelf, changes, config.memory.max_facts), advanced)
         return True
+
+    async def summarize(self, job: Job) -> None:
+        """Handler of jobs of the kind :data:`SUMMARIES`: makes the summaries that were withdrawn again, from confirmed facts."""
+        owner, store = Owner(**job.payload), await self._opened()
+        while (config := await self._config()).learns:
+            sections, facts = await store.read(owner, lambda shelf: (shelf.sections()[0], shelf.live()))
+            if not (names := summaries.missing(sections)):
+                return
+            answer = "{}"
+            if facts:
+                question, model = summaries.prompt(names, facts, _now().date()), config.memory.model_name
+                principal = Principal(owner.user_id, source="internal")
+                answer = await self._ask(config, principal, question, model_name=model, purpose="memory_agent")
+
+            def write(shelf: Shelf) -> None:
+                now_there, _ = shelf.sections()
+                if shelf.live() == facts:  # noqa: B023 else they are asked for again
+                    shelf.touch(summaries.filled(now_there, answer, utc_now()))  # noqa: B023
+
+            try:
+                await store.write(owner, write)
+            except ValueError as error:
+                if job.attempts < _PATIENCE:
+                    raise
+                raise HopelessError(f"no summaries for {owner.user_id}: {error}") from error
+
+    async def review(self, job: Job) -> None:
+        """Handler of jobs of the kind :data:`REVIEW`: facts of an earlier version count again if their thread is clean."""
+        thread_id, owner = job.payload["thread_id"], Owner(job.payload["user_id"], job.payload["agent"])
+        messages = (await self._threads.states.snapshot(thread_id)).values.get("messages") or ()
+        is_clean = bool(messages) and await self.foreign(thread_id, messages) is None
+
+        def settle(shelf: Shelf) -> None:
+            doubted = [fact for fact in shelf.of_source(thread_id) if fact.untrusted == EARLIER]
+            for fact in doubted if is_clean else ():
+                shelf.put(replace(fact, untrusted=None))
+            if not is_clean:
+                withdraw(shelf, doubted)
+
+        await self._write(owner, settle)
+
+    async def _write(
+        self, owner: Owner, job: Callable[[Shelf], T], also: Callable[[Connection], None] | None = None
+    ) -> T:
+        """Write, and ask in the same transaction for the summaries that wait to be made again."""
+        store, config = await self._opened(), await self._config()
+        names: list[str] = []
+
+        def work(shelf: Shelf) -> T:
+            result = job(shelf)
+            names.extend(summaries.missing(shelf.sections()[0]) if config.learns else ())
+            return result
+
+        def both(connection: Connection) -> None:
+            if also is not None:
+                also(connection)
+            if names:
+                due = utc_now() + timedelta(seconds=config.memory.debounce_seconds)
+                enqueue(connection, SUMMARIES, "/".join(owner), owner._asdict(), due_at=due)
+
+        return await store.write(owner, work, both)
 
     async def _opened(self) -> MemoryStore:
         memory = (await self._config()).memory
@@ -267,34 +365,24 @@ class MemoryService:
         return self._store[1]
 
 
-class _RunMemory(MemoryOfRun):
-    def __init__(self, service: MemoryService, principal: Principal, thread_id: str, agent: str | None) -> None:
-        self._service, self._principal, self._thread_id, self._agent = service, principal, thread_id, agent
-
-    async def _active(self) -> MemoryService:
-        if await self._service.is_paused(self._thread_id):
-            raise InvalidRequestError("The user has paused memory in this conversation.")
-        return self._service
-
-    async def search(self, query: str) -> list[str]:
-        found = await (await self._active()).search(self._principal, query, self._agent)
-        return [f"{fact.id} {line(fact)}" for fact in found]
-
-    async def save(self, content: str, category: str, messages: Sequence[BaseMessage]) -> str:
-        service = await self._active()
-        doubt = None if is_said_by(content, messages) else ", ".join(await service.untrusted(self._thread_id)) or None
-        said: dict[str, Any] = {"source": self._thread_id, "untrusted": doubt}
-        return (await service.add(self._principal, content, category, SAVED, self._agent, **said)).id
-
-    async def forget(self, fact_id: str) -> None:
-        await (await self._active()).forget(self._principal, fact_id, self._agent)
-
-    async def chats(self, query: str) -> list[str]:
-        return await (await self._active()).chats(self._principal, query, self._thread_id)
-
-
 class _ReadMeanwhileError(Exception):
     """Another process has read the same messages."""
+
+
+def _judged(config: AppConfig, messages: Sequence[BaseMessage]) -> list[Source]:
+    """The sources that messages show."""
+    # Takes a while, and this is a worker thread.
+    from deerflow.agents.effects import effects_of
+    from deerflow.agents.provenance import sources_in
+    from deerflow.tools.registry import get_available_tools
+
+    tools = get_available_tools(app_config=config, supports_vision=True)
+    return sources_in(messages, effects_of(tools, config.sandbox.network.mode))
+
+
+def _now() -> datetime:
+    """Now, with the time zone of this machine, as the dates of messages have."""
+    return utc_now().astimezone()
 
 
 def _owner(principal: Principal, agent: str | None) -> Owner:

@@ -271,7 +271,13 @@ class McpServer:
         """At all that it offers."""
         found = await asyncio.gather(_tools(client), prompts_of(client), has_resources(client))
         tools, prompts, self._has_resources = found
-        self.prompts = described(self.name, prompts)
+        shown = [one for one in prompts if harmless(one.name) == one.name]
+        self.log.extend(
+            f"The prompt {inline(one.name)} is left out: its name holds characters that cannot be shown."
+            for one in prompts
+            if one not in shown
+        )
+        self.prompts = described(self.name, shown)
         self._offer(tools)
 
     def _offer(self, tools: list[Tool]) -> None:

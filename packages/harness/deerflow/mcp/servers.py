@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
@@ -17,18 +17,22 @@ from deerflow.config import AppConfig
 from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.errors import NotFoundError
 from deerflow.mcp import COMMAND, McpPrompt
+from deerflow.mcp.definitions import Offer, names_of, offer_of
+from deerflow.mcp.pins import McpChange, Pins
+from deerflow.mcp.states import McpServerState, McpTool, state_of, tools_shown
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.spawner import Spawner
 from deerflow.security.text import inline
+from deerflow.tools import OWN_NAMES
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
-    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, Tool
+    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
     from deerflow.mcp.connections import McpConnections
     from deerflow.mcp.questions import OpenCall
     from deerflow.mcp.server import McpServer
-    from deerflow.mcp.tools import Interceptor
+    from deerflow.mcp.tools import Interceptor, OfferedTool
 
 GRACE_SECONDS = 0.5
 """A run waits so long for further servers when one has become ready."""
@@ -36,31 +40,6 @@ FIRST_SECONDS = 5.0
 """A run waits so long for the first one."""
 IDLE_SECONDS = 3600.0
 """A person's session that was not used for so long ends; the next run opens another."""
-
-
-class McpTool(TypedDict):
-    """``policy``: allow, ask or deny, as configured; null: as the guardrail judges."""
-
-    name: str
-    description: str
-    read_only: bool
-    enabled: bool
-    policy: Literal["allow", "ask", "deny"] | None
-
-
-class McpServerState(TypedDict):
-    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
-    person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off.
-    """
-
-    name: str
-    type: str
-    description: str
-    state: str
-    since: str | None
-    error: str
-    connection: Literal["needed", "connected"] | None
-    tools: list[McpTool]
 
 
 class McpTrial(TypedDict):
@@ -81,8 +60,18 @@ class _Running:
     began: float
     used: float
     """When a run asked for it last."""
-    tools: tuple[tuple[int, int] | None, tuple[BaseTool, ...]] = (None, ())
-    """Of which generation and interceptors, and the tools."""
+    offers: tuple[int, Offer] = (-1, Offer())
+    """Of which generation, and what it offers."""
+    seen: int = -1
+    """The generation whose definitions are recorded."""
+    tools: tuple[object, tuple[BaseTool, ...]] = (None, ())
+    """What the tools were made of, and the tools."""
+
+    @property
+    def offer(self) -> Offer:
+        if self.offers[0] != self.server.generation:
+            self.offers = self.server.generation, offer_of(self.server.config, self.server.tools)
+        return self.offers[1]
 
 
 Key = tuple[str, str]
@@ -97,11 +86,13 @@ class McpServers:
         directory: where servers that run in sandboxes have their homes.
         key_file: encrypts tokens.
         connections: of people, to servers that want one of each person. None: there are none.
+        pins: definitions of tools that trust holds for.
     """
 
     directory: Path
     key_file: Path
     connections: McpConnections | None = None
+    pins: Pins = field(default_factory=Pins)
     _spawner: Spawner = field(default_factory=Spawner, repr=False)
     _running: dict[Key, _Running] = field(default_factory=dict[Key, _Running])
     _interceptors: tuple[tuple[str, ...], list[Interceptor]] = ((), [])
@@ -138,10 +129,28 @@ class McpServers:
         """Of each configured server, in the order of the file."""
         await self.tools(config, provider, user_id, wait=True)
         mine = await self.connected(config, user_id)
-        return [
-            _state(name, entry, self._running.get(_key(name, entry, user_id)), name in mine)
-            for name, entry in config.extensions.mcp_servers.items()
-        ]
+        names = self._names(config)
+        found: list[McpServerState] = []
+        for name, entry in config.extensions.mcp_servers.items():
+            running = self._running.get(_key(name, entry, user_id))
+            tools = tools_shown(name, entry, running.server.tools, running.offer, self.pins, names) if running else []
+            server, changes = running.server if running else None, len(self.changes(name, entry))
+            found.append(state_of(name, entry, server, tools, is_connected=name in mine, changes=changes))
+        return found
+
+    def changes(self, name: str, entry: McpServerConfig) -> list[McpChange]:
+        """Return the definitions of a server that wait for an administrator: of all people's sessions with it."""
+        running = [one for (server, _), one in list(self._running.items()) if server == name]
+        offered = {one.digest for each in running for one in each.offer.definitions}
+        return self.pins.waiting(name, None if entry.is_own else offered)
+
+    async def accept(self, name: str, digests: Collection[str]) -> None:
+        """Rely on definitions that have changed. Raises ConflictError: one of them is not waiting."""
+        await self._spawner.call(self.pins.accept(name, digests))
+
+    async def forget(self, names: Sequence[str]) -> None:
+        """Forget what was pinned of servers whose entries were deleted."""
+        await self._spawner.call(self.pins.forget(names))
 
     async def prompts(self, config: AppConfig, provider: SandboxProvider, user_id: str) -> list[McpPrompt]:
         """Of the servers that are up for this person."""
@@ -188,21 +197,33 @@ class McpServers:
         return list(self._of(name, user_id).server.log)
 
     async def begin(
-        self, name: str, user_id: str, key: str, tool: str, arguments: dict[str, Any], call: OpenCall
+        self,
+        name: str,
+        user_id: str,
+        key: str,
+        tool: str,
+        arguments: dict[str, Any],
+        call: OpenCall,
+        digest: str | None = None,
     ) -> CallToolResult | ElicitRequestParams:
         """Call a tool, in the person's own session where the server wants that: its result, or what the server asks.
 
         Args:
             key: by which a call that asks is found again.
+            digest: of the definition that the call was judged by; None: of any.
 
         Raises:
-            McpCallError: there is no result.
+            McpCallError: there is no result, or the tool has another definition now.
         """
+        from deerflow.mcp.server import McpCallError
 
         if (running := self._found(name, user_id)) is None:
-            from deerflow.mcp.server import McpCallError
-
             raise McpCallError(f"The MCP server {name} is not connected any more.")
+        if digest is not None and all(one.digest != digest for one in running.offer.definitions):
+            raise McpCallError(
+                f"The call was not made: the MCP server {name} offers another tool under this name since this run began. "
+                "The user's next message works with the new one."
+            )
 
         async def begin() -> CallToolResult | ElicitRequestParams:
             running.used = asyncio.get_running_loop().time()
@@ -252,7 +273,24 @@ class McpServers:
             running.used = now
         if wait:
             await self._settle(config, user_id)
-        return tuple(tool for running in self._of_person(config, user_id) for tool in self._tools_of(running))
+        present = self._of_person(config, user_id)
+        for running in present:
+            if running.seen != running.server.generation:
+                generation = running.server.generation
+                await self.pins.see(running.server.name, running.offer)
+                running.seen = generation
+        if any(self.pins.change_of(one.server.name, each) for one in present for each in one.offer.definitions):
+            await self.pins.refresh()
+        names = self._names(config)
+        return tuple(tool for running in present for tool in self._tools_of(running, names))
+
+    def _names(self, config: AppConfig) -> dict[tuple[str, str], str]:
+        """How agents call the tools of configured servers, also of those that are down or off."""
+        servers = config.extensions.mcp_servers
+        running = ((name, one) for (name, _), one in list(self._running.items()) if name in servers)
+        offered = {(name, each.tool.name) for name, one in running for each in one.offer.definitions}
+        own = OWN_NAMES | {tool.name for tool in config.tools if "name" in vars(tool)}
+        return names_of(self.pins.tools(servers) | offered, own)
 
     async def _apply(self, config: AppConfig, provider: SandboxProvider, user_id: str, mine: set[str]) -> None:
         entries = config.extensions.enabled_mcp_servers
@@ -306,7 +344,8 @@ class McpServers:
             task = asyncio.create_task(server.run(), name=f"mcp test of {name}")
             try:
                 await server.tried.wait()
-                state, error, tools = server.state, server.error, _shown(entry, server.tools)
+                state, error = server.state, server.error
+                tools = tools_shown(name, entry, server.tools, offer_of(entry, server.tools))
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -334,19 +373,24 @@ class McpServers:
             if any(tries[task].state == "ready" for task in done):
                 until = clock() + GRACE_SECONDS
 
-    def _tools_of(self, running: _Running) -> tuple[BaseTool, ...]:
+    def _tools_of(self, running: _Running, names: Mapping[tuple[str, str], str]) -> tuple[BaseTool, ...]:
         from deerflow.mcp.tools import tools_of
 
         server, interceptors = running.server, self._interceptors[1]
         if server.state == "failed":
             return ()
-        version = (server.generation, id(interceptors))
-        if running.tools[0] != version:
+        offered = _offered(server.name, running.offer, self.pins, names)
+        made_of = (
+            server.name,
+            server.config,
+            id(interceptors),
+            [(one.definition.digest, one.called, one.change) for one in offered],
+        )
+        if running.tools[0] != made_of:
             # People with the same tools share them, and so their agents.
-            alike = (one.tools for one in self._running.values() if _offers_same(one, running))
-            made = next((tools for of, tools in alike if of and of[1] == version[1]), None)
-            made = made or tools_of(server, self, interceptors)
-            running.tools = version, made
+            alike = (one.tools[1] for one in self._running.values() if one.tools[0] == made_of)
+            made = next(alike, None)
+            running.tools = made_of, made or tools_of(server.name, server.config, offered, self, interceptors)
         return running.tools[1]
 
     def _found(self, name: str, user_id: str) -> _Running | None:
@@ -371,43 +415,11 @@ def _key(name: str, entry: McpServerConfig, user_id: str) -> Key:
 def _opened_by(entry: McpServerConfig, sandbox: SandboxConfig) -> object:
     """What a session depends on: others of its settings change while it goes on."""
     is_sandboxed = entry.type == "stdio" and entry.isolation == "sandbox"
-    fixed = entry.model_copy(update={"tools": {}, "description": "", "timeout": 0})
+    fixed = entry.model_copy(update={"tools": {}, "description": "", "timeout": 0, "trusted": False})
     return fixed, sandbox if is_sandboxed else None
 
 
-def _offers_same(one: _Running, other: _Running) -> bool:
-    """As far as ``one`` has made its tools."""
-    of = one.tools[0]
-    return (
-        (one.server.name, one.server.config) == (other.server.name, other.server.config)
-        and of is not None
-        and of[0] == one.server.generation
-        and one.server.tools == other.server.tools
-    )
+def _offered(name: str, offer: Offer, pins: Pins, names: Mapping[tuple[str, str], str]) -> list[OfferedTool]:
+    from deerflow.mcp.tools import OfferedTool
 
-
-def _state(name: str, entry: McpServerConfig, running: _Running | None, is_connected: bool) -> McpServerState:
-    server = running.server if running is not None else None
-    return {
-        "name": name,
-        "type": entry.type,
-        "description": entry.description,
-        "state": server.state if server else "off",
-        "since": server.since.isoformat() if server else None,
-        "error": server.error if server else "",
-        "connection": ("connected" if is_connected else "needed") if entry.is_own else None,
-        "tools": _shown(entry, server.tools if server else ()),
-    }
-
-
-def _shown(entry: McpServerConfig, tools: Iterable[Tool]) -> list[McpTool]:
-    return [
-        {
-            "name": tool.name,
-            "description": tool.description or "",
-            "read_only": bool(tool.annotations and tool.annotations.read_only_hint),
-            "enabled": entry.tool(tool.name).enabled,
-            "policy": entry.tool(tool.name).policy,
-        }
-        for tool in tools
-    ]
+    return [OfferedTool(one, names[name, one.tool.name], pins.change_of(name, one)) for one in offer.definitions]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,13 +23,14 @@ from mcp_types import (
     ResourceLink,
     TextContent,
     TextResourceContents,
-    Tool,
 )
 
+from deerflow.config.schema import McpServerConfig
 from deerflow.event_loop import blocking_twin
-from deerflow.mcp import POLICY, SERVER
+from deerflow.mcp import DESTINATION, DIGEST, POLICY, SERVER, TRUSTED
+from deerflow.mcp.definitions import Change, Definition, destination_of
 from deerflow.mcp.questions import GIVEN_UP, OpenCall, Progress, answer_to, is_answered, skip
-from deerflow.mcp.server import McpCallError, McpServer
+from deerflow.mcp.server import McpCallError
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.interface import SandboxError
 from deerflow.security.door import harmless
@@ -39,9 +38,6 @@ from deerflow.security.text import inline
 from deerflow.tools.decorator import Runtime
 from deerflow.tools.images import keep_picture, mime_type_of
 
-MAX_NAME = 64
-"""Characters that providers take."""
-MAX_DESCRIPTION = 2000
 MAX_RESULT = 2_000_000
 """Characters. Of what is longer than a conversation should hold, the whole goes to a file."""
 
@@ -89,7 +85,14 @@ class Calls(Protocol):
     """Makes calls, from any event loop; see :class:`deerflow.mcp.servers.McpServers`."""
 
     async def begin(
-        self, name: str, user_id: str, key: str, tool: str, arguments: dict[str, Any], call: OpenCall
+        self,
+        name: str,
+        user_id: str,
+        key: str,
+        tool: str,
+        arguments: dict[str, Any],
+        call: OpenCall,
+        digest: str | None = None,
     ) -> CallToolResult | ElicitRequestParams: ...
 
     def held(self, key: str) -> OpenCall | None: ...
@@ -99,22 +102,31 @@ class Calls(Protocol):
     ) -> CallToolResult | ElicitRequestParams: ...
 
 
-def tools_of(server: McpServer, calls: Calls, interceptors: Sequence[Interceptor]) -> tuple[BaseTool, ...]:
-    """What agents get of a server: its tools that are on."""
-    entries = [(tool, server.config.tool(tool.name)) for tool in server.tools]
-    return tuple(
-        tool_of(server.name, tool, calls, interceptors, entry.policy) for tool, entry in entries if entry.enabled
-    )
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A definition as agents get it: the name that they call it by, and whether nobody has accepted it yet."""
+
+    definition: Definition
+    called: str
+    change: Change | None
+
+
+def tools_of(
+    name: str, entry: McpServerConfig, offered: Sequence[OfferedTool], calls: Calls, interceptors: Sequence[Interceptor]
+) -> tuple[BaseTool, ...]:
+    """Return what agents get of a server: its tools that are on."""
+    on = (one for one in offered if entry.tool(one.definition.tool.name).enabled)
+    return tuple(tool_of(name, entry, one, calls, interceptors) for one in on)
 
 
 def tool_of(
-    server: str, tool: Tool, calls: Calls, interceptors: Sequence[Interceptor], policy: str | None = None
+    server: str, entry: McpServerConfig, offered: OfferedTool, calls: Calls, interceptors: Sequence[Interceptor]
 ) -> BaseTool:
-    """A tool of a server as a tool of an agent."""
-    name = _name(server, tool.name)
+    """Return a tool of a server as a tool of an agent."""
+    tool, name = offered.definition.tool, offered.called
 
     async def call(tool_runtime: Runtime, **arguments: Any) -> Any:
-        handler: Handler = partial(_made, calls, name, tool_runtime)
+        handler: Handler = partial(_made, calls, name, tool_runtime, (tool.name, offered.definition.digest))
         for interceptor in reversed(interceptors):
             handler = _bound(interceptor, handler)
         try:
@@ -125,34 +137,47 @@ def tool_of(
             return result
         return await _message(result, name, tool_runtime, server)
 
-    hints = tool.annotations
-    reads = hints is not None and hints.read_only_hint is True
     return StructuredTool(
         name=name,
-        description=harmless(tool.description or tool.title or tool.name, MAX_DESCRIPTION),
-        args_schema={**tool.input_schema, "type": "object", "properties": tool.input_schema.get("properties") or {}},
+        description=tool.description or "",
+        args_schema=tool.input_schema,
         func=blocking_twin(call),
         coroutine=call,
-        metadata={
-            SERVER: server,
-            **({"readOnlyHint": True} if reads else {}),
-            **({POLICY: policy} if policy else {}),
-        },
+        metadata=_metadata(server, entry, offered),
     )
 
 
-def _name(server: str, tool: str) -> str:
-    name = re.sub(r"[^a-zA-Z0-9_-]", "_", f"{server}_{tool}")
-    digest = hashlib.sha256(f"{server}_{tool}".encode()).hexdigest()[:6]
-    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 7]}_{digest}"
+def _metadata(server: str, entry: McpServerConfig, offered: OfferedTool) -> dict[str, Any]:
+    """What may be believed of a tool. A definition that nobody has accepted is neither trusted, allowed nor read-only."""
+    tool, is_accepted = offered.definition.tool, offered.change is None
+    hints, policy = tool.annotations, entry.tool(tool.name).policy
+    trusted = entry.trusted and is_accepted
+    reads = is_accepted and hints is not None and hints.read_only_hint is True
+    believed: dict[str, Any] = {"readOnlyHint": True} if reads else {}
+    if trusted:
+        said = hints.model_dump(by_alias=True, exclude_none=True, exclude={"title"}) if hints is not None else {}
+        believed = {**said, "readOnlyHint": reads}
+    if policy is not None and (is_accepted or policy != "allow"):
+        believed[POLICY] = policy
+    return {
+        SERVER: server,
+        DIGEST: offered.definition.digest,
+        TRUSTED: trusted,
+        DESTINATION: destination_of(server, entry),
+        **believed,
+    }
 
 
 def _bound(interceptor: Interceptor, inner: Handler) -> Handler:
     return lambda call: interceptor(call, inner)
 
 
-async def _made(calls: Calls, name: str, runtime: Any, call: McpToolCall) -> CallToolResult:
-    """A call, made once, however often the run is interrupted by what the server asks. Raises McpCallError."""
+async def _made(calls: Calls, name: str, runtime: Any, judged: tuple[str, str], call: McpToolCall) -> CallToolResult:
+    """A call, made once, however often the run is interrupted by what the server asks. Raises McpCallError.
+
+    Args:
+        judged: name and digest of the definition that the call was judged by. An interceptor may call another tool.
+    """
     context, call_id = getattr(runtime, "context", None), getattr(runtime, "tool_call_id", None)
     key, progress = _key(name, runtime), _progress(name, runtime)
     held = calls.held(key)
@@ -165,7 +190,8 @@ async def _made(calls: Calls, name: str, runtime: Any, call: McpToolCall) -> Cal
     else:
         held = OpenCall(progress, asks=context is not None and not context.unattended)
         user_id = context.principal.user_id if context is not None else ""
-        outcome = await calls.begin(call.server_name, user_id, key, call.name, call.args, held)
+        digest = judged[1] if call.name == judged[0] else None
+        outcome = await calls.begin(call.server_name, user_id, key, call.name, call.args, held, digest)
     while not isinstance(outcome, CallToolResult):
         answer, count = answer_to(call.server_name, name, call_id, outcome)
         held.answers += count

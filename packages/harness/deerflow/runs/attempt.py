@@ -39,6 +39,7 @@ from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import messages_in
+from deerflow.features.memory_of_run import MemoryForRun
 from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
 from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, settle, to_its_end
@@ -313,7 +314,7 @@ class Attempt:
             ledger=RunLedger(parts.database, run_id),
             approvals=approvals,
             provenance=ThreadProvenance(parts.database, thread_id, run_id),
-            memory=parts.memory.of_run(spec.principal, thread_id, spec.options.agent_name),
+            memory=MemoryForRun(parts.memory, spec.principal, thread_id, spec.options.agent_name),
             save_agent=partial(self._save_agent, spec.principal),
             unattended=not self._is_attended(spec),
             can_wait=self._can_wait(),

@@ -106,7 +106,8 @@ class BackgroundSubagents:
         assert found is not None and stream is not None
         stream.emit(begun(given, background=True))
         result = await found.play(given, context, stream.emit, partial(self._states, given, agent, stream))
-        await self.runs.steer(self.run.run_id, message_json(delivery(result)))
+        foreign = context.provenance is not None and await context.provenance.is_tainted()
+        await self.runs.steer(self.run.run_id, message_json(delivery(result, foreign=foreign)))
         await self.forget(given, agent)
 
     async def _states(

@@ -154,9 +154,8 @@ def correction(checks: Sequence[Check]) -> HumanMessage:
     """What the model is asked when checks failed."""
     failed = [f"- {check['check']}\n{check['output']}".rstrip() for check in checks if not check["passed"]]
     text = (
-        f"The work is not accepted yet: {len(failed)} of {len(checks)} acceptance checks failed.\n\n"
-        + "\n".join(failed)
-        + "\n\nCorrect the work. The checks are made again when you are done; do not change what they test just to pass."
+        f"The work is not accepted yet: {len(failed)} of {len(checks)} acceptance checks failed. Correct the work. The checks are "
+        "made again when you are done; do not change what they test just to pass.\n\n" + "\n".join(failed)
     )
     return HumanMessage(text, id=str(uuid4()), name=CHECKS, additional_kwargs={"hide_from_ui": True})
 

@@ -16,6 +16,7 @@ from deerflow.storage.threads import find
 
 _COLUMNS = "user_id = ? AND agent = ?"
 _HOLDS = f"{_COLUMNS} AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+_CONFIRMED = f"{_HOLDS} AND untrusted IS NULL"
 
 
 class Owner(NamedTuple):
@@ -31,7 +32,8 @@ class Fact:
     source: the thread that it was learned in, ``manual`` or ``unknown``.
     message_id: of the message there that it comes from.
     source_error: of a correction: what was wrong before.
-    untrusted: where the text came from that neither the person nor the agent wrote; None: the person said so.
+    untrusted: where the text came from that neither the person nor the agent wrote, of a fact that the person has not confirmed:
+        it is shown to them alone. None: the fact is confirmed, or the person's own.
     ended_at: since when it does not hold any more; it can be restored for some time.
     superseded_by: id of the fact that holds instead.
     """
@@ -75,8 +77,12 @@ class RowShelf:
 
     def live(self, *, category: str | None = None, limit: int = 1_000_000) -> list[Fact]:
         only, values = ("AND category = ?", [category]) if category is not None else ("", [])
-        tail = f"WHERE {_HOLDS} {only} ORDER BY confidence DESC, created_at DESC, id LIMIT ?"
+        tail = f"WHERE {_CONFIRMED} {only} ORDER BY confidence DESC, created_at DESC, id LIMIT ?"
         return self._facts(tail, utc_now(), *values, limit)
+
+    def unconfirmed(self) -> list[Fact]:
+        tail = f"WHERE {_HOLDS} AND untrusted IS NOT NULL ORDER BY created_at DESC, id"
+        return self._facts(tail, utc_now())
 
     def find(self, words: Sequence[str], limit: int) -> list[Fact]:
         if not words:
@@ -90,7 +96,7 @@ class RowShelf:
             where = "words @@ (CAST(? AS tsquery) && CAST(? AS tsquery)) ORDER BY ts_rank(words, CAST(? AS tsquery), 1) DESC"
             values = [f"'{self._word()}'", matching, matching]
         best = f"SELECT rowid FROM memory_index WHERE {where} LIMIT ?"
-        return self._facts(f"WHERE {_HOLDS} AND number IN ({best})", utc_now(), *values, limit)
+        return self._facts(f"WHERE {_CONFIRMED} AND number IN ({best})", utc_now(), *values, limit)
 
     def get(self, fact_id: str) -> Fact | None:
         return next(iter(self._facts(f"WHERE {_COLUMNS} AND id = ?", fact_id)), None)
@@ -107,7 +113,7 @@ class RowShelf:
         upsert = f"ON CONFLICT (user_id, agent, id) DO UPDATE SET {new} RETURNING number"
         (number,) = sql.insert(self._connection, memory_facts, row, upsert).fetchone()
         sql.execute(self._connection, "DELETE FROM memory_index WHERE rowid = ?", number)
-        if fact.ended_at is None:
+        if fact.ended_at is None and fact.untrusted is None:  # what others wrote must not crowd out what is confirmed
             indexed = [self._word(), *dict.fromkeys(words_of(fact.content))]
             sqlite = self._connection.dialect.name == "sqlite"
             value, words = ("?", " ".join(indexed)) if sqlite else ("array_to_tsvector(CAST(? AS text[]))", indexed)

@@ -485,6 +485,19 @@ mcp_authorizations = Table(
 )
 """Connections that people are just allowing elsewhere. ``state`` is the SHA-256 of what comes back with them; ``data`` is encrypted."""
 
+mcp_pins = Table(
+    "mcp_pins",
+    metadata,
+    primary("server", Text),
+    primary("digest", String(64)),
+    required("tool", Text),
+    required("source", String(64)),
+    required("definition", Text),
+    required("at", UtcDateTime),
+    required("accepted", Boolean),
+)
+"""Definitions of tools that MCP servers have listed, as JSON. Trust, policies and grants hold for those that are ``accepted``."""
+
 CHECKPOINTS = """
 CREATE TABLE IF NOT EXISTS checkpoint_lines (
     line INTEGER PRIMARY KEY,

@@ -22,6 +22,8 @@ from typing_extensions import TypedDict
 
 from deerflow.context import RunContext
 from deerflow.models.pricing import cost_of, pricing_of
+from deerflow.security.door import UNTRUSTED
+from deerflow.security.text import inline
 from deerflow.subagents import SubagentConfig
 from deerflow.tools.decorator import Runtime, async_tool
 from deerflow.tracing import SUBAGENT
@@ -95,10 +97,15 @@ def delivery_id(namespace: str) -> str:
     return f"{TASK_RESULT}:{namespace}"
 
 
-def delivery(result: TaskResult) -> HumanMessage:
-    """The message that brings the result of a subagent in the background."""
-    text = f"The background task {result['task_id']} ({result['description']}) has ended.\n{result_text(result)}"
-    more: dict[str, Any] = {"hide_from_ui": True, TASK: result}
+def delivery(result: TaskResult, *, foreign: bool = False) -> HumanMessage:
+    """Return the message that brings the result of a subagent in the background.
+
+    Args:
+        foreign: the thread holds foreign text, which the result may quote.
+    """
+    what = inline(f"{result['task_id']} ({result['description']})", 300)
+    text = f"The background task {what} has ended.\n{result_text(result)}"
+    more: dict[str, Any] = {"hide_from_ui": True, TASK: result} | ({UNTRUSTED: TASK} if foreign else {})
     return HumanMessage(text, id=delivery_id(result["namespace"]), name=TASK_RESULT, additional_kwargs=more)
 
 

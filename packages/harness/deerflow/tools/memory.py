@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langchain_core.tools import ToolException
@@ -9,13 +10,13 @@ from pydantic import Field
 
 from deerflow.context import MemoryOfRun
 from deerflow.errors import RequestError
-from deerflow.tools.decorator import OUTLIVES_THREAD, REACHES, Runtime, async_tool
+from deerflow.tools.decorator import REACHES, Runtime, async_tool
 
 READS_OUTSIDE = {"readOnlyHint": True}
-"""What was remembered or said elsewhere may have come from a web page: such a result is text from outside."""
+"""What was said elsewhere may have come from a web page: such a result is text from outside."""
 
 
-@async_tool("memory_search", metadata=READS_OUTSIDE)
+@async_tool("memory_search")
 async def memory_search_tool(
     query: Annotated[str, Field(description="Words that the facts hold")], runtime: Runtime
 ) -> str:
@@ -24,28 +25,33 @@ async def memory_search_tool(
     return "\n".join(found) or "Nothing is remembered about that."
 
 
-@async_tool("memory_save", metadata=OUTLIVES_THREAD)
+# Neither asks: memory itself takes only the person's own words from a thread with text from outside, and shows them the rest.
+
+
+@async_tool("memory_save")
 async def memory_save_tool(
-    content: Annotated[str, Field(description="One sentence that can be understood alone")],
+    content: Annotated[str, Field(description="One whole sentence of the user, word for word")],
     runtime: Runtime,
     category: Annotated[
         str, Field(description="preference, knowledge, context, behavior, goal or correction")
     ] = "context",
 ) -> str:
     """Remember a fact about the user for later conversations. Only what the user said or wants you to remember."""
-    return f"Remembered as {await _memory(runtime).save(content, category, runtime.state['messages'])}."
+    try:
+        return await _memory(runtime).save(content, category, _said(runtime))
+    except RequestError as error:
+        raise ToolException(f"Error: {error}") from error
 
 
-@async_tool("memory_forget", metadata=OUTLIVES_THREAD)
+@async_tool("memory_forget")
 async def memory_forget_tool(
-    fact_id: Annotated[str, Field(description="As memory_search shows it")], runtime: Runtime
+    fact_id: Annotated[str, Field(description="Its id, or its text as <memory> has it")], runtime: Runtime
 ) -> str:
     """Forget a fact about the user that is wrong or not wanted. The user can restore it."""
     try:
-        await _memory(runtime).forget(fact_id)
+        return await _memory(runtime).forget(fact_id, _said(runtime))
     except RequestError as error:
         raise ToolException(f"Error: {error}") from error
-    return "Forgotten."
 
 
 @async_tool("search_chats", metadata={**READS_OUTSIDE, REACHES: "chats"})
@@ -56,7 +62,12 @@ async def search_chats_tool(
     return "\n".join(await _memory(runtime).chats(query)) or "No other conversation has these words."
 
 
-MEMORY_TOOLS = (memory_search_tool, memory_save_tool, memory_forget_tool)
+MEMORY_TOOLS = (memory_save_tool, memory_forget_tool)
+
+
+def _said(runtime: Any) -> Sequence[Any]:
+    """The messages in which the person may speak: a subagent has its task from a model."""
+    return () if runtime.context.is_subagent else runtime.state["messages"]
 
 
 def _memory(runtime: Any) -> MemoryOfRun:

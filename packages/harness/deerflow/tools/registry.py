@@ -16,7 +16,7 @@ from deerflow.tools.acp import acp_tools
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.files import FILE_TOOLS, present_file_tool
 from deerflow.tools.images import view_image_tool
-from deerflow.tools.memory import MEMORY_TOOLS, search_chats_tool
+from deerflow.tools.memory import MEMORY_TOOLS, memory_search_tool, search_chats_tool
 from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,8 @@ def get_available_tools(
         position = configured.index(bash_tool) + 1
         configured[position:position] = BACKGROUND_TOOLS
     built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
-    built_in += MEMORY_TOOLS if app_config.memory.has_tools else ()
+    built_in += [memory_search_tool] if app_config.memory.has_search else []
+    built_in += MEMORY_TOOLS if app_config.memory.enabled else ()
     built_in += [search_chats_tool] if app_config.memory.search_chats else []
     built_in += acp_tools(app_config)
     in_sandbox = () if sandbox else (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, present_file_tool, view_image_tool)

@@ -6,6 +6,7 @@ import type { Entry } from "./entry";
 type Schemas = components["schemas"];
 export type Server = Schemas["McpServerState"];
 export type Tool = Schemas["McpTool"];
+export type Change = Schemas["McpChange"];
 export type Trial = Schemas["McpTrial"];
 /** By name, in the order of the file. */
 export type Entries = Record<string, Entry>;
@@ -23,6 +24,11 @@ export const testEntry = (name: string, entry: Entry) => http.post<Trial>("/api/
 export const restart = (name: string) => http.post<Server>(`${serverPath(name)}/restart`);
 export const log = async (name: string) =>
   (await http.get<Schemas["McpLog"]>(`${serverPath(name)}/log`)).lines;
+export const changes = async (name: string) =>
+  (await http.get<Schemas["McpChanges"]>(`${serverPath(name)}/changes`)).changes;
+/** Accepts what was looked at, and nothing that came meanwhile. */
+export const accept = async (name: string, digests: string[]) =>
+  (await http.post<Schemas["McpChanges"]>(`${serverPath(name)}/accept`, { digests })).changes;
 export const connect = async (name: string) =>
   (await http.post<Schemas["McpAuthorizationUrl"]>(`${serverPath(name)}/connect`)).authorization_url;
 export const disconnect = (name: string) => http.delete(`${serverPath(name)}/connect`);

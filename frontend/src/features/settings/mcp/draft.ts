@@ -14,6 +14,7 @@ export type Access = (typeof ACCESS)[number] | "other";
 export interface Draft {
   name: string;
   description: string;
+  trusted: boolean;
   type: "stdio" | "http" | "sse";
   command: string;
   /** One a line. */
@@ -40,6 +41,7 @@ export function draftOf(name: string, entry: Entry): Draft {
   return {
     name,
     description: entry.description ?? "",
+    trusted: entry.trusted === true,
     type: isProgram(entry) ? "stdio" : entry.type === "sse" ? "sse" : "http",
     command: entry.command ?? "",
     args: (entry.args ?? []).join("\n"),
@@ -63,8 +65,9 @@ function accessOf(oauth: OAuth | null | undefined): Access {
 
 /** The entry that the form describes; what the form does not show stays as it was in `before`. */
 export function entryOf(draft: Draft, before: Entry): Entry {
-  const kept = without(before, "command", "args", "env", "url", "headers", "oauth");
-  const common = { ...kept, type: draft.type, description: draft.description.trim() };
+  const kept = without(before, "command", "args", "env", "url", "headers", "oauth", "trusted");
+  const trusted = draft.trusted ? { trusted: true } : {};
+  const common = { ...kept, ...trusted, type: draft.type, description: draft.description.trim() };
   if (draft.type === "stdio") {
     const args = draft.args.split("\n").filter((line) => line !== "");
     return { ...common, command: draft.command.trim(), args, env: valuesOf(draft.env) };

@@ -62,6 +62,15 @@ test("a form that nobody touched keeps everything, marks and keys that it does n
   });
 });
 
+test("a server is trusted by the form's switch and not by a text that is pasted", () => {
+  const found = parseServers('{"web": {"url": "https://h", "trusted": true}}');
+  expect(found).toEqual({ servers: { web: { url: "https://h", type: "http" } } });
+  const trusted = { ...KEPT, trusted: true };
+  expect(entryOf(draftOf("tickets", trusted), trusted).trusted).toBe(true);
+  expect(entryOf({ ...draftOf("tickets", trusted), trusted: false }, trusted).trusted).toBeUndefined();
+  expect(toText("tickets", trusted)).not.toContain("trusted");
+});
+
 test("a grant that the form does not show is sent back as it was", () => {
   const oauth = { grant_type: "refresh_token", refresh_token: MARK, token_url: "https://a.example.org" };
   expect(entryOf(draftOf("t", { ...KEPT, oauth }), { ...KEPT, oauth }).oauth).toEqual(oauth);

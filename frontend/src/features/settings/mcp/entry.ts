@@ -27,6 +27,7 @@ export interface Entry {
   network?: string | { mode?: string };
   mounts?: unknown[];
   tools?: Record<string, { enabled?: boolean; policy?: Policy | null }>;
+  trusted?: boolean;
   [more: string]: unknown;
 }
 
@@ -73,8 +74,18 @@ export function parseServers(text: string): { servers: Record<string, Entry> } |
   return { servers: found };
 }
 
-/** As we write it: others name the address, the type and the switch differently, or leave the type out. */
-function asOurs({ serverUrl, httpUrl, disabled, transport, ...entry }: Record<string, unknown>): Entry {
+/**
+ * As we write it: others name the address, the type and the switch differently, or leave the type out. Nobody is trusted because a
+ * text says so: that is the form's switch, beside the sentence of what it means.
+ */
+function asOurs({
+  serverUrl,
+  httpUrl,
+  disabled,
+  transport,
+  trusted: _,
+  ...entry
+}: Record<string, unknown>): Entry {
   const ours = entry as Entry;
   const url = ours.url ?? serverUrl ?? httpUrl;
   const type = String(ours.type ?? transport ?? (ours.command ? "stdio" : "http"));
@@ -92,6 +103,7 @@ export function toText(name: string, entry: Entry): string {
     ([key, value]) =>
       value !== null &&
       value !== "" &&
+      key !== "trusted" &&
       !(key === "enabled" && value === true) &&
       !(typeof value === "object" && Object.keys(value).length === 0 && key !== "oauth"),
   );

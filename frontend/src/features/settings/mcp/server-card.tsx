@@ -9,6 +9,7 @@ import { Collapsible, CollapsibleContent, CollapsibleTrigger } from "@/ui/collap
 import { Switch } from "@/ui/switch";
 import { toast } from "@/ui/toast";
 import { useChange, type Server } from "./api";
+import { Changes } from "./changes";
 import { Connection } from "./connection";
 import { isProgram, reachOf, type Entry } from "./entry";
 import { LogDialog } from "./log-dialog";
@@ -40,6 +41,7 @@ export function ServerCard({ server, entry, onEdit }: ServerCardProps) {
           <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
             <h2 className="min-w-0 font-medium break-words">{name}</h2>
             <State server={server} isOn={isOn} />
+            {server.trusted && <Badge variant="outline">{t("trusted")}</Badge>}
           </div>
           {server.description && (
             <p className="mt-0.5 text-[13px] leading-relaxed break-words text-muted-foreground">
@@ -70,6 +72,7 @@ export function ServerCard({ server, entry, onEdit }: ServerCardProps) {
         </p>
       )}
       {server.connection && isOn && <Connection server={server} />}
+      {entry && isOn && server.changes > 0 && <Changes server={server} />}
       {server.tools.length > 0 && <Tools server={server} canChange={entry !== null} />}
       {entry && <LogDialog name={name} open={log} onOpenChange={setLog} />}
     </div>

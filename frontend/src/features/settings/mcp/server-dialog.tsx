@@ -53,7 +53,7 @@ function ServerEditor({ name, entries, onClose }: Omit<ServerDialogProps, "name"
   const [how, setHow] = useState<"form" | "json">("form");
   const [draft, setDraft] = useState<Draft>(() => draftOf(name ?? "", before));
   const [text, setText] = useState(() => (name ? toText(name, before) : ""));
-  const outcome = how === "form" ? ofForm(draft, before) : ofText(text, name);
+  const outcome = how === "form" ? ofForm(draft, before) : ofText(text, name, draft.trusted);
   const checked = name ? outcome : withoutTaken(outcome, entries);
   const servers = checked && "servers" in checked ? checked.servers : null;
   const problem = checked && "problem" in checked ? checked.problem : null;
@@ -63,7 +63,8 @@ function ServerEditor({ name, entries, onClose }: Omit<ServerDialogProps, "name"
   const switchTo = (next: "form" | "json") => {
     if (next === "json" && how === "form" && isReady(draft))
       setText(toText(draft.name, entryOf(draft, before)));
-    if (next === "form" && only && others.length === 0) setDraft(draftOf(...only));
+    if (next === "form" && only && others.length === 0)
+      setDraft({ ...draftOf(...only), trusted: draft.trusted });
     setHow(next);
   };
   const save = async () => {
@@ -133,13 +134,14 @@ function ProblemText({ problem }: { problem: Problem | { code: "taken" | "onlyTh
 const ofForm = (draft: Draft, before: Entry): Outcome =>
   isReady(draft) ? { servers: { [draft.name.trim()]: entryOf(draft, before) } } : null;
 
-/** Of an empty text nothing is wrong yet. */
-function ofText(text: string, name: string | null): Outcome {
+/** Of an empty text nothing is wrong yet. Trust is the form's alone. */
+function ofText(text: string, name: string | null, trusted: boolean): Outcome {
   if (!text.trim()) return null;
   const found = parseServers(text);
   if ("problem" in found || name === null) return found;
   const names = Object.keys(found.servers);
-  return names.length === 1 && names[0] === name ? found : { problem: { code: "onlyThis", name } };
+  if (names.length !== 1 || names[0] !== name) return { problem: { code: "onlyThis", name } };
+  return { servers: { [name]: { ...found.servers[name], ...(trusted ? { trusted } : {}) } } };
 }
 
 function withoutTaken(outcome: Outcome, entries: Entries): Outcome {

@@ -2,6 +2,7 @@
 import { useT } from "@/i18n";
 import { Input } from "@/ui/input";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
+import { Switch } from "@/ui/switch";
 import { Textarea } from "@/ui/textarea";
 import { Field } from "../dialog-form";
 import { ACCESS, type Access, type Draft } from "./draft";
@@ -52,6 +53,22 @@ export function ServerForm({ draft, isNew, onChange }: ServerFormProps) {
           />
         )}
       </Field>
+      <div className="flex items-start gap-3">
+        <div className="min-w-0 flex-1">
+          <p id="mcp-trusted" className="text-[13px] font-medium">
+            {t("trust")}
+          </p>
+          <p id="mcp-trusted-hint" className="mt-0.5 text-xs leading-relaxed text-muted-foreground">
+            {t("trustHint")}
+          </p>
+        </div>
+        <Switch
+          checked={draft.trusted}
+          onCheckedChange={(trusted) => set({ trusted })}
+          aria-labelledby="mcp-trusted"
+          aria-describedby="mcp-trusted-hint"
+        />
+      </div>
     </>
   );
 }

@@ -31,13 +31,15 @@ export function ToolRow({ server, tool, canChange }: ToolRowProps) {
         <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
           <span className="font-mono text-xs font-medium break-all">{tool.name}</span>
           {tool.read_only && <Badge variant="outline">{t("readOnly")}</Badge>}
+          {tool.change && <Badge variant="warning">{t(`change.${tool.change}`)}</Badge>}
           {!canChange && !enabled && <Badge variant="secondary">{t("state.off")}</Badge>}
         </p>
         <p className="mt-0.5 line-clamp-3 text-xs leading-relaxed break-words text-muted-foreground">
           {tool.description}
         </p>
+        {tool.note && <p className="mt-0.5 text-xs leading-relaxed break-words text-warning">{tool.note}</p>}
       </div>
-      {canChange && (
+      {canChange && tool.called !== null && (
         <div className="flex items-center justify-between gap-3">
           <Select
             value={policy ?? "auto"}

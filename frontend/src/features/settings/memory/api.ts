@@ -18,6 +18,8 @@ export const addFact = (agent: string | null, fact: Schemas["NewFact"]) =>
 export const changeFact = (agent: string | null, id: string, fact: Schemas["ChangedFact"]) =>
   http.patch<Memory>(factPath(id), fact, ask(agent));
 export const forgetFact = (agent: string | null, id: string) => http.delete<Memory>(factPath(id), ask(agent));
+export const confirmFact = (agent: string | null, id: string) =>
+  http.post<Memory>(`${factPath(id)}/confirm`, undefined, ask(agent));
 export const undoFact = (agent: string | null, id: string) =>
   http.post<Memory>(`${factPath(id)}/undo`, undefined, ask(agent));
 

@@ -1,10 +1,11 @@
 "use client";
-import { Ellipsis, Pencil, Trash2, Undo2 } from "lucide-react";
+import { Check, Ellipsis, Pencil, Trash2, Undo2 } from "lucide-react";
 import Link from "next/link";
 import { useLocale, useT } from "@/i18n";
 import { formatRelativeTime } from "@/lib/format";
 import { threadPath } from "@/lib/route";
 import { Badge } from "@/ui/badge";
+import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { IconButton } from "@/ui/icon-button";
 import type { Fact } from "./api";
@@ -12,12 +13,14 @@ import { levelOf, threadOf } from "./facts";
 
 interface FactRowProps {
   fact: Fact;
+  /** Of one that waits: lets it count. */
+  onConfirm?: () => void;
   onEdit: () => void;
   onUndo: () => void;
   onForget: () => void;
 }
 
-export function FactRow({ fact, onEdit, onUndo, onForget }: FactRowProps) {
+export function FactRow({ fact, onConfirm, onEdit, onUndo, onForget }: FactRowProps) {
   const t = useT("settings.memory");
   const [locale] = useLocale();
   const thread = threadOf(fact);
@@ -42,11 +45,32 @@ export function FactRow({ fact, onEdit, onUndo, onForget }: FactRowProps) {
           <span>{t(`level.${levelOf(fact.confidence)}`)}</span>
           {fact.lastUsed && <span>{t("used", { when: formatRelativeTime(fact.lastUsed, locale) })}</span>}
           {fact.untrusted && (
-            <Badge variant="warning" title={t("untrustedText", { source: fact.untrusted })}>
+            <Badge
+              variant="warning"
+              className="max-w-full truncate"
+              title={t("untrustedText", { source: fact.untrusted })}
+            >
               {t("untrusted", { source: fact.untrusted })}
             </Badge>
           )}
         </p>
+        {onConfirm && (
+          <div className="mt-2.5 flex flex-wrap gap-2">
+            <Button size="sm" aria-label={t("confirmFact", { fact: fact.content })} onClick={onConfirm}>
+              <Check aria-hidden />
+              {t("confirm")}
+            </Button>
+            <Button
+              size="sm"
+              variant="outline"
+              aria-label={t("deleteFact", { fact: fact.content })}
+              onClick={onForget}
+            >
+              <Trash2 aria-hidden />
+              {t("delete")}
+            </Button>
+          </div>
+        )}
       </div>
       <DropdownMenu>
         <DropdownMenuTrigger asChild>
@@ -59,7 +83,7 @@ export function FactRow({ fact, onEdit, onUndo, onForget }: FactRowProps) {
             <Pencil aria-hidden />
             {t("edit")}
           </DropdownMenuItem>
-          {thread && (
+          {thread && !onConfirm && (
             <DropdownMenuItem onSelect={onUndo}>
               <Undo2 aria-hidden />
               {t("undo")}

@@ -7,18 +7,26 @@ export type Category = (typeof CATEGORIES)[number];
 export const isKnown = (category: string): category is Category =>
   (CATEGORIES as readonly string[]).includes(category);
 
-/** Facts that hold all words of the query, by category, the newest first. */
-export function byCategory(facts: readonly Fact[], query: string): [string, Fact[]][] {
+/** Facts that hold all words of the query, the newest first: those that wait for the person, and the others by category. */
+export function grouped(
+  facts: readonly Fact[],
+  query: string,
+): { unconfirmed: Fact[]; groups: [string, Fact[]][] } {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = facts.filter((fact) => {
-    const text = `${fact.content} ${fact.category}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
+  const found = facts
+    .filter((fact) => {
+      const text = `${fact.content} ${fact.category}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    })
+    .toSorted((one, other) => other.createdAt.localeCompare(one.createdAt));
   const groups = new Map<string, Fact[]>();
-  for (const fact of found.toSorted((one, other) => other.createdAt.localeCompare(one.createdAt)))
+  for (const fact of found.filter(({ untrusted }) => !untrusted))
     groups.set(fact.category, [...(groups.get(fact.category) ?? []), fact]);
   const rank = (category: string) => (isKnown(category) ? CATEGORIES.indexOf(category) : CATEGORIES.length);
-  return [...groups].sort(([one], [other]) => rank(one) - rank(other) || one.localeCompare(other));
+  return {
+    unconfirmed: found.filter(({ untrusted }) => untrusted),
+    groups: [...groups].sort(([one], [other]) => rank(one) - rank(other) || one.localeCompare(other)),
+  };
 }
 
 export type Level = "veryHigh" | "high" | "normal";

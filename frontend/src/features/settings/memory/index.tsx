@@ -22,7 +22,7 @@ import { Code, Group, Note, Panel, SearchField, Waiting } from "../parts";
 import * as api from "./api";
 import { FactDialog, type Written } from "./fact-dialog";
 import { FactRow } from "./fact-row";
-import { byCategory, isKnown, summariesOf } from "./facts";
+import { grouped, isKnown, summariesOf } from "./facts";
 import { AgentSelect } from "./agent-select";
 
 export default function MemorySection() {
@@ -79,6 +79,10 @@ function MemoryOf({ agent }: { agent: string | null }) {
       action: { label: t("restore"), run: () => void attempt(api.undoFact(agent, fact.id)) },
     });
   };
+  const confirm = async (fact: api.Fact) => {
+    if (await attempt(api.confirmFact(agent, fact.id)))
+      toast.success(t("confirmed"), { description: fact.content });
+  };
   const read = async (picked: File | undefined) => {
     if (!picked) return;
     try {
@@ -101,7 +105,7 @@ function MemoryOf({ agent }: { agent: string | null }) {
 
   if (!data) return <Waiting error={error} retry={refetch} />;
   const facts = data.facts ?? [];
-  const groups = byCategory(facts, query);
+  const { unconfirmed, groups } = grouped(facts, query);
   const add = (
     <Button size="sm" onClick={() => setEditing("new")}>
       {t("add")}
@@ -135,7 +139,24 @@ function MemoryOf({ agent }: { agent: string | null }) {
           </DropdownMenuContent>
         </DropdownMenu>
       </div>
-      {groups.length === 0 && (
+      {unconfirmed.length > 0 && (
+        <Group title={t("unconfirmed")}>
+          <p className="text-[13px] leading-relaxed text-muted-foreground">{t("unconfirmedText")}</p>
+          <Panel role="list">
+            {unconfirmed.map((fact) => (
+              <FactRow
+                key={fact.id}
+                fact={fact}
+                onConfirm={() => void confirm(fact)}
+                onEdit={() => setEditing(fact)}
+                onUndo={() => void end(fact, "undo")}
+                onForget={() => void end(fact, "forget")}
+              />
+            ))}
+          </Panel>
+        </Group>
+      )}
+      {groups.length === 0 && unconfirmed.length === 0 && (
         <Panel>
           <EmptyState
             icon={query ? <Search /> : <Brain />}

@@ -52,7 +52,6 @@ export const details = {
     earlier: "Given earlier in this chat",
     summaries: "About you",
     facts: "Facts",
-    untrusted: "Some of it came from outside, not from you.",
     manage: "Manage memory",
     active: "Memory in this chat",
     activeText: "Off: nothing is remembered from this chat, and nothing remembered is used in it.",

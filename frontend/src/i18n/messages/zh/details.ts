@@ -52,7 +52,6 @@ export const details: typeof en.details = {
     earlier: "本对话中此前已用到",
     summaries: "关于你",
     facts: "事实",
-    untrusted: "其中有些来自外部，并非出自你本人。",
     manage: "管理记忆",
     active: "在本对话中使用记忆",
     activeText: "关闭后，不会从本对话中记住任何内容，也不会使用已有的记忆。",

@@ -79,9 +79,66 @@ def test(settings: Settings, name: Name) -> None:
     server = with_client(settings, lambda client: client.arestart_mcp_server(name))
     _print(server)
     for tool in server["tools"]:
-        typer.echo(f"  {one_line(tool['name'], 60)}\t{one_line(tool['description'], 100)}")
+        note = f"{tool['note']} " if tool["note"] else ""
+        typer.echo(f"  {one_line(tool['name'], 60)}\t{one_line(note + tool['description'], 200)}")
     if server["state"] != "ready":
         raise typer.Exit(1)
+
+
+TRUST = (
+    "A trusted server is believed what it says of its tools: those that it calls read-only are not asked about, and what those return "
+    "that it calls closed is not taken for text from outside. Trust only a server whose author and operator you trust."
+)
+
+
+@command(app, "trust")
+def trust(
+    settings: Settings, name: Name, off: Annotated[bool, typer.Option("--off", help="Trust it no longer.")] = False
+) -> None:
+    """Believe what an MCP server says of its tools.
+
+    Tools that it calls read-only are not asked about then, and what its closed tools return is not taken for text from outside.
+    Trust only a server whose author and operator you trust.
+    """
+
+    async def save(client: Client) -> None:
+        servers = (await client.aget_mcp_config())["mcp_servers"]
+        if name not in servers:
+            raise Failure(f"There is no MCP server {name!r}.", "`deerflow mcp list` shows those there are.")
+        await client.aupdate_mcp_config({**servers, name: {**servers[name], "trusted": not off}})
+
+    with_client(settings, save)
+    typer.echo(f"{clean(name)} is not trusted any more." if off else f"{clean(name)} is trusted. {TRUST}")
+
+
+@command(app, "changes")
+def changes(
+    settings: Settings,
+    name: Name,
+    accept: Annotated[bool, typer.Option("--accept", help="Let policies and trust hold for what is shown.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show tools of an MCP server that changed since they were accepted, and accept them."""
+
+    async def look(client: Client) -> Any:
+        found = await client.alist_mcp_changes(name)
+        if accept and found:
+            await client.aaccept_mcp_changes(name, [one["digest"] for one in found])
+        return found
+
+    found = with_client(settings, look)
+    if as_json:
+        return print_json({"changes": found})
+    for one in found:
+        moved = " (another command or address)" if one["is_moved"] else ""
+        typer.echo(f"{one['change']}: {one_line(one['tool'], 60)}{moved}")
+        for sign, text in (("-", one["before"]), ("+", one["after"])):
+            for line in (text or "").splitlines():
+                typer.echo(f"  {sign} {clean(line)}")
+    if not found:
+        typer.echo("Nothing has changed.")
+    elif accept:
+        typer.echo("Accepted.")
 
 
 @command(app, "logs")
@@ -147,6 +204,8 @@ class _Work:
 
 def _print(server: Any) -> None:
     more = one_line(server["error"], 200) if server["error"] else f"{len(server['tools'])} tools"
+    if not server["error"] and server["changes"]:
+        more += f", {server['changes']} changed: see `deerflow mcp changes {clean(server['name'])}`"
     if server["connection"] == "needed":
         more = "needs a connection of your own: connect it on the page, in Settings under MCP"
     typer.echo(f"{clean(server['name'])}\t{server['state']}\t{server['type']}\t{more}")

@@ -21,7 +21,7 @@ app = typer.Typer(help="See and change what is remembered of you.", no_args_is_h
 
 @command(app, "list")
 def list_facts(settings: Settings, as_json: AsJson = False) -> None:
-    """List the facts, the surest first."""
+    """List the facts, the surest first, those that wait for you last."""
     memory = with_client(settings, lambda client: client.aget_memory())
     print_json(memory) if as_json else _print(memory["facts"])
 
@@ -52,6 +52,13 @@ def forget(settings: Settings, fact_id: Id) -> None:
     typer.echo("Forgotten.")
 
 
+@command(app, "confirm")
+def confirm(settings: Settings, fact_id: Id) -> None:
+    """Let a fact count that came from a chat with text from outside."""
+    with_client(settings, lambda client: client.aconfirm_memory_fact(fact_id))
+    typer.echo("Confirmed.")
+
+
 @command(app, "undo")
 def undo(settings: Settings, fact_id: Id) -> None:
     """Restore a fact that was forgotten or superseded, or take one back."""
@@ -80,7 +87,7 @@ def import_(settings: Settings, file: Annotated[str, typer.Argument(help="An exp
 
 def _print(facts: list[dict[str, Any]]) -> None:
     for fact in facts:
-        mark = f"  (unverified, from {clean(fact['untrusted'])})" if fact.get("untrusted") else ""
+        mark = f"  (not confirmed, from {clean(fact['untrusted'])})" if fact.get("untrusted") else ""
         typer.echo(
             f"{clean(fact['id'])}\t{clean(fact['category'])}\t{fact['confidence']:.2f}\t{clean(fact['content'])}{mark}"
         )

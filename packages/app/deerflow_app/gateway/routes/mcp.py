@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import TypedDict
@@ -26,7 +26,9 @@ from deerflow.files.uploads import UploadService
 from deerflow.identity import Principal
 from deerflow.mcp import McpPrompt
 from deerflow.mcp.connections import Given
-from deerflow.mcp.servers import McpServerState, McpTrial
+from deerflow.mcp.pins import McpChange
+from deerflow.mcp.servers import McpTrial
+from deerflow.mcp.states import McpServerState
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, RunStatus
 from deerflow.storage.threads import LEAD_AGENT
@@ -64,6 +66,16 @@ class McpLog(TypedDict):
     lines: list[str]
 
 
+class McpChanges(TypedDict):
+    changes: list[McpChange]
+
+
+class McpAcceptance(BaseModel):
+    """The `digest` of each definition that was looked at."""
+
+    digests: list[str] = Field(max_length=1000)
+
+
 class McpAuthorizationUrl(TypedDict):
     authorization_url: str
 
@@ -75,7 +87,8 @@ async def get_config(principal: CurrentAdmin, runtime: CurrentRuntime) -> McpCon
 
 @router.put("/config", summary="Replace the entries of MCP servers")
 async def put_config(given: McpConfig, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpConfig:
-    """Servers whose entry stays the same go on as they are."""
+    """Servers whose entry stays the same go on as they are. A mark keeps its secret only while `url`, `command` and `args` stay;
+    an entry may refer only to variables that `mcp.variables` in `config.yaml` lists."""
     return McpConfig.model_validate(await runtime.mcp.update(principal, given.mcp_servers))
 
 
@@ -101,6 +114,20 @@ async def list_prompts(principal: CurrentPrincipal, runtime: CurrentRuntime) -> 
 @router.post("/servers/{name}/restart", summary="Open a new session with an MCP server")
 async def restart_server(name: str, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpServerState:
     return await runtime.mcp.restart(principal, name)
+
+
+@router.get("/servers/{name}/changes", summary="Tools of an MCP server that changed since they were accepted")
+async def list_changes(name: str, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpChanges:
+    """Until they are accepted, such a tool is neither trusted nor read-only, and `allow` in its policy does not count."""
+    return {"changes": await runtime.mcp.changes(principal, name)}
+
+
+@router.post("/servers/{name}/accept", summary="Accept changed tools of an MCP server")
+async def accept_changes(
+    name: str, given: McpAcceptance, principal: CurrentAdmin, runtime: CurrentRuntime
+) -> McpChanges:
+    """Answers with those that still wait. One that has changed again meanwhile is an error, and nothing is accepted."""
+    return {"changes": await runtime.mcp.accept(principal, name, given.digests)}
 
 
 @router.get("/servers/{name}/log", summary="What an MCP server has written last")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
+from deerflow.agents.memory.storage import VERSION
 from deerflow.agents.memory.store import fact_json
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
@@ -33,7 +34,7 @@ class HistoryContext(BaseModel):
 
 
 class Fact(BaseModel):
-    """``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: where a text came from that the person did not write."""
+    """``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: the fact is not confirmed, and where its text came from."""
 
     id: str
     content: str
@@ -49,7 +50,7 @@ class Fact(BaseModel):
 
 
 class Memory(BaseModel):
-    version: str = "1.0"
+    version: str = VERSION
     lastUpdated: str = ""
     user: UserContext = UserContext()
     history: HistoryContext = HistoryContext()
@@ -141,6 +142,15 @@ async def forget_fact(
 ) -> dict[str, Any]:
     """It can be restored for 30 days."""
     await runtime.memory.forget(principal, fact_id, agent)
+    return await runtime.memory.document(principal, agent)
+
+
+@_route("POST", "/facts/{fact_id}/confirm", "Confirm a fact")
+async def confirm_fact(
+    fact_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
+) -> dict[str, Any]:
+    """One that a thread with text from outside taught, and that the person did not write, counts from now on."""
+    await runtime.memory.confirm(principal, fact_id, agent)
     return await runtime.memory.document(principal, agent)
 
 

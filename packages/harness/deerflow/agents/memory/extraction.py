@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deerflow.agents.memory.facts import CORRECTION, Changes, made
+from deerflow.agents.memory.answers import read_answer
+from deerflow.agents.memory.dates import said_on
+from deerflow.agents.memory.facts import CATEGORIES, Changes, Wish, remembered
+from deerflow.agents.memory.own_words import MAX_MESSAGE, covers, quoted
 from deerflow.agents.memory.storage import SECTIONS
 from deerflow.agents.memory.store import (
     MAX_SUMMARY,
@@ -26,17 +30,13 @@ from deerflow.agents.memory.store import (
 from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.transcript import is_person
 from deerflow.storage.memory import Fact, Watermark
-from deerflow.storage.search import words_of
 
-MAX_MESSAGE = 2000
-"""Characters of a message that the model reads."""
 BATCH = 40
 """Messages that it reads at a time."""
 _KNOWN = 40
 """Facts that it is shown: those that the conversation may change."""
 _MOST_NEW = 20
-_CREDIBLE = 0.5
-_STEM = 4
+_KEYS = ("newFacts", "forget", "factsToRemove", "user", "history")
 _SMALL_TALK = frozenset(
     re.findall(
         r"\w+",
@@ -52,22 +52,26 @@ _CONFIRMS = re.compile(
     r"\byes,? (?:exactly|perfect)|\bexactly (?:right|what)|\b(?:that|this)(?:'s| is) (?:exactly )?(?:what i (?:wanted|needed|meant)|right|great|helpful)|\bkeep doing|\bjust like th(?:at|is)\b|完全正确|就是这样|正是我想要的",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"\A```\w*|```\Z")
 _PROMPT = """You keep the memory of an assistant about one person. Read the new part of a conversation and answer with JSON \
 alone: what is worth knowing in later conversations.
 
 {{"user": {{"workContext"|"personalContext"|"topOfMind": {{"summary": "...", "shouldUpdate": true}}}},
  "history": {{"recentMonths"|"earlierContext"|"longTermBackground": {{"summary": "...", "shouldUpdate": true}}}},
- "newFacts": [{{"content": "...", "category": "...", "confidence": 0.9, "message": 1, "supersedes": [], "sourceError": null, \
-"expires": null}}],
- "factsToRemove": []}}
+ "newFacts": [{{"content": "...", "quote": "...", "message": 1, "category": "...", "confidence": 0.9, "supersedes": [], \
+"sourceError": null, "expires": null}}],
+ "forget": [{{"quote": "...", "message": 1, "facts": []}}], "factsToRemove": []}}
 
 - Think first of corrections by the person, of errors and what solved them, of lasting constraints of their projects.
 - A fact is one sentence that can be understood alone. Keep names, numbers, versions. Write in the person's language.
-- category: preference, knowledge, context, behavior, goal or correction. A correction says what is right; sourceError what was \
-wrong. supersedes: ids of known facts that are no longer true because of it; factsToRemove: others that are not true.
+- message: the number of the message that shows it. quote: the person's words there that say it, copied letter by letter.
+- category: {categories}. A correction says what is right; sourceError what was wrong.
+- supersedes: ids of all known facts that are no longer true because of it. News of a change ("we moved to …", "upgraded to …") \
+supersedes what was known of the state before. factsToRemove: other known facts that are not true.
+- forget: wishes of the person that something be forgotten: the words of the wish, copied letter by letter, and the ids of all \
+known facts that are meant. Such a wish is no fact, and what it is about is no new fact either.
 - confidence: 0.9 and more for what the person stated, 0.7 to 0.8 for what follows from it, 0.5 to 0.6 sparingly.
-- message: the number of the message that shows it. expires: a date, YYYY-MM-DD, for what is true for some time only.
+- Today is {today}. Write dates instead of "tomorrow" or "next week", counted from the date of the message. expires: the last \
+day, YYYY-MM-DD, of what is true for some time only.
 - Summaries: shouldUpdate only when something new is known; they replace the old ones, so keep what still holds. workContext \
 and personalContext in a few sentences, topOfMind 3 to 5 themes; recentMonths the last 1 to 3 months, earlierContext 3 to 12 \
 months, longTermBackground what lasts.
@@ -94,12 +98,12 @@ class Excerpt:
 
     Args:
         last: id of the last message that counts as read afterwards.
-        untrusted: where text in it came from that neither the person nor the agent wrote.
+        foreign: where text in the thread came from that neither the person nor the agent wrote; None if there is none.
     """
 
     messages: Sequence[BaseMessage]
     last: str
-    untrusted: Sequence[str] = ()
+    foreign: str | None = None
 
 
 def is_worth_reading(messages: Sequence[BaseMessage]) -> bool:
@@ -107,7 +111,7 @@ def is_worth_reading(messages: Sequence[BaseMessage]) -> bool:
     return any(isinstance(each, HumanMessage) and not _is_small_talk(each.text) for each in filter(_is_said, messages))
 
 
-def unread(messages: Sequence[BaseMessage], mark: Watermark, untrusted: Sequence[str]) -> Excerpt | None:
+def unread(messages: Sequence[BaseMessage], mark: Watermark) -> Excerpt | None:
     """What follows the watermark, up to the last answer. On a branch without that message: the last turn."""
     start = next((i + mark.is_read for i, each in enumerate(messages) if each.id == mark.message_id), None)
     people = [i for i, each in enumerate(messages) if isinstance(each, HumanMessage) and _is_said(each)]
@@ -116,10 +120,11 @@ def unread(messages: Sequence[BaseMessage], mark: Watermark, untrusted: Sequence
     said = [i for i in range(start, answers[-1] + 1) if _is_said(messages[i])][:BATCH] if answers else []
     if not said:
         return None
-    return Excerpt([messages[i] for i in said], messages[said[-1]].id or "", untrusted)
+    return Excerpt([messages[i] for i in said], messages[said[-1]].id or "")
 
 
-def prompt(excerpt: Excerpt, shelf: Shelf) -> str:
+def prompt(excerpt: Excerpt, shelf: Shelf, now: datetime) -> str:
+    """Return the question to a model: what is known, and what is new. ``now`` has the person's time zone."""
     said = "\n".join(each.text[:MAX_MESSAGE] for each in excerpt.messages if isinstance(each, HumanMessage))
     facts = {fact.id: fact for fact in shelf.find(words_in(said), _KNOWN)}
     facts |= {fact.id: fact for fact in shelf.live(limit=_KNOWN)}
@@ -129,50 +134,90 @@ def prompt(excerpt: Excerpt, shelf: Shelf) -> str:
     lines: list[str] = []
     for number, each in enumerate(excerpt.messages, 1):
         who = "person" if isinstance(each, HumanMessage) else "assistant"
-        shown_message = {"message": number, "from": who, "text": each.text[:MAX_MESSAGE]}
+        shown_message: dict[str, Any] = {"message": number, "from": who, "text": each.text[:MAX_MESSAGE]}
+        if who == "person":
+            shown_message["date"] = f"{said_on(each, now.date()):%Y-%m-%d, %A}"
         lines.append(json.dumps(shown_message, ensure_ascii=False))
     hint = (_CORRECTED if _CORRECTS.search(said) else "") + (_CONFIRMED if _CONFIRMS.search(said) else "")
-    return _PROMPT.format(hint=hint, known=json.dumps(known, ensure_ascii=False), messages="\n".join(lines))
+    return _PROMPT.format(
+        categories=", ".join(CATEGORIES),
+        today=f"{now:%Y-%m-%d, %A}",
+        hint=hint,
+        known=json.dumps(known, ensure_ascii=False),
+        messages="\n".join(lines),
+    )
 
 
-def learned(answer: str, excerpt: Excerpt, thread_id: str, threshold: float) -> Changes:
-    """What a model's answer changes.
+def learned(answer: str, excerpt: Excerpt, thread_id: str, threshold: float, now: datetime) -> Changes:
+    """Return what a model's answer changes.
 
-    A fact that the person's own words do not bear out has a mark if the thread holds text from elsewhere, and such a fact
-    neither corrects nor removes others; summaries are then left as they are.
+    In a thread with text from outside a wish to forget counts as the person's sentence alone, word for word, as facts do, and
+    summaries are left as they are.
 
     Raises:
-        ValueError: the answer is not the JSON that was asked for.
+        ValueError: the answer holds no JSON of the kind that was asked for.
     """
-    given = json.loads(_FENCE.sub("", answer.strip()))
-    if not isinstance(given, dict):
-        raise ValueError("The model's answer is no JSON object.")
+    given = read_answer(answer, _KEYS)
+    wishes = [wish for each in _objects(given, "forget") if (wish := _wish(each, excerpt)) is not None]
     facts: list[Fact] = []
     supersedes: dict[str, list[str]] = {}
-    for entry in [each for each in _list(given, "newFacts") if isinstance(each, Mapping)][:_MOST_NEW]:
-        content, confidence = text_of(entry.get("content")), confidence_of(entry.get("confidence"), 0.5)
-        if not content or confidence < threshold:
+    for entry in _objects(given, "newFacts")[:_MOST_NEW]:
+        confidence = confidence_of(entry.get("confidence"), 0.5)
+        if not text_of(entry.get("content")) or confidence < threshold:
             continue
-        message = _cited(entry.get("message"), excerpt)
-        # An excerpt without text from elsewhere has no sources, so that its facts have no mark.
-        said = message is not None and is_said_by(content, [message])
-        fact = made(
-            content,
-            text_of(entry.get("category"), 64) or "context",
-            confidence,
-            thread_id,
-            message_id=message.id if message is not None else excerpt.last,
-            source_error=text_of(entry.get("sourceError")) or None,
-            expires_at=moment_of(entry.get("expires")),
-            untrusted=None if said else ", ".join(excerpt.untrusted) or None,
-        )
-        facts.append(replace(fact, category="context") if fact.untrusted and fact.category == CORRECTION else fact)
-        if not fact.untrusted:
-            supersedes[fact.id] = [each for each in _list(entry, "supersedes") if isinstance(each, str)]
-    if excerpt.untrusted:
-        return Changes(facts=facts, supersedes=supersedes)
-    removed = [each for each in _list(given, "factsToRemove") if isinstance(each, str)]
-    return Changes(_summaries(given), facts, supersedes, removed)
+        fact = _fact(entry, excerpt, thread_id, confidence, now)
+        if any(_is_forgotten(fact, wish, before) for wish, before in wishes):
+            continue
+        facts.append(fact)
+        if fact.untrusted is None:
+            supersedes[fact.id] = _texts(entry, "supersedes")
+    wanted = [wish for wish, _ in wishes]
+    if excerpt.foreign:
+        return Changes(facts=facts, supersedes=supersedes, wishes=wanted, foreign=True)
+    return Changes(_summaries(given), facts, supersedes, _texts(given, "factsToRemove"), wanted)
+
+
+def _fact(entry: Mapping[str, Any], excerpt: Excerpt, thread_id: str, confidence: float, now: datetime) -> Fact:
+    messages = _cited_first(entry, excerpt)
+    return remembered(
+        text_of(entry.get("content")),
+        text_of(entry.get("category"), 64) or "context",
+        confidence,
+        thread_id,
+        quotes=[text_of(entry.get("quote")), text_of(entry.get("content"))],
+        messages=messages,
+        foreign=excerpt.foreign,
+        today=now.date(),
+        message_id=messages[0].id if messages else excerpt.last,
+        source_error=text_of(entry.get("sourceError")) or None,
+        expires_at=_end(entry.get("expires")),
+    )
+
+
+def _end(given: Any) -> datetime | None:
+    """A moment; of a day its last second."""
+    moment = moment_of(given)
+    return (
+        moment.replace(hour=23, minute=59, second=59)
+        if moment is not None and len(given) == len("YYYY-MM-DD")
+        else moment
+    )
+
+
+def _wish(entry: Mapping[str, Any], excerpt: Excerpt) -> tuple[Wish, set[str | None]] | None:
+    """A wish to forget, and the ids of the messages before it."""
+    messages, said = _cited_first(entry, excerpt), text_of(entry.get("quote"))
+    span = quoted([said], messages, questions=True)
+    if span is None and excerpt.foreign:
+        return None
+    ids = [each.id for each in excerpt.messages]
+    at = span.message if span is not None else messages[0] if messages else None
+    before = ids[: ids.index(at.id)] if at is not None else ids
+    return Wish(span.text if span is not None else said, _texts(entry, "facts")), set(before)
+
+
+def _is_forgotten(fact: Fact, wish: Wish, before: set[str | None]) -> bool:
+    return fact.content == wish.said or (fact.message_id in before and covers(wish.said, fact.content))
 
 
 def _summaries(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -185,16 +230,16 @@ def _summaries(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _cited(number: Any, excerpt: Excerpt) -> BaseMessage | None:
-    known = isinstance(number, int) and 1 <= number <= len(excerpt.messages)
-    return excerpt.messages[number - 1] if known else None
-
-
-def is_said_by(content: str, messages: Sequence[BaseMessage]) -> bool:
-    """Whether at least half of the words that matter in ``content`` were said by the person, in some form."""
-    said = {word[:_STEM] for each in messages if isinstance(each, HumanMessage) for word in words_of(each.text)}
-    matter = {word for word in words_of(content) if len(word) >= _STEM or not word.isascii()} - {"user", "person"}
-    return bool(matter) and sum(word[:_STEM] in said for word in matter) >= _CREDIBLE * len(matter)
+def _cited_first(entry: Mapping[str, Any], excerpt: Excerpt) -> list[BaseMessage]:
+    """The messages, the one that an entry names first, the others from the newest on."""
+    try:
+        number = int(entry.get("message") or 0)
+    except (TypeError, ValueError):
+        number = 0
+    if not 1 <= number <= len(excerpt.messages):
+        return list(reversed(excerpt.messages))
+    cited = excerpt.messages[number - 1]
+    return [cited, *(each for each in reversed(excerpt.messages) if each is not cited)]
 
 
 def _is_said(message: BaseMessage) -> bool:
@@ -208,6 +253,14 @@ def _is_said(message: BaseMessage) -> bool:
 
 def _is_small_talk(text: str) -> bool:
     return len(text) < 60 and all(word in _SMALL_TALK for word in re.findall(r"\w+", text.lower()))
+
+
+def _objects(given: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    return [each for each in _list(given, key) if isinstance(each, Mapping)]
+
+
+def _texts(given: Mapping[str, Any], key: str) -> list[str]:
+    return [each for each in _list(given, key) if isinstance(each, str)]
 
 
 def _list(given: Mapping[str, Any], key: str) -> list[Any]:

@@ -6,12 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from deerflow.agents.memory.store import Shelf, new_id, words_in
+from deerflow.agents.memory.dates import resolved, said_on
+from deerflow.agents.memory.own_words import concerns, covers, is_meant, quoted
+from deerflow.agents.memory.store import Shelf, limit, new_id, words_in
+from deerflow.agents.memory.summaries import withdrawn
 from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.errors import NotFoundError
 from deerflow.models.context_window import BYTES_PER_TOKEN
@@ -21,6 +24,7 @@ from deerflow.storage.search import words_of
 from deerflow.storage.tables import utc_now
 
 CORRECTION = "correction"
+CATEGORIES = ("preference", "knowledge", "context", "behavior", "goal", CORRECTION)
 RESTORABLE = timedelta(days=30)
 """How long a fact that ended can be restored."""
 _NEIGHBOURS = 20
@@ -28,14 +32,29 @@ _SAME = 0.75
 """Share of words that a fact has in common with one that it repeats in other words."""
 
 
+class Wish(NamedTuple):
+    """That a person wants something forgotten, in their words, and the ids of the facts that are meant."""
+
+    said: str
+    facts: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was learned. ``supersedes``: by the id of a new fact, those of facts that it corrects."""
+    """What was learned.
+
+    Args:
+        supersedes: by the id of a new fact, those of facts that it corrects.
+        foreign: the thread holds text from outside, which may have named facts: only those that the person's own words
+            are about are corrected or forgotten.
+    """
 
     sections: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Any])
     facts: Sequence[Fact] = ()
     supersedes: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Any])
     removed: Sequence[str] = ()
+    wishes: Sequence[Wish] = ()
+    foreign: bool = False
 
 
 def apply(shelf: Shelf, changes: Changes, max_facts: int) -> list[Fact]:
@@ -46,44 +65,70 @@ def apply(shelf: Shelf, changes: Changes, max_facts: int) -> list[Fact]:
     """
     now = utc_now()
     shelf.purge(now - RESTORABLE)
-    for fact in _held(shelf, changes.removed, now):
+    ended = [*_held(shelf, changes.removed, now), *_forgotten(shelf, changes, now)]
+    for fact in ended:
         shelf.put(replace(fact, ended_at=now))
     added: list[Fact] = []
     for fact in changes.facts:
         similar = shelf.find(words_in(fact.content), _NEIGHBOURS)
-        corrected = _held(shelf, changes.supersedes.get(fact.id, ()), now)
-        known = next((other for other in similar if _normal(other) == _normal(fact)), None)
-        if known is not None and known not in corrected:
-            if known.untrusted and not fact.untrusted:
-                shelf.put(replace(known, untrusted=None, source=fact.source, message_id=fact.message_id))
-            continue
-        for other in {*corrected, *(each for each in similar if _repeats(each, fact))}:
-            # What a page or a tool says never takes the place of what the person said.
-            if other.untrusted or not fact.untrusted:
-                shelf.put(replace(other, ended_at=now, superseded_by=fact.id))
-        shelf.put(fact)
-        added.append(fact)
-    for fact in shelf.live()[max_facts:] if added else ():
-        shelf.put(replace(fact, ended_at=now))
-    if changes.sections:
-        sections, _ = shelf.sections()
-        parts = {*sections, *changes.sections}
-        merged = {part: {**sections.get(part, {}), **_stamped(changes.sections.get(part, {}), now)} for part in parts}
-        shelf.touch(merged)
-    elif added or changes.removed:
-        shelf.touch()
+        waiting = shelf.unconfirmed()
+        if fact.untrusted:
+            known = next((other for other in (*similar, *waiting) if _normal(other) == _normal(fact)), None)
+            superseded: set[Fact] = set()
+        else:
+            corrected = [
+                other
+                for other in _held(shelf, changes.supersedes.get(fact.id, ()), now)
+                if not changes.foreign or concerns(fact.content, other.content)
+            ]
+            same = (other for other in similar if _normal(other) == _normal(fact) and other not in corrected)
+            known = next(same, None)
+            repeated = (each for each in (*similar, *waiting) if _repeats(each, fact))
+            superseded = {*corrected, *repeated} - {known}
+        for other in superseded:
+            shelf.put(replace(other, ended_at=now, superseded_by=(known or fact).id))
+        ended += superseded
+        if known is None:
+            shelf.put(fact)
+            added.append(fact)
+    if added:
+        limit(shelf, max_facts)
+    _write_sections(shelf, changes.sections, ended, now, touch=bool(added or ended))
     return added
 
 
 def change(shelf: Shelf, fact_id: str, **changes: Any) -> Fact:
     """Raises NotFoundError: there is no such fact that holds."""
-    fact = shelf.get(fact_id)
-    if fact is None or not fact.holds(utc_now()):
+    fact, now = shelf.get(fact_id), utc_now()
+    if fact is None or not fact.holds(now):
         raise NotFoundError(f"Memory fact '{fact_id}' not found.")
     changed = replace(fact, **changes)
     shelf.put(changed)
-    shelf.touch()
+    _write_sections(shelf, {}, [fact] if not changed.holds(now) or changed.content != fact.content else (), now)
     return changed
+
+
+def confirm(shelf: Shelf, fact_id: str, max_facts: int) -> Fact:
+    """Make a fact the person's own, as if they had said it. Raises NotFoundError: there is no such fact that holds."""
+    fact = change(shelf, fact_id, untrusted=None)
+    # As a new one, so that it takes the place of what it repeats, or makes room for what says the same.
+    shelf.put(replace(fact, ended_at=utc_now()))
+    apply(shelf, Changes(facts=[fact]), max_facts)
+    return fact
+
+
+def withdraw(shelf: Shelf, facts: Iterable[Fact]) -> None:
+    """Take out the summaries in which facts stand that are not confirmed any more."""
+    _write_sections(shelf, {}, [replace(fact, untrusted=None) for fact in facts], utc_now(), touch=False)
+
+
+def named(shelf: Shelf, text: str) -> Fact | None:
+    """Return the confirmed fact that ``text`` is the id of or says word for word."""
+    found = [*_held(shelf, [text.strip()], utc_now()), *shelf.find(words_in(text), _NEIGHBOURS)]
+    wanted = " ".join(words_of(text))
+    return next(
+        (each for each in found if each.untrusted is None and (each.id == text or _normal(each) == wanted)), None
+    )
 
 
 def undo(shelf: Shelf, fact_id: str) -> Fact:
@@ -96,20 +141,22 @@ def undo(shelf: Shelf, fact_id: str) -> Fact:
     if fact is None:
         raise NotFoundError(f"Memory fact '{fact_id}' not found.")
     if fact.ended_at is None:
+        ended = [fact]
         for other in shelf.superseded_by(fact_id):
             shelf.put(replace(other, ended_at=None, superseded_by=None))
         changed = replace(fact, ended_at=now)
     else:
-        for other in _held(shelf, [fact.superseded_by or ""], now):
+        ended = _held(shelf, [fact.superseded_by or ""], now)
+        for other in ended:
             shelf.put(replace(other, ended_at=now, superseded_by=fact_id))
         changed = replace(fact, ended_at=None, superseded_by=None)
     shelf.put(changed)
-    shelf.touch()
+    _write_sections(shelf, {}, ended, now)
     return changed
 
 
 def search(shelf: Shelf, query: str, limit: int) -> list[Fact]:
-    """Facts that have words of ``query``, the best first."""
+    """Confirmed facts that have words of ``query``, the best first."""
     words = words_in(query)
     found = shelf.find(words, max(limit, 100))
     ranks = scores(words, found)
@@ -118,6 +165,72 @@ def search(shelf: Shelf, query: str, limit: int) -> list[Fact]:
 
 def made(content: str, category: str, confidence: float, source: str, **more: Any) -> Fact:
     return Fact(new_id(), content, category, confidence, source, utc_now(), **more)
+
+
+def remembered(
+    content: str,
+    category: str,
+    confidence: float,
+    source: str,
+    *,
+    quotes: Iterable[str],
+    messages: Sequence[BaseMessage],
+    foreign: str | None,
+    today: date,
+    **more: Any,
+) -> Fact:
+    """Return a fact of a thread, with its relative dates counted from the day of the message.
+
+    In a thread with text from outside it is what the person wrote, with nothing in it that a model could have taken from
+    there, or it is ``content`` and not confirmed.
+
+    Args:
+        quotes: the person's words that say it, as a model copied them; the first that is found counts.
+        messages: of the thread, those that the words may be from, the likeliest first.
+        foreign: where text from outside came from; None: there is none.
+    """
+    span = quoted(quotes, messages)
+    said = span.message if span is not None else messages[0] if messages else None
+    day = said_on(said, today) if said is not None else today
+    until = resolved(span.text, day).until if span is not None else None
+    if foreign is not None and span is not None:
+        content, category = span.text, category if category in CATEGORIES else "context"
+        more = {"message_id": span.message.id}
+    elif foreign is not None:
+        more["untrusted"], category = foreign, "context" if category == CORRECTION else category
+    text, named_until = resolved(content, day)
+    if (last := named_until or until) is not None:
+        more["expires_at"] = datetime.combine(last, time(23, 59, 59), UTC)
+    return made(text, category, confidence, source, **more)
+
+
+def _forgotten(shelf: Shelf, changes: Changes, now: datetime) -> list[Fact]:
+    """The facts that the person wants forgotten, and those that wait for a click and have all words of the wish."""
+    found: dict[str, Fact] = {}
+    for said, fact_ids in changes.wishes:
+        meant = _held(shelf, fact_ids, now)
+        found |= {fact.id: fact for fact in meant if not changes.foreign or is_meant(said, fact.content)}
+        found |= {fact.id: fact for fact in shelf.unconfirmed() if covers(said, fact.content)}
+    return list(found.values())
+
+
+def _write_sections(
+    shelf: Shelf,
+    given: Mapping[str, Mapping[str, str]],
+    ended: Collection[Fact],
+    now: datetime,
+    *,
+    touch: bool = True,
+) -> None:
+    """Write new summaries, and withdraw those in which facts stand that have ended."""
+    sections, _ = shelf.sections()
+    parts = {*sections, *given}
+    new = {part: {**sections.get(part, {}), **_stamped(given.get(part, {}), now)} for part in parts}
+    new = withdrawn(new, (fact for fact in ended if fact.untrusted is None), now, given)
+    if new != sections:
+        shelf.touch(new)
+    elif touch:
+        shelf.touch()
 
 
 def _held(shelf: Shelf, fact_ids: Iterable[str], now: datetime) -> list[Fact]:
@@ -202,7 +315,7 @@ class Recalled(NamedTuple):
 
 
 def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) -> dict[str, Any] | None:
-    """What to record with a message ``text``: ``{text, ids, untrusted}``; None if there is nothing to recall.
+    """What to record with a message ``text``: ``{text, ids}``; None if there is nothing to recall.
 
     Corrections come first, then what fits the message, is sure and fresh.
 
@@ -216,17 +329,14 @@ def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) 
     pool |= {fact.id: fact for fact in shelf.live(limit=_CANDIDATES)}
     ranks = scores(words, list(pool.values()))
 
-    def is_correction(fact: Fact) -> bool:
-        return fact.category == CORRECTION and not fact.untrusted
-
     def worth(fact: Fact) -> tuple[bool, float]:
         value = (_UNASKED + ranks[fact.id]) * fact.confidence * freshness(fact, now)
-        return is_correction(fact), value / 2 if fact.untrusted else value
+        return fact.category == CORRECTION, value
 
     chosen = [
         fact
         for fact in pool.values()
-        if fact.id not in known.facts and (is_first or is_correction(fact) or ranks[fact.id] >= _FITS)
+        if fact.id not in known.facts and (is_first or fact.category == CORRECTION or ranks[fact.id] >= _FITS)
     ]
     lines = _summaries(shelf) if is_first else []
     left = max_tokens - known.tokens
@@ -246,8 +356,7 @@ def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) 
         kept += ["Facts:", *facts]
     if not any(each.startswith("-") for each in kept):
         return None
-    untrusted = any(fact.untrusted for fact in facts.values())
-    return {"text": "\n".join(kept), "ids": [fact.id for fact in facts.values()], "untrusted": untrusted}
+    return {"text": "\n".join(kept), "ids": [fact.id for fact in facts.values()]}
 
 
 def tokens(text: str) -> int:
@@ -266,5 +375,4 @@ def _summaries(shelf: Shelf) -> list[str]:
 
 def line(fact: Fact) -> str:
     avoid = f" (avoid: {inline(fact.source_error, 500)})" if fact.source_error and fact.category == CORRECTION else ""
-    doubt = f" (unverified, from {inline(fact.untrusted)})" if fact.untrusted else ""
-    return f"- [{inline(fact.category)} | {fact.confidence:.2f}] {inline(fact.content, 1000)}{avoid}{doubt}"
+    return f"- [{inline(fact.category)} | {fact.confidence:.2f}] {inline(fact.content, 1000)}{avoid}"

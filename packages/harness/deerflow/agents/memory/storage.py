@@ -13,7 +13,8 @@ from deerflow.config import Paths
 from deerflow.config.document import write_text
 from deerflow.identity import LOCAL_PRINCIPAL
 
-VERSION = "1.0"
+VERSION, EARLIER_VERSION = "1.1", "1.0"
+"""Of documents. In those of before, facts from threads with text from outside count as the person's own."""
 SECTIONS = {
     "user": ("workContext", "personalContext", "topOfMind"),
     "history": ("recentMonths", "earlierContext", "longTermBackground"),

@@ -6,16 +6,25 @@ import asyncio
 import inspect
 import logging
 import math
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from deerflow.agents.memory.storage import SECTIONS, FileMemoryStorage, MemoryStorage, create_empty_memory, iso
+from deerflow.agents.memory.storage import (
+    EARLIER_VERSION,
+    SECTIONS,
+    FileMemoryStorage,
+    MemoryStorage,
+    create_empty_memory,
+    iso,
+)
 from deerflow.config import Paths
 from deerflow.config.schema import MemoryConfig
 from deerflow.errors import UnavailableError
@@ -127,13 +136,17 @@ class DocumentShelf:
         self._sections, self._updated_at = (self._sections if sections is None else sections), utc_now()
 
     def live(self, *, category: str | None = None, limit: int = 1_000_000) -> list[Fact]:
-        """Facts that hold, the surest first, then the newest."""
-        now = utc_now()
-        held = [fact for fact in self._facts.values() if fact.holds(now) and category in (None, fact.category)]
+        """Confirmed facts that hold, the surest first, then the newest."""
+        held = [fact for fact in self._held() if fact.untrusted is None and category in (None, fact.category)]
         return sorted(held, key=lambda fact: (fact.confidence, fact.created_at), reverse=True)[:limit]
 
+    def unconfirmed(self) -> list[Fact]:
+        """Facts that wait for the person, the newest first."""
+        waiting = [fact for fact in self._held() if fact.untrusted is not None]
+        return sorted(waiting, key=lambda fact: fact.created_at, reverse=True)
+
     def find(self, words: Sequence[str], limit: int) -> list[Fact]:
-        """Facts that hold and have any of the words, those that fit best, in any order."""
+        """Confirmed facts that hold and have any of the words, those that fit best, in any order."""
         wanted = set(words)
         shared = [(len(wanted & set(words_of(fact.content))), fact) for fact in self.live()]
         best = sorted((pair for pair in shared if pair[0]), key=lambda pair: pair[0], reverse=True)
@@ -147,8 +160,8 @@ class DocumentShelf:
         return [fact for fact in self._facts.values() if fact.superseded_by == fact_id]
 
     def of_source(self, source: str) -> list[Fact]:
-        """Facts that hold and were learned in a thread."""
-        return [fact for fact in self.live() if fact.source == source]
+        """Facts that hold and were learned in a thread, confirmed or not."""
+        return [fact for fact in self._held() if fact.source == source]
 
     def put(self, fact: Fact) -> None:
         """Add a fact, or change that of the same id."""
@@ -161,6 +174,10 @@ class DocumentShelf:
             if ended_before is not None and (fact.ended_at is None or fact.ended_at >= ended_before):
                 self.put(fact)
 
+    def _held(self) -> list[Fact]:
+        now = utc_now()
+        return [fact for fact in self._facts.values() if fact.holds(now)]
+
 
 Shelf = RowShelf | DocumentShelf
 MemoryStore = DatabaseMemory | DocumentMemory
@@ -171,13 +188,20 @@ MemoryStore = DatabaseMemory | DocumentMemory
 """
 
 
-def fill(shelf: Shelf, document: Mapping[str, Any]) -> None:
-    """Replace everything by what a document holds."""
+def fill(shelf: Shelf, document: Mapping[str, Any], most: int | None = None) -> None:
+    """Replace everything by what a document holds, of confirmed facts the ``most`` surest."""
     sections, _, facts = read_document(document)
     shelf.purge()
     shelf.touch(sections)
     for fact in facts:
         shelf.put(fact)
+    limit(shelf, most)
+
+
+def limit(shelf: Shelf, most: int | None) -> None:
+    """End the facts beyond ``most``: the least sure of those that are confirmed, the oldest of those that are not."""
+    for fact in (*shelf.live()[most:], *shelf.unconfirmed()[MAX_UNCONFIRMED:]) if most is not None else ():
+        shelf.put(replace(fact, ended_at=utc_now()))
 
 
 def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> MemoryStore:
@@ -199,7 +223,13 @@ def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> Memo
 
 MAX_CONTENT = 2000
 MAX_SUMMARY = 8000
+MAX_UNCONFIRMED = 50
+"""Facts that wait for the person; more are not read, and make room."""
 MANUAL, UNKNOWN = "manual", "unknown"
+EARLIER = "earlier version"
+"""``untrusted`` of facts that were kept before the person's own words counted, until their thread was looked at."""
+_CHECKED = re.compile(r"[\d@]|\w\.\w|://")
+"""Digits and addresses: of facts that text from outside may have made, those that can do harm."""
 _ENDED = "superseded"
 """Facts that ended, in files: they can be restored."""
 _KEYS = {
@@ -242,13 +272,20 @@ def read_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], datetime
     for part, names in SECTIONS.items():
         for name in names:
             section = mapping(mapping(document.get(part)).get(name))
-            if summary := text_of(section.get("summary"), MAX_SUMMARY):
-                stamp = text_of(section.get("updatedAt"), 64)
+            summary, stamp = text_of(section.get("summary"), MAX_SUMMARY), text_of(section.get("updatedAt"), 64)
+            if summary or stamp:
                 sections.setdefault(part, {})[name] = {"summary": summary, "updatedAt": stamp}
     listed = [document.get("facts"), document.get(_ENDED)]
     given = [entry for entries in listed if isinstance(entries, list) for entry in entries]
     facts = [fact_of(entry) for entry in given if isinstance(entry, Mapping) and text_of(entry.get("content"))]
+    if document.get("version") == EARLIER_VERSION:
+        facts = [replace(fact, untrusted=EARLIER) if _is_doubtful(fact) else fact for fact in facts]
     return sections, moment_of(document.get("lastUpdated")), list({fact.id: fact for fact in facts}.values())
+
+
+def _is_doubtful(fact: Fact) -> bool:
+    is_learned = fact.source not in (MANUAL, UNKNOWN) and fact.untrusted is None
+    return is_learned and _CHECKED.search(fact.content) is not None
 
 
 def fact_json(fact: Fact) -> dict[str, Any]:
@@ -291,6 +328,9 @@ def mapping(given: Any) -> Mapping[str, Any]:
 
 
 def confidence_of(given: Any, default: float) -> float:
+    if isinstance(given, str):
+        with suppress(ValueError):
+            given = float(given)
     if not isinstance(given, int | float):
         return default
     return min(1.0, max(0.0, given)) if math.isfinite(given) else 0.0

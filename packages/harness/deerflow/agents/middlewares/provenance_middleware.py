@@ -18,13 +18,12 @@ from deerflow.agents.middlewares.base import (
     with_replaced,
 )
 from deerflow.agents.provenance import foreign_sources, is_tainted, network_of
-from deerflow.agents.transcript import EXACT, UNTRUSTED
 from deerflow.context import RunContext
 from deerflow.sandbox.interface import sandbox_id
-from deerflow.security.door import harmless
+from deerflow.security.door import EXACT, UNTRUSTED, harmless
 from deerflow.tools.shell import REFUSED_HOSTS
 
-SHOWS_FILES = frozenset({"bash", "grep", "read_file", "read_process", "kill_process", "run_skill_script"})
+QUOTES = frozenset({"bash", "grep", "read_file", "read_process", "kill_process", "run_skill_script", "task"})
 """Tools that show what others may have written, once the thread holds foreign text."""
 
 
@@ -51,7 +50,7 @@ class ProvenanceMiddleware(Middleware):
             await rows.through_mounts(shared)
         if effect.brings:
             return await asyncio.to_thread(with_replaced, result, _from_outside)
-        if name in SHOWS_FILES and await is_tainted(request):
+        if name in QUOTES and await is_tainted(request):
             return with_replaced(result, _as_it_is)
         return result
 

@@ -391,3 +391,13 @@ CREATE TABLE thread_addresses (
 ) WITHOUT ROWID;
 CREATE INDEX thread_addresses_opened ON thread_addresses (thread_id, host, opened_in)
 ;
+CREATE TABLE mcp_pins (
+    server TEXT NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    tool TEXT NOT NULL,
+    source VARCHAR(64) NOT NULL,
+    definition TEXT NOT NULL,
+    at DATETIME NOT NULL,
+    accepted BOOLEAN NOT NULL,
+    PRIMARY KEY (server, digest)
+);

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from deerflow.config import AppConfig
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
-from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
+from deerflow.sandbox.interface import Gate, Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.skills.parser import Skill
 from deerflow.storage.budgets import Budget
@@ -168,6 +168,8 @@ class RunContext:
     approvals: Approvals | None = None
     provenance: ThreadProvenance | None = None
     """Where foreign text in the thread came from, live."""
+    gate: Gate | None = None
+    """Judges the hosts that commands reach. None: the sandbox keeps the gate that it has."""
     memory: MemoryOfRun | None = None
     count_usage: Callable[[Any, str], None] | None = None
     """Called with each answer of a model, and with whose it is."""
@@ -190,9 +192,12 @@ class RunContext:
         """
         if self.sandbox_provider is None:
             raise SandboxRuntimeError("This agent runs without a sandbox: files and commands are not available.")
-        return await self.sandbox_provider.acquire(
+        sandbox = await self.sandbox_provider.acquire(
             self.thread_id, user_id=self.principal.user_id, policy=self.sandbox_policy
         )
+        if self.gate is not None:
+            sandbox.gate = self.gate
+        return sandbox
 
     async def release_sandbox(self) -> None:
         """Say that the run needs the thread's sandbox no longer. Files and background processes stay."""

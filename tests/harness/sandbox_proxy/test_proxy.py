@@ -265,6 +265,53 @@ async def test_a_refusal_is_readable_and_logged(tmp_path: Path) -> None:
         assert (decision.allowed, decision.host, decision.port) == (False, "example.com", 443)
 
 
+@pytest.mark.parametrize("request_line", ["CONNECT new.test:443", "GET http://NEW.test./?q=secret"])
+async def test_the_gate_is_asked_before_a_name_is_resolved_and_its_sentence_is_the_answer(
+    tmp_path: Path, request_line: str
+) -> None:
+    asked, resolved = list[str](), list[str]()
+
+    async def resolve(host: str, port: int) -> list[str]:
+        resolved.append(host)
+        return ["127.0.0.1"]
+
+    async def gate(host: str) -> str | None:
+        asked.append(host)
+        return f"{host} is new here." if len(asked) == 1 else None
+
+    async with started(tmp_path, Network("internet"), resolve=resolve, gate=gate) as proxy:
+        request = f"{request_line} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        refused = await proxy.ask(request)
+        assert status(refused) == 403 and refused.endswith(b"\r\n\r\nnew.test is new here.\n")
+        assert (asked, resolved) == (["new.test"], [])
+        assert [(each.allowed, each.reason) for each in proxy.decisions] == [(False, "new.test is new here.")]
+        assert status(await proxy.ask(request)) == 403
+        assert (asked, resolved) == (["new.test"] * 2, ["new.test"]), "addresses are judged after it as before"
+
+
+async def test_a_gate_that_fails_lets_nothing_pass(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def gate(host: str) -> str | None:
+        raise RuntimeError("the database is away")
+
+    async with upstream() as server, started(tmp_path, local(server.port), gate=gate) as proxy:
+        response = await proxy.ask(f"GET http://127.0.0.1:{server.port}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert status(response) == 403 and b"could not decide" in response
+        assert server.connections == 0 and "the database is away" in caplog.text
+
+
+async def test_the_gate_does_not_see_hosts_that_the_network_forbids(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def gate(host: str) -> str | None:
+        asked.append(host)
+        return None
+
+    async with started(tmp_path, Network("internet", deny=("denied.test",)), gate=gate) as proxy:
+        for host in ("denied.test", "10.0.0.1", "127.1", "[::1]"):
+            assert status(await proxy.ask(f"CONNECT {host}:443 HTTP/1.1\r\nHost: x\r\n\r\n".encode())) == 403
+        assert asked == []
+
+
 async def test_a_name_is_resolved_once_and_dialled_by_the_address_that_was_checked(tmp_path: Path) -> None:
     answers = iter([["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1", "10.0.0.1"]])
     dialled: list[str] = []

@@ -13,6 +13,8 @@ from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
 from deerflow.agents.effects import Effect
+from deerflow.config.schema import UnattendedConfig
+from deerflow.context import RunContext
 from deerflow.guardrails import Pattern, covers
 from deerflow.storage.provenance import Source
 
@@ -40,6 +42,7 @@ def card(
     cosmetic: frozenset[str],
     call_id: str | None,
     decisions: Sequence[str] = DECISIONS,
+    grants: Sequence[str] = GRANTS,
 ) -> dict[str, Any]:
     """Return the value of an interrupt that asks a person about a call.
 
@@ -50,7 +53,7 @@ def card(
     """
     return {
         "action_requests": [{"name": name, "args": dict(args), "description": why}],
-        "review_configs": [{"action_name": name, "allowed_decisions": list(decisions), "grants": list(GRANTS)}],
+        "review_configs": [{"action_name": name, "allowed_decisions": list(decisions), "grants": list(grants)}],
         "tool_call_id": call_id,
         "sources": [{"kind": source.kind, "name": source.name} for source in sources[-MOST_SOURCES:]],
         "effect": {
@@ -88,14 +91,18 @@ def _problem(answer: Any, value: Mapping[str, Any], args: Mapping[str, Any], cos
         name = value["action_requests"][0]["name"]
         if edited.get("name", name) != name:
             return "An edit cannot change the tool: reject the call and say what to do instead."
-    return _problem_of_grant(decisions[0], args, cosmetic)
+    return _problem_of_grant(decisions[0], args, cosmetic, value["review_configs"][0]["grants"])
 
 
-def _problem_of_grant(decision: Mapping[str, Any], args: Mapping[str, Any], cosmetic: frozenset[str]) -> str | None:
+def _problem_of_grant(
+    decision: Mapping[str, Any], args: Mapping[str, Any], cosmetic: frozenset[str], grants: Sequence[str]
+) -> str | None:
     grant, pattern = decision.get("grant"), decision.get("pattern")
     if grant is None and pattern is None:
         return None
-    if grant not in GRANTS or decision["type"] != "approve":
+    if not grants:
+        return "An approval of this holds for the chat: it takes no grant."
+    if grant not in grants or decision["type"] != "approve":
         return 'A grant is "thread" or "always", and goes with an approval.'
     if pattern is None:
         return None
@@ -106,6 +113,13 @@ def _problem_of_grant(decision: Mapping[str, Any], args: Mapping[str, Any], cosm
         why = f" It says nothing of {missing}: null stands for any value." if missing else ""
         return f"The pattern does not fit the arguments of this call.{why}"
     return None
+
+
+def waits_for_person(context: RunContext, unattended: UnattendedConfig) -> bool:
+    """Return whether the run waits for a person where one has to decide."""
+    if not context.unattended:
+        return True
+    return unattended.mode == "park" or (unattended.mode == "auto" and context.can_wait)
 
 
 def pattern_of(decision: Mapping[str, Any]) -> Pattern | None:

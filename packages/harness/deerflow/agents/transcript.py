@@ -42,13 +42,15 @@ REMINDER_NAMES = frozenset(
 
 TURN_IDS = ("turn_id", "run_id")
 """Keys in a human message's ``additional_kwargs`` that tell its turn: the first is there if another run began that."""
+NETWORK_DECISION = "network_decision"
+"""Name of the message that says what the person decided about a host that commands could not reach."""
 
 SUMMARY, IMAGES, CHECKS, RECEIPTS = "summary", "viewed_images", "acceptance_checks", "receipts"
 
 QUOTING_NAMES = frozenset({SUMMARY, IMAGES, CHECKS, RECEIPTS, TASK_RESULT})
 """Names of messages of the system that quote others below their first line."""
 
-INJECTED_NAMES = REMINDER_NAMES | QUOTING_NAMES
+INJECTED_NAMES = REMINDER_NAMES | QUOTING_NAMES | {NETWORK_DECISION}
 """Names of human messages that no person wrote."""
 
 
@@ -155,7 +157,7 @@ def marked(message: AnyMessage, mark: str) -> AnyMessage:
         return message.model_copy(update={"content": content, "additional_kwargs": {_DONE: True}})
     if not isinstance(message, HumanMessage) or message.text.startswith(f"<system-{mark}>"):
         return message
-    if message.name in REMINDER_NAMES:
+    if message.name in REMINDER_NAMES or message.name == NETWORK_DECISION:
         return message.model_copy(update={"content": system_note(message.text, mark)})
     return _quoting(message, mark) if message.name in QUOTING_NAMES else message
 

@@ -27,6 +27,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import EmptyInputError, GraphRecursionError
 
+from deerflow.agents.egress_gate import gate_of
 from deerflow.agents.middlewares.base import ERROR, SPENDING_LIMIT, cut_off, is_error
 from deerflow.agents.receipts import Check, Claim, answer_of, claims_of, receipts, work_in
 from deerflow.agents.transcript import CHECKS, current_turn
@@ -331,6 +332,10 @@ class Attempt:
             background_subagents=lambda: len(background.running),
             stops=background.stops,
         )
+        if context.config is not None:
+            chosen, guardrails = spec.options.agent, context.config.guardrails
+            guardrails = chosen.guardrails(guardrails) if chosen is not None else guardrails
+            context = replace(context, gate=gate_of(context, guardrails))
         try:
             given = await self._prepare(agent, again=again)
             await background.resume(self._joined, agent, context)

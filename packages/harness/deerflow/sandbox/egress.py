@@ -8,6 +8,7 @@ next time gains nothing. One proxy per sandbox keeps policy, log and limits apar
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import socket
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import h11
 
-from deerflow.sandbox.interface import Network, SandboxRuntimeError
+from deerflow.sandbox.interface import Gate, Network, SandboxRuntimeError
 from deerflow.security.addresses import Address, Blocked, Decision, EgressPolicy, literal_address, normal_host
 
 __all__ = ["Decision", "EgressProxy"]
@@ -29,6 +30,8 @@ __all__ = ["Decision", "EgressProxy"]
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Host and port to addresses, as text. Raises OSError."""
 Connect = Callable[[Address, int], Awaitable[tuple[StreamReader, StreamWriter]]]
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 1 << 16
 MAX_HEAD = 32 << 10
@@ -86,6 +89,7 @@ class EgressProxy:
         network: Network,
         *,
         log: Callable[[Decision], None] | None = None,
+        gate: Gate | None = None,
         resolve: Resolve | None = None,
         connect: Connect | None = None,
         limits: ProxyLimits | None = None,
@@ -94,6 +98,7 @@ class EgressProxy:
         Args:
             network: what may be reached; mode ``none`` refuses everything.
             log: called with every decision.
+            gate: asked about each host that ``network`` allows, before its name is resolved.
             resolve: name resolution, the system's by default.
             connect: how an address is dialled.
 
@@ -102,6 +107,7 @@ class EgressProxy:
         """
         self._policy = EgressPolicy(network)
         self._log = log or (lambda decision: None)
+        self._gate = gate
         self._resolve = resolve or _system_resolve
         self._connect = connect or _dial
         self._limits = limits or ProxyLimits()
@@ -202,6 +208,9 @@ class EgressProxy:
         """A connection to a checked address of ``host``."""
         try:
             self._policy.check_name(host, port)
+            if (literal := literal_address(host)) is not None:
+                self._policy.permitted([str(literal)], host)
+            await self._pass_gate(method, host, port)
             addresses = self._policy.permitted(await self._addresses(host, port), host)
             return await self._dial_first(method, host, port, addresses)
         except Blocked as blocked:
@@ -211,6 +220,19 @@ class EgressProxy:
             problem = str(error) or type(error).__name__
             self._log(Decision(True, method, host, port, reason=f"unreachable: {problem}"))
             raise _Refused(502, f"{host}:{port} cannot be reached: {problem}") from None
+
+    async def _pass_gate(self, method: str, host: str, port: int) -> None:
+        """Raise _Refused if the gate refuses the host, or fails."""
+        if self._gate is None:
+            return
+        try:
+            why = await self._gate(host)
+        except Exception:
+            logger.exception("The gate of a sandbox could not judge the host %s", host)
+            why = f"The server could not decide whether {host} may be reached. Try again."
+        if why is not None:
+            self._log(Decision(False, method, host, port, reason=why))
+            raise _Refused(403, why)
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         with suppress(ValueError):

@@ -197,6 +197,10 @@ class Policy:
 
 
 OnOutput = Callable[[str], Awaitable[None] | None]
+Gate = Callable[[str], Awaitable[str | None]]
+"""Host to the sentence that refuses it, or None. Awaited on any event loop, before the host is connected to or its name resolved."""
+MOST_REFUSED = 5
+"""Refused hosts that are kept for the person: a program may try any number of them."""
 
 
 @dataclass(slots=True)
@@ -233,6 +237,26 @@ class Sandbox(ABC):
 
     id: str
     isolation: Isolation
+    gate: Gate | None = None
+    """Judges the hosts that commands reach through the egress proxy: that of the newest run, also when the run has ended."""
+
+    @cached_property
+    def _refused(self) -> dict[str, str]:
+        return {}
+
+    async def admit(self, host: str) -> str | None:
+        """Return the sentence with which the gate refuses ``host``, and keep it for :meth:`take_refused`; None if it may be reached."""
+        why = await self.gate(host) if self.gate is not None else None
+        if why is not None and (host in self._refused or len(self._refused) < MOST_REFUSED):
+            self._refused[host] = why
+        return why
+
+    def take_refused(self) -> dict[str, str]:
+        """Return the hosts that were refused since the last call, each with the gate's sentence."""
+        taken: list[tuple[str, str]] = []
+        while self._refused:  # one by one: the proxy adds to them on another thread
+            taken.append(self._refused.popitem())
+        return dict(reversed(taken))
 
     @cached_property
     def seen_files(self) -> SeenFiles:

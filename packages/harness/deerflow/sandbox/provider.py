@@ -181,7 +181,7 @@ class IsolatingProvider(SandboxProvider):
                 directory = await asyncio.to_thread(_socket_directory, sandbox.uid)
                 proxy.push_async_callback(asyncio.to_thread, shutil.rmtree, directory, ignore_errors=True)
                 record = partial(log.info, "sandbox network %s: %s", sandbox.id)
-                server = EgressProxy(sandbox.policy.network, log=record)
+                server = EgressProxy(sandbox.policy.network, log=record, gate=sandbox.admit)
                 proxy.push_async_callback(server.close)
                 await server.start(directory / PROXY_SOCKET)
                 request = replace(request, proxy_directory=directory)

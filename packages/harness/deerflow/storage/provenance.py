@@ -24,6 +24,8 @@ SourceKind = Literal[
     "page", "server", "tool", "upload", "client", "channel", "chat", "acp", "mount", "project", "command", "unjudged"
 ]
 """``client``: messages or state that a client added. ``unjudged``: a thread of before these rows, not yet judged by its messages."""
+Admits = Literal["all", "clean", "known"]
+"""Hosts that commands may reach: any; any while the thread holds no foreign text, else those of its rows; those of its rows."""
 Via = Literal["person", "hit", "link"]
 """Who named an address: the person, a search of ours, or a page that was read."""
 
@@ -89,6 +91,18 @@ def trust(connection: Connection, thread_id: str, kind: str, name: str) -> bool:
     """Trust what a source has brought so far. Return False if the thread has no such source."""
     statement = "UPDATE thread_sources SET trusted = ? WHERE thread_id = ? AND kind = ? AND name = ?"
     return sql.change(connection, statement, True, thread_id, kind, name[:MAX_NAME]) > 0
+
+
+def reach_host(connection: Connection, thread_id: str, host: str, admits: Admits) -> bool:
+    """Record that a command of the thread reaches ``host``. Return False if it may not: then nothing is recorded."""
+    source = Source("command", host)
+    statement = "SELECT 1 FROM thread_sources WHERE thread_id = ? AND kind = ? AND name = ? LIMIT 1"
+    if sql.execute(connection, statement, thread_id, source.kind, source.name).fetchone() is not None:
+        return True
+    if admits == "known" or (admits == "clean" and has_rows(connection, thread_id)):
+        return False
+    add_sources(connection, thread_id, [source])
+    return True
 
 
 def copy_provenance(connection: Connection, source: str, target: str) -> None:
@@ -222,6 +236,16 @@ class ThreadProvenance:
         if new := [source for source in sources if source not in self._recorded]:
             await self._database.write(lambda connection: add_sources(connection, self._thread_id, new))
             self._recorded.update(new)
+
+    async def reach(self, host: str, admits: Admits) -> bool:
+        """Return whether a command may reach ``host``. If so, the row is committed: nothing of the host can arrive before it."""
+        source = Source("command", host)
+        if source in self._recorded:
+            return True
+        reached = await self._database.write(lambda connection: reach_host(connection, self._thread_id, host, admits))
+        if reached:
+            self._recorded.add(source)
+        return reached
 
     async def sources(self) -> list[Source]:
         return await self._database.read(sources_of, self._thread_id)

@@ -281,7 +281,8 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
         def overridden(method: str) -> list[Callable[..., Any]]:
             return [getattr(one, method) for one in middlewares if overrides(one, method, of=Middleware)]
 
-        self._compilers, self._arrivals = overridden("compile"), overridden("arrivals")
+        # Guardrails, which may interrupt, before steering, which takes what it hands over from a queue.
+        self._compilers, self._arrivals = overridden("compile"), overridden("arrivals")[::-1]
         self._around_model, self._around_tool = overridden("awrap_model_call"), overridden("awrap_tool_call")
 
     @property

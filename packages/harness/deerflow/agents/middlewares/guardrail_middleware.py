@@ -5,23 +5,22 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 
-from deerflow.agents.approvals import answer_to, card, pattern_of
+from deerflow.agents.approvals import answer_to, card, pattern_of, waits_for_person
 from deerflow.agents.effects import UNKNOWN, Effect, effect_of
 from deerflow.agents.middlewares.base import (
     Middleware,
-    ModelHandler,
-    ModelResult,
     Request,
     ToolHandler,
     ToolResult,
@@ -29,15 +28,14 @@ from deerflow.agents.middlewares.base import (
     context_of,
     emit,
     error_result,
-    reminder,
     with_note,
 )
 from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
 from deerflow.agents.provenance import foreign_sources, network_of
-from deerflow.agents.transcript import REFUSED
+from deerflow.agents.transcript import NETWORK_DECISION, REFUSED
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
-from deerflow.context import RunContext
+from deerflow.context import Approvals, RunContext
 from deerflow.guardrails import (
     GuardrailDecision,
     GuardrailProvider,
@@ -61,8 +59,6 @@ DENIED = GuardrailReason("deerflow.tool_denied", "an administrator has forbidden
 NO_PERSON = GuardrailReason("deerflow.unattended", "it needs a person's decision, and this run is not attended")
 NETWORK = "network"
 """Name of the action of a card that asks whether commands may reach a host."""
-NETWORK_DECISION = "network_decision"
-"""Name of the reminder that says what the person decided about a host."""
 ANSWERED = "The user answered instead of the call, which was not made:"
 
 
@@ -148,7 +144,7 @@ class GuardrailMiddleware(Middleware):
                 await _record(request, "grant", replace(decision, policy_id=grant))
                 return await self._made(request, handler)
             context = context_of(request)
-            if context is None or self._waits(context):
+            if context is None or waits_for_person(context, self.unattended):
                 raise
             return await _denied(request, replace(decision, reasons=[NO_PERSON, *decision.reasons]))
         await _record(request, answer["type"], decision)
@@ -167,47 +163,60 @@ class GuardrailMiddleware(Middleware):
                 await self.order.check_before(request)
         return await handler(request)
 
-    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
-        """Ask about the hosts that commands of the last step could not reach, before the model goes on."""
+    async def arrivals(self, request: Request) -> list[AnyMessage]:
+        """Ask about the hosts that commands of the last step could not reach, before the model goes on, and tell it the decisions."""
         context: Any = request.runtime.context
-        if (hosts := _refused_hosts(request.messages)) and isinstance(context, RunContext):
-            notes = [note for host in hosts if (note := await self._host_decided(context, host)) is not None]
-            messages = [*request.messages, *(reminder(NETWORK_DECISION, note) for note in notes)]
-            request = request.override(messages=messages)
-        return await handler(request)
+        hosts = _refused_hosts(request.state["messages"])
+        if not hosts or not isinstance(context, RunContext) or context.approvals is None:
+            return []
+        texts = [await self._host_decided(context, context.approvals, request, *each) for each in hosts]
+        more: dict[str, Any] = {"hide_from_ui": True}
+        named = [(str(uuid4()), text) for text in texts if text]
+        return [HumanMessage(text, id=id_, name=NETWORK_DECISION, additional_kwargs=more) for id_, text in named]
 
-    async def _host_decided(self, context: RunContext, host: str) -> str | None:
-        """Return what to say to the model of a host that was refused; None if the person need not be asked."""
+    async def _host_decided(
+        self, context: RunContext, approvals: Approvals, request: Request, host: str, call_id: str
+    ) -> str:
+        """Return what the person decided about a host that was refused; empty if they need not be asked."""
         agent = context.agent_name or ""
-        if context.approvals is None or await context.approvals.may_reach(agent, host):
-            return None
-        if not self._waits(context):
-            return None
-        effect = Effect(sends=True, reaches="commands")
+
+        async def record(decision: str) -> None:
+            emit(request.runtime, {"type": "guardrail", "tool": NETWORK, "host": host, "decision": decision})
+            await approvals.record(
+                host, decision, asked_by=call_id, agent=agent, tool=NETWORK, code="deerflow.outward", policy_id=None
+            )
+
+        if not waits_for_person(context, self.unattended):
+            await record("deny")
+            return ""
         value = card(
             NETWORK,
             {"host": host},
             f"a command wants to reach {host}",
-            effect=effect,
+            effect=Effect(sends=True, reaches="commands"),
             destination=host,
             sources=await context.provenance.sources() if context.provenance is not None else [],
             asker={"agent": agent, "subagent": context.subagent_name},
             cosmetic=frozenset(),
             call_id=None,
             decisions=("approve", "reject"),
+            grants=(),
         )
-        answer = answer_to(value)
+        try:
+            answer = answer_to(value)
+        except GraphInterrupt:
+            # Only now: answers belong to interrupts by their order, so none may be left out that was answered before.
+            if await approvals.may_reach(agent, host):
+                return ""
+            raise
+        await record(answer["type"])
         if answer["type"] == "approve":
-            await context.approvals.let_reach(agent, host)
+            # Once: the answer is played again while the person decides about the next host.
+            if not await approvals.may_reach(agent, host):
+                await approvals.let_reach(agent, host)
             return f"The user lets commands reach {host} in this chat. Run the command again if it is still needed."
         said = str(answer.get("message") or "").strip()
         return f"The user does not let commands reach {host}. {said}".rstrip()
-
-    def _waits(self, context: RunContext) -> bool:
-        """Whether the run waits for a person where one has to decide."""
-        if not context.unattended:
-            return True
-        return self.unattended.mode == "park" or (self.unattended.mode == "auto" and context.can_wait)
 
     @property
     def _is_off(self) -> bool:
@@ -391,14 +400,14 @@ def _definition(tool: BaseTool, effect: Effect) -> dict[str, Any]:
     }
 
 
-def _refused_hosts(messages: list[Any]) -> list[str]:
-    """Return the hosts that commands of the last step could not reach."""
-    found: dict[str, None] = {}
+def _refused_hosts(messages: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return the hosts that commands of the last step could not reach, each with the call whose result says so."""
+    found: dict[str, str] = {}
     for message in reversed(messages):
         if not isinstance(message, ToolMessage):
             break
-        found |= dict.fromkeys(message.additional_kwargs.get(REFUSED_HOSTS) or ())
-    return list(found)
+        found = dict.fromkeys(message.additional_kwargs.get(REFUSED_HOSTS) or (), message.tool_call_id) | found
+    return list(found.items())
 
 
 def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage:

@@ -9,12 +9,21 @@ from langchain_core.messages import ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deerflow.agents.effects import effect_of
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, context_of, with_replaced
-from deerflow.agents.provenance import is_tainted, network_of
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ToolHandler,
+    ToolResult,
+    context_of,
+    with_note,
+    with_replaced,
+)
+from deerflow.agents.provenance import foreign_sources, is_tainted, network_of
 from deerflow.context import RunContext
+from deerflow.sandbox.interface import sandbox_id
 from deerflow.security.door import EXACT, UNTRUSTED, harmless
+from deerflow.tools.shell import REFUSED_HOSTS
 
-QUOTES = frozenset({"bash", "grep", "read_file", "read_process", "run_skill_script", "task"})
+QUOTES = frozenset({"bash", "grep", "read_file", "read_process", "kill_process", "run_skill_script", "task"})
 """Tools that show what others may have written, once the thread holds foreign text."""
 
 
@@ -31,7 +40,12 @@ class ProvenanceMiddleware(Middleware):
         shared = _shared_mounts(context) if effect.is_inside else ()
         if rows is not None and shared:
             await rows.through_mounts(shared)
+        gated = context if context is not None and context.gate is not None and effect.reaches == "commands" else None
+        if gated is not None:
+            await _settle(request, gated)
         result = await handler(request)
+        if gated is not None:
+            result = _with_refused(result, gated)
         if rows is not None and shared:
             await rows.through_mounts(shared)
         if effect.brings:
@@ -39,6 +53,29 @@ class ProvenanceMiddleware(Middleware):
         if name in QUOTES and await is_tainted(request):
             return with_replaced(result, _as_it_is)
         return result
+
+
+async def _settle(request: ToolCallRequest, context: RunContext) -> None:
+    """Bring the rows up to what the messages show: the gate, which judges the hosts of this call, sees rows alone."""
+    if context.provenance is None or network_of(context) not in ("allowlist", "internet"):
+        return
+    sources = await foreign_sources(request)
+    if context.provenance.is_volatile:
+        await context.provenance.add(*sources)
+
+
+def _with_refused(result: ToolResult, context: RunContext) -> ToolResult:
+    """Return ``result`` with the hosts that commands could not reach since the last one, and why."""
+    provider = context.sandbox_provider
+    sandbox = provider.get(sandbox_id(context.thread_id, context.principal.user_id)) if provider is not None else None
+    if sandbox is None or not (refused := sandbox.take_refused()):
+        return result
+
+    def marked(message: ToolMessage) -> ToolMessage:
+        kwargs = {**message.additional_kwargs, REFUSED_HOSTS: list(refused)}
+        return message.model_copy(update={"additional_kwargs": kwargs})
+
+    return with_note(with_replaced(result, marked), "\n".join(refused.values()))
 
 
 def _shared_mounts(context: RunContext | None) -> tuple[str, ...]:

@@ -377,6 +377,10 @@ async def _grants(chat: Chat, argument: str) -> None:
     for number, grant in enumerate(found, 1):
         where = "always" if grant["thread_id"] is None else f"in thread {grant['thread_id'][:8]}"
         what = json.dumps(grant["pattern"], ensure_ascii=False) if grant["pattern"] else "every call"
+        if host := grant.get("destination"):
+            what = f"may send to {host}"
+        elif "digest" in grant and grant["digest"] is None:
+            what = "expired: you are asked again"
         by = f" of {grant['agent']}" if grant["agent"] else ""
         table.add_row(f" {number}", clean(grant["tool"] + by), clean(what), Text(where, style="faint"))
     _show(chat, table, "/grants revoke NUMBER takes one back.", empty="You have granted nothing.")

@@ -312,4 +312,10 @@ async def test_a_person_trusts_what_a_source_of_their_thread_has_brought_so_far(
 
     trusted = {(source.name, source.digest): source.trusted for source in await repository.sources(ALICE, "t1")}
     assert trusted == {("shop", "v1"): True, ("shop", "v2"): True, ("shop", "v3"): False, ("a.pdf", ""): False}
-    assert await database.read(has_rows, "t1")
+    await repository.trust(ALICE, "t1", "server", "shop")
+    await repository.trust(ALICE, "t1", "upload", "a.pdf")
+    assert not await database.read(has_rows, "t1")
+    await repository.add_sources("t1", [Source("server", "shop", "v3")])
+    assert not await database.read(has_rows, "t1")
+    await repository.add_sources("t1", [Source("upload", "a.pdf")])
+    assert await database.read(has_rows, "t1"), "a file of the same name may hold something else"

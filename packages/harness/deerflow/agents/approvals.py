@@ -50,7 +50,9 @@ def card(
     """
     return {
         "action_requests": [{"name": name, "args": dict(args), "description": why}],
-        "review_configs": [{"action_name": name, "allowed_decisions": list(decisions), "grants": list(GRANTS)}],
+        "review_configs": [
+            {"action_name": name, "allowed_decisions": list(decisions), "grants": list(GRANTS if call_id else ())}
+        ],
         "tool_call_id": call_id,
         "sources": [{"kind": source.kind, "name": source.name} for source in sources[-MOST_SOURCES:]],
         "effect": {

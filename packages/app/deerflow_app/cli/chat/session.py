@@ -163,14 +163,13 @@ class Chat:
             self.transcript.notice(WAITING)
 
     async def _decide(self, state: Mapping[str, Any]) -> None:
-        """Ask the person for what the thread waits for, and go on with the answers."""
+        """Ask the person for what the thread waits for, one after the other, and go on with each answer."""
         answers = await self._approvals.answers(state["interrupts"])
-        self.waiting = len(answers) < len(state["interrupts"])
         if not answers:
             self.transcript.notice(WAITING)
             return
         events = self.client.aresume(self.thread_id, model_name=self.model_name, answers=answers)
-        await self._turn(events, state["values"]["messages"], ask=not self.waiting)
+        await self._turn(events, state["values"]["messages"])
 
     async def _places(self, artifacts: list[str]) -> dict[str, Path | None]:
         """Where delivered files lie on this machine; those of a server elsewhere are fetched."""

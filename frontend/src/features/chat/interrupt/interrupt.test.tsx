@@ -206,7 +206,7 @@ describe("what a card says", () => {
     expect(screen.getByRole("textbox", { name: "description" })).toBeTruthy();
   });
 
-  it.each([
+  it.each<[string, Record<string, unknown>, RegExp, RegExp]>([
     ["bash", { command: "ls\u202E; rm -rf x", cwd: "/a" }, /ls⟦U\+202E⟧; rm/, /"cwd": "\/a"/],
     [
       "str_replace",

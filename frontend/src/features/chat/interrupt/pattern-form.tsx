@@ -1,10 +1,12 @@
 "use client";
 import { useId, useState } from "react";
 import { useT } from "@/i18n";
+import { marked } from "@/lib/marks";
 import { Button } from "@/ui/button";
 import { Input } from "@/ui/input";
 import { SegmentedControl } from "@/ui/segmented";
 import { Textarea } from "@/ui/textarea";
+import { Marked } from "./long-text";
 import { grant, patternOf, type Decision, type Pattern, type WaitingCall } from "./decisions";
 
 interface PatternFormProps {
@@ -45,6 +47,11 @@ export function PatternForm({ call, cosmetic, busy, onDone, onCancel }: PatternF
                 ]}
               />
             </div>
+            {glob !== null && glob !== marked(glob) && (
+              <p className="font-mono text-xs [overflow-wrap:anywhere]">
+                <Marked text={glob} />
+              </p>
+            )}
             {glob !== null && (
               <Field
                 id={`${id}-${name}`}

@@ -43,13 +43,14 @@ const SHOWN = 6;
 const keyOf = ({ kind, name }: Source) => `${kind} ${name}`;
 
 /** Why one is asked: where text from outside came from, the newest first. Each can be trusted. */
-export function Sources({ sources }: { sources: readonly Source[] }) {
+export function Sources({ sources: all }: { sources: readonly Source[] }) {
   const t = useT("decisions");
   const { threadId } = useChat();
-  const [all, setAll] = useState(false);
+  const [whole, setWhole] = useState(false);
   const [asked, setAsked] = useState<Source | null>(null);
   const [trusted, setTrusted] = useState<ReadonlySet<string>>(new Set());
-  const shown = (all ? [...sources] : sources.slice(-SHOWN)).reverse();
+  const sources = [...new Map(all.map((one) => [keyOf(one), one])).values()];
+  const shown = (whole ? sources : sources.slice(-SHOWN)).toReversed();
   const more = sources.length - shown.length;
   const nameIn = useSourceName();
   const trust = async ({ kind, name }: Source) => {
@@ -90,7 +91,7 @@ export function Sources({ sources }: { sources: readonly Source[] }) {
         <button
           type="button"
           className="rounded-sm underline decoration-border underline-offset-3 hover:decoration-current"
-          onClick={() => setAll(true)}
+          onClick={() => setWhole(true)}
         >
           {t("moreSources", { n: more })}
         </button>

@@ -76,7 +76,9 @@ def test_pending_calls_are_decided_in_the_chat_by_four_choices(
         assert session.ended() == 0
     assert sorted(done(data_dir)) == ["edited", "one"]
     results = [message["content"] for message in endpoint.requests[-1]["messages"] if message["role"] == "tool"]
-    assert "Not before Friday." in results[2] and results[3].endswith("the call, which was not made:\nIt is done already.")
+    assert "Not before Friday." in results[2] and results[3].endswith(
+        "the call, which was not made:\nIt is done already."
+    )
 
 
 @pytest.mark.parametrize("closes", [False, True], ids=["left", "closed"])

@@ -126,6 +126,7 @@ describe("a decision about one call", () => {
   it("answers in place of the tool", async () => {
     const respond = await show([call({})]);
     press("Answer instead");
+    expect(screen.getByText("The call is not made. The agent gets your answer instead.")).toBeTruthy();
     expect(screen.getByRole<HTMLButtonElement>("button", { name: "Send answer" }).disabled).toBe(true);
     fireEvent.change(screen.getByRole("textbox"), { target: { value: "42" } });
     press("Send answer");
@@ -280,12 +281,6 @@ describe("what a card says", () => {
     expect(url).toContain("/api/threads/t/sources/trust");
     expect(JSON.parse(init!.body as string)).toEqual({ kind: "upload", name: "plan.pdf" });
     vi.unstubAllGlobals();
-  });
-
-  it("says that an answer takes the place of the call", async () => {
-    await show([call({})]);
-    press("Answer instead");
-    expect(screen.getByText("The call is not made. The agent gets your answer instead.")).toBeTruthy();
   });
 });
 

@@ -298,12 +298,15 @@ async def test_a_person_trusts_what_a_source_of_their_thread_has_brought_so_far(
 ) -> None:
     await repository.create(ALICE, "t1")
     brought = [Source("server", "shop", "v1"), Source("server", "shop", "v2"), Source("upload", "a.pdf")]
-    await repository.add_sources("t1", [*brought, Source(UNJUDGED, "before")])
+    await repository.add_sources("t1", brought)
+    await repository.create(ALICE, "t2")
+    await repository.add_sources("t2", [Source(UNJUDGED, "before")])
+    assert await repository.sources(ALICE, "t2") == []
     for who, name in ((BOB, "shop"), (ALICE, "other")):
         with pytest.raises(NotFoundError):
             await repository.trust(who, "t1", "server", name)
     with pytest.raises(NotFoundError):
-        await repository.trust(ALICE, "t1", UNJUDGED, "before")
+        await repository.trust(ALICE, "t2", UNJUDGED, "before")
     with pytest.raises(NotFoundError):
         await repository.sources(BOB, "t1")
 

@@ -122,27 +122,26 @@ test.describe("the clipboard", () => {
     await expect(sent.locator("img")).toHaveJSProperty("naturalWidth", 40);
   });
 
-  test("a long text that is pasted may become a file, or stay", async ({ page, chat }) => {
-    await chat.field.fill("bash wc -c /mnt/user-data/uploads/* ");
+  test("a long text that is pasted becomes a file, or goes into the message", async ({ page, chat }) => {
+    await chat.field.fill("bash wc -c /mnt/user-data/uploads/*");
     await page.evaluate(() => navigator.clipboard.writeText("word ".repeat(1800)));
     await page.keyboard.press("ControlOrMeta+v");
-    await expect(page.getByText("That’s a lot of text: 9,000 characters.")).toBeVisible();
-    await page.getByRole("button", { name: "Keep as text" }).click();
-    await expect(page.getByText("That’s a lot of text")).toBeHidden();
+    await expect(page.getByText("9,000 characters of text were attached as a file.")).toBeVisible();
+    await page.getByRole("button", { name: "Put it into the message instead" }).click();
     await expect(chat.field).toHaveValue(/word word/);
+    await expect(attached(page)).toHaveCount(0);
 
-    await chat.field.fill("bash wc -c /mnt/user-data/uploads/* ");
+    await chat.field.fill("bash wc -c /mnt/user-data/uploads/*");
     await page.keyboard.press("ControlOrMeta+v");
-    await page.getByRole("button", { name: "Attach as a file" }).click();
-    await expect(chat.field).toHaveValue("bash wc -c /mnt/user-data/uploads/* ");
-    await expect(attached(page)).toHaveText(/pasted\.txt/);
+    await expect(chat.field).toHaveValue("bash wc -c /mnt/user-data/uploads/*");
+    await expect(attached(page)).toHaveText(/pasted-text\.txt/);
     await chat.field.press("Enter");
     await chat.sees("The command has ended.");
     await page
       .getByRole("button", { name: /Run the command/ })
       .first()
       .click();
-    await chat.sees(/9000 \/mnt\/user-data\/uploads\/pasted\.txt/);
+    await chat.sees(/9000 \/mnt\/user-data\/uploads\/pasted-text\.txt/);
   });
 });
 

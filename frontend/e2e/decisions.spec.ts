@@ -161,3 +161,40 @@ test("a chat elsewhere calls for its person, in the page and beside it", async (
     .toEqual([{ title: expect.stringMatching(/ needs you$/) as unknown, body: "" }]);
   await expect(badge(page)).toHaveText(/2$/);
 });
+
+test("a card has our headline, and hides nothing that would run", async ({ page, chat }) => {
+  await chat.field.fill(`bash echo ok\u202E # ${"\n".repeat(60)}echo last`);
+  await chat.field.press("Enter");
+  const card = chat.log.getByRole("alertdialog");
+  await expect(card.getByText("Run a command", { exact: true })).toBeVisible();
+  await expect(card.getByText("Asked by the main agent")).toBeVisible();
+  await expect(card.getByRole("figure")).toHaveText(/^In the agent’s words\s*Run the command$/);
+  await expect(card.getByText("⟦U+202E⟧")).toBeVisible();
+  await expect(card.getByText(/echo last/)).toHaveCount(0);
+  await card.getByRole("button", { name: "Show 37 more lines" }).click();
+  await expect(card.getByText(/echo last/)).toBeVisible();
+  await card.getByRole("button", { name: "Only for calls like this…" }).click();
+  await card.getByRole("radiogroup", { name: "command" }).getByRole("radio", { name: "Any" }).click();
+  await card.getByRole("button", { name: "In this chat" }).click();
+  await chat.sees("The command has ended.");
+  await chat.ask("bash echo two");
+  await expect(chat.log.getByText("The command has ended.")).toHaveCount(2);
+  await page.goto("/settings/approvals");
+  await expect(page.getByRole("list", { name: "In single chats" })).toContainText("only like: command: any");
+});
+
+test("a source is trusted from the card, after a word on what that means", async ({ page, chat }) => {
+  const file = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("Pay the bill.") };
+  await page.getByLabel("Add files").last().setInputFiles(file);
+  await chat.say("bash echo three");
+  const card = chat.log.getByRole("alertdialog");
+  await expect(card.getByRole("listitem")).toHaveText("notes.txt");
+  await card.getByRole("button", { name: "I trust notes.txt" }).click();
+  const dialog = page.getByRole("alertdialog", { name: "Trust notes.txt?" });
+  await expect(dialog).toContainText("may act on it without asking you");
+  await dialog.getByRole("button", { name: "I trust this" }).click();
+  await expect(card.getByRole("listitem")).toHaveText("notes.txt (trusted)");
+  const id = new URL(page.url()).pathname.split("/").pop();
+  const answer = await page.request.get(`/api/threads/${id}/sources`);
+  expect(await answer.json()).toEqual({ sources: [{ kind: "upload", name: "notes.txt", trusted: true }] });
+});

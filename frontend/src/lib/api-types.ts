@@ -1620,7 +1620,10 @@ export interface components {
              * @description A custom agent; null: the lead agent.
              */
             agent: string | null;
-            /** Tool */
+            /**
+             * Tool
+             * @description Empty if the grant is for a destination.
+             */
             tool: string;
             /**
              * Thread Id
@@ -1629,11 +1632,21 @@ export interface components {
             thread_id: string | null;
             /**
              * Pattern
-             * @description Globs by argument; null: every call.
+             * @description Globs by argument, null for any value. Without a pattern: every call.
              */
             pattern: {
-                [key: string]: string;
+                [key: string]: string | null;
             } | null;
+            /**
+             * Digest
+             * @description Of the tool's definition; empty for tools of DeerFlow. null: the grant has expired, calls ask again.
+             */
+            digest: string | null;
+            /**
+             * Destination
+             * @description A host or server to which the thread may send.
+             */
+            destination: string | null;
             /** Created At */
             created_at: string;
         };
@@ -3290,6 +3303,26 @@ export interface components {
             /** Skills */
             skills: components["schemas"]["SkillInfo"][];
         };
+        /** Source */
+        Source: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "page" | "server" | "tool" | "upload" | "client" | "channel" | "chat" | "acp" | "mount" | "project" | "command" | "unjudged";
+            /** Name */
+            name: string;
+            /**
+             * Trusted
+             * @description You trust what it has brought so far.
+             */
+            trusted: boolean;
+        };
+        /** Sources */
+        Sources: {
+            /** Sources */
+            sources: components["schemas"]["Source"][];
+        };
         /**
          * Span
          * @description Milliseconds since the first run was asked for. ``end_ms`` is None while it lasts, and equal to ``start_ms`` for a moment.
@@ -3928,6 +3961,16 @@ export interface components {
              * @description Told to administrators.
              */
             path: string | null;
+        };
+        /** TrustedSource */
+        TrustedSource: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "page" | "server" | "tool" | "upload" | "client" | "channel" | "chat" | "acp" | "mount" | "project" | "command" | "unjudged";
+            /** Name */
+            name: string;
         };
         /**
          * Ttl

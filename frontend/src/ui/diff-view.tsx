@@ -3,6 +3,7 @@ import { UnfoldVertical } from "lucide-react";
 import { useState, type ReactNode } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
+import { Button } from "./button";
 import { countChanges, diffLines, folded, hunksOf, type DiffLine, type Piece } from "@/lib/line-diff";
 
 export interface DiffViewProps {
@@ -10,6 +11,8 @@ export interface DiffViewProps {
   after: string;
   filename: string;
   className?: string;
+  /** Lines are broken instead of scrolled; what stands on the button behind which there are `n` more lines. */
+  more?: (n: number) => string;
 }
 
 /** What changed between two small texts, line by line. */
@@ -28,12 +31,18 @@ interface PiecesProps {
   apart?: boolean;
   filename: string;
   className?: string;
+  more?: (n: number) => string;
 }
 
-function Pieces({ pieces, apart = false, filename, className }: PiecesProps) {
+/** Lines that are shown of a difference which is not scrolled. */
+const WHOLE_LINES = 60;
+
+function Pieces({ pieces: all, apart = false, filename, className, more }: PiecesProps) {
   const t = useT("common.diff");
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const { added, removed } = countChanges(pieces.flatMap((piece) => piece.lines));
+  const [whole, setWhole] = useState(!more);
+  const { added, removed } = countChanges(all.flatMap((piece) => piece.lines));
+  const [pieces, hidden] = whole ? [all, 0] : begun(all);
   return (
     <figure
       aria-label={t("label", { name: filename })}
@@ -49,9 +58,14 @@ function Pieces({ pieces, apart = false, filename, className }: PiecesProps) {
       ) : (
         <div
           tabIndex={0}
-          className="max-h-96 overflow-auto py-1 font-mono text-xs leading-5 -outline-offset-2"
+          className={cn(
+            "py-1 font-mono text-xs leading-5 -outline-offset-2",
+            more
+              ? "[&_.whitespace-pre]:[overflow-wrap:anywhere] [&_.whitespace-pre]:whitespace-break-spaces"
+              : "max-h-96 overflow-auto",
+          )}
         >
-          <div className="w-max min-w-full">
+          <div className={more ? "" : "w-max min-w-full"}>
             {pieces.map((piece, index) =>
               piece.kind === "fold" && !opened.has(index) ? (
                 <Fold key={index} piece={piece} onOpen={() => setOpened(new Set(opened).add(index))} />
@@ -60,10 +74,30 @@ function Pieces({ pieces, apart = false, filename, className }: PiecesProps) {
               ),
             )}
           </div>
+          {more && hidden > 0 && (
+            <Button variant="outline" size="xs" className="mx-3 my-1" onClick={() => setWhole(true)}>
+              {more(hidden)}
+            </Button>
+          )}
         </div>
       )}
     </figure>
   );
+}
+
+/** The first lines, and how many are left out; what did not change is folded anyway. */
+function begun(pieces: Piece[]): [Piece[], number] {
+  const shown: Piece[] = [];
+  let left = WHOLE_LINES;
+  for (const piece of pieces) {
+    if (piece.kind !== "fold") {
+      const lines = piece.lines.slice(0, left);
+      left -= lines.length;
+      if (lines.length) shown.push({ ...piece, lines });
+    } else if (left > 0) shown.push(piece);
+  }
+  const count = (of: Piece[]) => of.reduce((sum, { lines }) => sum + lines.length, 0);
+  return [shown, count(pieces) - count(shown)];
 }
 
 function Fold({ piece, onOpen }: { piece: Piece; onOpen: () => void }) {

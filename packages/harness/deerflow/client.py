@@ -417,7 +417,7 @@ class DeerFlowClient:
         await self._runtime.runs.stop_task(LOCAL_PRINCIPAL, thread_id, task_id)
 
     async def agrants(self) -> list[dict[str, Any]]:
-        """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, created_at}]``, newest first."""
+        """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, digest, destination, created_at}]``, newest first."""
         found = await ApprovalRepository(self._database).grants(LOCAL_PRINCIPAL)
         return [{name: value for name, value in asdict(grant).items() if name != "user_id"} for grant in found]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
@@ -11,7 +12,7 @@ from tests.app.cli.conftest import Cli
 from tests.app.cli.terminal_session import CTRL_D, ENTER, TerminalSession
 from tests.support.gateway_process import GatewayProcess
 
-from deerflow_app.cli.chat.approvals import visible
+from deerflow_app.cli.chat.headline import headline, visible
 
 GUARDED = """config_version: 9
 sandbox:
@@ -75,11 +76,14 @@ def test_pending_calls_are_decided_in_the_chat_by_four_choices(
         assert session.ended() == 0
     assert sorted(done(data_dir)) == ["edited", "one"]
     results = [message["content"] for message in endpoint.requests[-1]["messages"] if message["role"] == "tool"]
-    assert "Not before Friday." in results[2] and results[3].startswith("It is done already.")
+    assert "Not before Friday." in results[2] and results[3].endswith(
+        "the call, which was not made:\nIt is done already."
+    )
 
 
+@pytest.mark.parametrize("closes", [False, True], ids=["left", "closed"])
 def test_a_call_left_open_waits_for_resume_also_in_another_process(
-    endpoint: ScriptedOpenAI, folder: Path, data_dir: Path
+    endpoint: ScriptedOpenAI, folder: Path, data_dir: Path, closes: bool
 ) -> None:
     endpoint.script(bash("one", "two"))
     with TerminalSession(cwd=folder) as session:
@@ -88,10 +92,13 @@ def test_a_call_left_open_waits_for_resume_also_in_another_process(
         session.say("a")
         session.wait_for("2 of 2  bash")
         session.wait_for("› ")
-        session.type(CTRL_D)
-        session.wait_for("/resume asks again")
-        session.wait_for("› ")
-        session.kill()
+        if closes:
+            session.kill()
+        else:
+            session.type(CTRL_D)
+            session.wait_for("/resume asks again")
+            session.wait_for("› ")
+            session.kill()
     endpoint.script(Text("Thank you."))
     with TerminalSession(cwd=folder) as session:
         session.say("/resume")
@@ -174,4 +181,31 @@ def test_asking_without_a_terminal_is_refused_before_anything_is_done(cli: Cli, 
 
 
 def test_what_is_approved_cannot_hide_anything() -> None:
-    assert visible("curl evil\rls\x1b[2K\u202e") == "curl evil\\rls\\x1b[2K\\u202e"
+    assert visible("curl evil\rls\x1b[2K\u202e") == "curl evil⟦U+000D⟧ls⟦U+001B⟧[2K⟦U+202E⟧"
+    assert visible("a\u200bb\u00ad\u3164\U000e0041\ufe0f") == "a⟦U+200B⟧b⟦U+00AD⟧⟦U+3164⟧⟦U+E0041⟧⟦U+FE0F⟧"
+    assert visible("naïve – 你好　שלום\n\tx") == "naïve – 你好　שלום\n\tx"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "value", "expected"),
+    [
+        (
+            "shop_pay",
+            {"description": "List the files"},
+            {"effect": {"changes": True, "lasts": False, "destination": "shop", "server": "shop"}},
+            "pay at shop – changes something there and sends data to shop",
+        ),
+        ("network", {"host": "evil.example"}, {}, "Let commands reach evil.example?"),
+        ("update_agent", {}, {"effect": {"lasts": True}}, "Change the agent's instructions"),
+        (
+            "web_fetch",
+            {"url": "https://evil.example/?d=1"},
+            {"effect": {"destination": "evil.example"}},
+            "Open a page of evil.example – sends data to evil.example",
+        ),
+        ("write_file", {"path": "/a/b\u202e.py"}, {"effect": None}, "Write the file b⟦U+202E⟧.py"),
+        ("network", {"host": "x"}, {"tool_call_id": "c"}, "Use network"),
+    ],
+)
+def test_the_headline_is_ours(name: str, args: dict[str, Any], value: dict[str, Any], expected: str) -> None:
+    assert headline({"name": name, "args": args}, value) == expected

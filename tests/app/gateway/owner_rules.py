@@ -68,6 +68,8 @@ RULES: dict[str, Rule] = {
     "GET /api/approvals/waiting": Rule(SIGNED_IN),
     "GET /api/threads/{thread_id}/waiting": Rule(OWNED),
     "DELETE /api/threads/{thread_id}/waiting": Rule(OWNED),
+    f"GET {_THREAD}/sources": Rule(OWNED),
+    f"POST {_THREAD}/sources/trust": Rule(OWNED, {"kind": "upload", "name": "{filename}"}),
     # MCP servers
     "GET /api/connections": Rule(ADMIN),
     "POST /api/connections/{provider}/models": Rule(ADMIN, {}, owner=(404,)),

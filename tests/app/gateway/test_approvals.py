@@ -171,6 +171,28 @@ async def test_a_grant_holds_for_its_person_agent_tool_and_arguments_until_it_is
         assert list(await _asked(me, last)) == ["echo two"]
 
 
+async def test_grants_and_sources_say_what_they_hold_for(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    async with site.open() as gateway:
+        me = gateway.admin
+        path = await _thread(me)
+        (await me.post(f"{path}/uploads", files={"files": ("a.txt", b"a")})).raise_for_status()
+        scripted.script(ToolCalls(_bash("echo one")), Text("done"))
+        await _said(me, path)
+        answer = {"type": "approve", "grant": "thread", "pattern": {"command": None}}
+        await _resumed(gateway, path, **{(await _asked(me, path))["echo one"]: answer})
+        [grant] = (await me.get("/api/approvals/grants")).json()["grants"]
+        assert (grant["pattern"], grant["digest"], grant["destination"]) == ({"command": None}, "", None)
+
+        source = {"kind": "upload", "name": "a.txt"}
+        assert (await me.get(f"{path}/sources")).json() == {"sources": [{**source, "trusted": False}]}
+        assert (await me.post(f"{path}/sources/trust", json=source)).status_code == 204
+        assert (await me.get(f"{path}/sources")).json() == {"sources": [{**source, "trusted": True}]}
+        assert (await me.post(f"{path}/sources/trust", json={**source, "name": "b.txt"})).status_code == 404
+
+
 async def test_an_answer_counts_more_than_a_grant_that_is_made_beside_it(
     tmp_path: Path, population: Population, scripted: ScriptedOpenAI
 ) -> None:

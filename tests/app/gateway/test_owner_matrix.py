@@ -155,7 +155,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
             stranger, boss = [await gateway.sign_in(f"{name}@example.org") for name in ("stranger", "boss")]
             things = await with_things(gateway, gateway.user)
             owner = {"run_id": things["run_id"], "thread_id": things["thread_id"], "user_id": things["user_id"]}
-            await RunApprovals(runtime.database, **owner).grant("", SECRET, None, everywhere=True)
+            await RunApprovals(runtime.database, **owner).grant("", SECRET, "", None, everywhere=True)
             [grant] = (await gateway.user.get("/api/approvals/grants")).json()["grants"]
             things["grant_id"] = grant["id"]
             yield World(gateway, gateway.user, stranger, boss, things, home)

@@ -10,6 +10,7 @@ from sqlalchemy import insert, update
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
+from deerflow.storage.provenance import UNJUDGED, Source, has_rows
 from deerflow.storage.tables import runs, threads, utc_now
 from deerflow.storage.threads import (
     ThreadFilter,
@@ -290,3 +291,34 @@ async def test_expired_threads_are_found(database: Database, repository: ThreadR
     await database.write(lambda connection: connection.execute(past) and None)
 
     assert await database.read(expired) == [("over", "alice")]
+
+
+async def test_a_person_trusts_what_a_source_of_their_thread_has_brought_so_far(
+    database: Database, repository: ThreadRepository
+) -> None:
+    await repository.create(ALICE, "t1")
+    brought = [Source("server", "shop", "v1"), Source("server", "shop", "v2"), Source("upload", "a.pdf")]
+    await repository.add_sources("t1", brought)
+    await repository.create(ALICE, "t2")
+    await repository.add_sources("t2", [Source(UNJUDGED, "before")])
+    assert await repository.sources(ALICE, "t2") == []
+    for who, name in ((BOB, "shop"), (ALICE, "other")):
+        with pytest.raises(NotFoundError):
+            await repository.trust(who, "t1", "server", name)
+    with pytest.raises(NotFoundError):
+        await repository.trust(ALICE, "t2", UNJUDGED, "before")
+    with pytest.raises(NotFoundError):
+        await repository.sources(BOB, "t1")
+
+    await repository.trust(ALICE, "t1", "server", "shop")
+    await repository.add_sources("t1", [Source("server", "shop", "v3")])
+
+    trusted = {(source.name, source.digest): source.trusted for source in await repository.sources(ALICE, "t1")}
+    assert trusted == {("shop", "v1"): True, ("shop", "v2"): True, ("shop", "v3"): False, ("a.pdf", ""): False}
+    await repository.trust(ALICE, "t1", "server", "shop")
+    await repository.trust(ALICE, "t1", "upload", "a.pdf")
+    assert not await database.read(has_rows, "t1")
+    await repository.add_sources("t1", [Source("server", "shop", "v3")])
+    assert not await database.read(has_rows, "t1")
+    await repository.add_sources("t1", [Source("upload", "a.pdf")])
+    assert await database.read(has_rows, "t1"), "a file of the same name may hold something else"

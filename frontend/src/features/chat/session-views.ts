@@ -28,7 +28,19 @@ export interface Interrupt {
 }
 
 export interface Source {
-  kind: "page" | "server" | "file" | "tool" | "memory";
+  kind:
+    | "page"
+    | "server"
+    | "tool"
+    | "upload"
+    | "client"
+    | "channel"
+    | "chat"
+    | "acp"
+    | "mount"
+    | "project"
+    | "command"
+    | "unjudged";
   name: string;
 }
 

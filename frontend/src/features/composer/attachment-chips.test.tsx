@@ -21,7 +21,7 @@ test("a document says that it is being read, then why it has no text", async () 
   render(
     <QueryClientProvider client={new QueryClient()}>
       <LocaleProvider>
-        <AttachmentChips threadId="t1" attachments={{ all } as unknown as Attachments} />
+        <AttachmentChips threadId="t1" attachments={{ all } as unknown as Attachments} onText={() => {}} />
       </LocaleProvider>
     </QueryClientProvider>,
   );

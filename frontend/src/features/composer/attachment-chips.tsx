@@ -1,6 +1,6 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
-import { FileText, ImageIcon, RotateCw, X } from "lucide-react";
+import { FileText, ImageIcon, RotateCw, TextCursorInput, X } from "lucide-react";
 import { useT } from "@/i18n";
 import { threadApi, type UploadList } from "@/lib/api";
 import { fileUrl, isPicture } from "@/lib/files";
@@ -9,16 +9,18 @@ import { formatBytes } from "@/lib/format";
 import { http } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import type { Attachment } from "./attachment";
+import { HUGE_PASTE, PASTED } from "./limits";
 import type { Attachments } from "./use-attachments";
 
-/** The files of the message that is being written. */
-export default function AttachmentChips({
-  threadId,
-  attachments,
-}: {
+interface AttachmentChipsProps {
   threadId: string;
   attachments: Attachments;
-}) {
+  /** A pasted text shall be part of the message. */
+  onText: (text: string) => void;
+}
+
+/** The files of the message that is being written. */
+export default function AttachmentChips({ threadId, attachments, onText }: AttachmentChipsProps) {
   const t = useT("composer");
   const conversions = useConversions(threadId, attachments.all);
   return (
@@ -31,6 +33,11 @@ export default function AttachmentChips({
           conversion={one.converting ? conversions?.get(one.name) : undefined}
           onRemove={() => attachments.queue.remove(one.id)}
           onRetry={() => attachments.queue.retry(one.id)}
+          onText={async () => {
+            const text = (await one.file?.text()) ?? "";
+            attachments.queue.remove(one.id);
+            onText(text);
+          }}
         />
       ))}
     </ul>
@@ -64,9 +71,10 @@ interface ChipProps {
   conversion: Listed | undefined;
   onRemove: () => void;
   onRetry: () => void;
+  onText: () => Promise<void>;
 }
 
-function Chip({ threadId, file, conversion, onRemove, onRetry }: ChipProps) {
+function Chip({ threadId, file, conversion, onRemove, onRetry, onText }: ChipProps) {
   const t = useT("composer");
   const failed = file.status === "failed";
   const going = file.status === "uploading" || file.status === "waiting";
@@ -105,6 +113,11 @@ function Chip({ threadId, file, conversion, onRemove, onRetry }: ChipProps) {
       {failed && file.file && (
         <ChipButton label={t("retryFile", { name: file.name })} onClick={onRetry}>
           <RotateCw aria-hidden className="size-3.5" />
+        </ChipButton>
+      )}
+      {file.file?.name === PASTED && file.size <= HUGE_PASTE && (
+        <ChipButton label={t("pasteAsText")} onClick={() => void onText()}>
+          <TextCursorInput aria-hidden className="size-3.5" />
         </ChipButton>
       )}
       <ChipButton label={t("removeFile", { name: file.name })} onClick={onRemove}>

@@ -256,33 +256,31 @@ test("who types before the caret has been put somewhere keeps it where they type
   expect(field().selectionStart).toBe(1);
 });
 
-test("a long text can become a file instead", async () => {
+const paste = (text: string) =>
+  fireEvent.paste(field(), { clipboardData: { getData: () => text, items: [] } });
+
+test("a long text that is pasted becomes a file, and can be put into the message instead", async () => {
   const requests = stubUploads();
   render(page(session()));
-  const long = "x".repeat(9000);
-  const clipboardData = { getData: () => long, items: [] };
-  fireEvent.paste(field(), { clipboardData });
-  type(`before ${long}`);
-  fireEvent.click(screen.getByText("Attach as a file"));
-  await frame();
-  expect(field().value).toBe("before ");
-  expect(await screen.findByText("pasted.txt")).toBeTruthy();
+  expect(paste("x".repeat(2000))).toBe(true); // as the browser does it
+  type("before");
+  const long = `${"y".repeat(2000)}\n`;
+  expect(paste(long)).toBe(false);
+  expect(field().value).toBe("before");
+  expect(await screen.findByText("pasted-text.txt")).toBeTruthy();
   expect(requests).toHaveBeenCalledWith("POST", "/api/threads/t1/uploads");
-  press("Enter");
-  type("");
-  press("Backspace");
-  expect(screen.queryByText("pasted.txt")).toBeNull();
+  fireEvent.click(screen.getByRole("button", { name: "Put it into the message instead" }));
+  await waitFor(() => expect(field().value).toBe(`before\n${long}`));
+  expect(screen.queryByText("pasted-text.txt")).toBeNull();
 });
 
-test("a text that would make the field slow becomes a file at once", async () => {
+test("a text that would make the field slow stays a file", async () => {
   stubUploads();
   render(page(session()));
-  const notPrevented = fireEvent.paste(field(), {
-    clipboardData: { getData: () => "x".repeat(1 << 20), items: [] },
-  });
-  expect(notPrevented).toBe(false);
+  expect(paste("x".repeat(1 << 20))).toBe(false);
   expect(field().value).toBe("");
-  expect(await screen.findByText("pasted.txt")).toBeTruthy();
+  expect(await screen.findByText("pasted-text.txt")).toBeTruthy();
+  expect(screen.queryByRole("button", { name: "Put it into the message instead" })).toBeNull();
 });
 
 test("of too many files, one notice says how many were taken", async () => {

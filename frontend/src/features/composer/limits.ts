@@ -4,11 +4,13 @@ export const LIMITS = { files: 20, fileBytes: 100 << 20, totalBytes: 500 << 20 }
 /** As the gateway counts them. */
 export const megabytes = (bytes: number) => `${bytes >> 20} MB`;
 
-/** Pasted text of more characters is better kept as a file. */
-export const LONG_PASTE = 8000;
+/** Pasted text of more characters becomes a file: what others wrote is not taken for the person's own words. */
+export const LONG_PASTE = 2000;
 
-/** Pasted text of more characters would make the field slow: it becomes a file at once. */
+/** Text of more characters would make the field slow: it stays a file. */
 export const HUGE_PASTE = 200_000;
+
+export const PASTED = "pasted-text.txt";
 
 export type Refusal = "count" | "size" | "total" | "folder" | "empty";
 

@@ -97,7 +97,11 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
         >
           {attachments.all.length > 0 && (
             <Suspense>
-              <AttachmentChips threadId={conversation} attachments={attachments} />
+              <AttachmentChips
+                threadId={conversation}
+                attachments={attachments}
+                onText={(text) => message.write([message.text, text].filter(Boolean).join("\n"))}
+              />
             </Suspense>
           )}
           <Notices message={message} />

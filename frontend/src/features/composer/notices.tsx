@@ -1,9 +1,8 @@
 "use client";
-import { FileText, TriangleAlert } from "lucide-react";
+import { TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import { useT } from "@/i18n";
 import { shortcutLabel } from "@/lib/shortcuts";
-import { Button } from "@/ui/button";
 import type { Message } from "./use-message";
 
 /** What is to be known before the message is sent. */
@@ -12,17 +11,6 @@ export function Notices({ message }: { message: Message }) {
   const { gone, model, query, models } = message.choice;
   return (
     <>
-      {message.longPaste !== null && (
-        <Notice icon={<FileText aria-hidden />}>
-          <span className="flex-1">{t("longPaste", { count: message.longPaste })}</span>
-          <Button variant="outline" size="xs" onClick={message.attachPaste}>
-            {t("longPasteAttach")}
-          </Button>
-          <Button variant="ghost" size="xs" onClick={message.keepPaste}>
-            {t("longPasteKeep")}
-          </Button>
-        </Notice>
-      )}
       {message.agentGone && (
         <Notice icon={<TriangleAlert aria-hidden className="text-warning" />}>
           {t("agentGone", { name: message.agentGone })}

@@ -10,7 +10,7 @@ import { onFill, onSay, placeholderIn } from "@/lib/compose";
 import { earlyText } from "@/lib/early";
 import { NOT_WALKING, ownMessages, step } from "./history";
 import type * as folderCode from "./folders";
-import { filesOf, HUGE_PASTE, LIMITS, LONG_PASTE, megabytes, type Admission, type Refusal } from "./limits";
+import { filesOf, LIMITS, LONG_PASTE, megabytes, PASTED, type Admission, type Refusal } from "./limits";
 import { steerOrSend } from "./steer";
 import { useAgentChoice } from "./use-agent";
 import { useAttachments } from "./use-attachments";
@@ -40,7 +40,6 @@ export function useMessage(conversation: string, isNew: boolean) {
   const attachments = useAttachments(conversation, kept.files);
   const [recall, setRecall] = useState(NOT_WALKING);
   const [armed, setArmed] = useState<How | null>(null);
-  const [pasted, setPasted] = useState<string | null>(null);
 
   const takeBack = (draft: Draft) => {
     setText((now) => withMore(draft, { text: now, files: [] }).text);
@@ -189,21 +188,11 @@ export function useMessage(conversation: string, isNew: boolean) {
         // Spreadsheets put a picture of the cells beside their text; then the text is meant.
         event.preventDefault();
         addFiles(files, folders);
-      } else if (words.length > HUGE_PASTE) {
-        event.preventDefault();
-        addFiles([pastedFile(words)]);
-        toast.success(t("hugePaste", { count: words.length }));
       } else if (words.length > LONG_PASTE) {
-        setPasted(words);
+        event.preventDefault();
+        addFiles([new File([words], PASTED, { type: "text/plain" })]);
+        toast.success(t("longPaste", { count: words.length }));
       }
-    },
-    longPaste: pasted !== null && text.includes(pasted) ? pasted.length : null,
-    keepPaste: () => setPasted(null),
-    attachPaste: () => {
-      if (pasted === null) return;
-      write(text.replace(pasted, () => ""));
-      addFiles([pastedFile(pasted)]);
-      setPasted(null);
     },
   };
 }
@@ -213,7 +202,5 @@ const withMore = (draft: Draft, now: Draft): Draft => ({
   text: now.text.trim() && now.text !== draft.text ? `${draft.text}\n\n${now.text}` : draft.text,
   files: [...draft.files, ...now.files],
 });
-
-const pastedFile = (text: string) => new File([text], "pasted.txt", { type: "text/plain" });
 
 export type Message = ReturnType<typeof useMessage>;

@@ -65,7 +65,8 @@ export function Picture({ src, alt = "" }: ComponentProps<"img">) {
         className="inline-flex items-center gap-1"
       >
         <ImageOff aria-hidden className="size-4 shrink-0" />
-        {alt || t("remoteImage", { host: hostOf(source) })}
+        {alt && `${alt} · `}
+        {t("remoteImage", { host: hostOf(source) })}
         <ArrowUpRight aria-hidden className="size-3.5 shrink-0" />
       </a>
     );

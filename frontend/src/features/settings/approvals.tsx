@@ -2,13 +2,16 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ShieldCheck } from "lucide-react";
 import Link from "next/link";
-import { toast } from "@/ui/toast";
 import { useLocale, useT } from "@/i18n";
 import { formatRelativeTime } from "@/lib/format";
+import { cn } from "@/lib/cn";
 import { keys } from "@/lib/keys";
+import { marked } from "@/lib/marks";
 import { threadPath } from "@/lib/route";
+import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
 import { EmptyState } from "@/ui/empty-state";
+import { toast } from "@/ui/toast";
 import { grants, revokeGrant, titlesOf, type Grant } from "./api";
 import { Group, Panel, Waiting } from "./parts";
 
@@ -82,16 +85,30 @@ interface GrantRowProps {
 function GrantRow({ grant, chat, onRevoke }: GrantRowProps) {
   const t = useT("settings.approvals");
   const [locale] = useLocale();
-  const patterns = Object.entries(grant.pattern ?? {}).map(([name, glob]) => `${name}: ${glob}`);
+  const patterns = Object.entries(grant.pattern ?? {}).map(
+    ([name, glob]) => `${name}: ${marked(glob ?? t("anyValue"))}`,
+  );
+  const { destination } = grant;
+  const expired = destination === null && grant.digest === null;
+  const covers = patterns.length ? t("onlyLike", { pattern: patterns.join(", ") }) : t("everyCall");
+  const name = destination ?? grant.tool;
   return (
     <div role="listitem" className="flex items-center gap-4 px-4 py-3 sm:px-5">
       <div className="min-w-0 flex-1">
         <p className="flex flex-wrap items-baseline gap-x-2 text-sm [overflow-wrap:anywhere]">
-          <span className="font-mono font-medium">{grant.tool}</span>
-          <span className="text-[13px] text-muted-foreground">
-            {patterns.length ? t("onlyLike", { pattern: patterns.join(", ") }) : t("everyCall")}
-          </span>
+          {destination !== null ? (
+            <span className="font-medium">{t("mayReach", { host: marked(destination) })}</span>
+          ) : (
+            <>
+              <span className={cn("font-mono font-medium", expired && "text-muted-foreground line-through")}>
+                {grant.tool}
+              </span>
+              {expired && <Badge variant="warning">{t("expired")}</Badge>}
+              <span className="text-[13px] text-muted-foreground">{covers}</span>
+            </>
+          )}
         </p>
+        {expired && <p className="mt-1 text-xs leading-relaxed text-muted-foreground">{t("expiredText")}</p>}
         <p className="mt-1 text-xs leading-relaxed text-muted-foreground">
           {grant.thread_id && (
             <>
@@ -105,7 +122,7 @@ function GrantRow({ grant, chat, onRevoke }: GrantRowProps) {
           {t("given", { when: formatRelativeTime(grant.created_at, locale) })}
         </p>
       </div>
-      <Button variant="outline" size="sm" onClick={onRevoke} aria-label={t("revokeOf", { name: grant.tool })}>
+      <Button variant="outline" size="sm" onClick={onRevoke} aria-label={t("revokeOf", { name })}>
         {t("revoke")}
       </Button>
     </div>

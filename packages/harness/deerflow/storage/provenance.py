@@ -63,7 +63,7 @@ CLIENT = Source("client", "messages or state of a client")
 
 
 def add_sources(connection: Connection, thread_id: str, sources: Iterable[Source]) -> None:
-    """Record sources. A source that is there stays as it is."""
+    """Record sources. One that the person trusts stays trusted as long as it is known to bring the same, by its digest."""
     for source in sources:
         row = {
             "thread_id": thread_id,
@@ -73,7 +73,8 @@ def add_sources(connection: Connection, thread_id: str, sources: Iterable[Source
             "trusted": source.trusted,
             "created_at": utc_now(),
         }
-        sql.insert(connection, thread_sources, row, "ON CONFLICT DO NOTHING")
+        again = "NOTHING" if source.digest else "UPDATE SET trusted = excluded.trusted"
+        sql.insert(connection, thread_sources, row, f"ON CONFLICT (thread_id, kind, name, digest) DO {again}")
 
 
 def sources_of(connection: Connection, thread_id: str) -> list[Source]:

@@ -16,7 +16,7 @@ from deerflow.storage import sql
 from deerflow.storage.budgets import forget_turn
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import contains
-from deerflow.storage.provenance import Source, add_sources
+from deerflow.storage.provenance import UNJUDGED, Source, SourceKind, add_sources, sources_of, trust
 from deerflow.storage.search import forget_thread, index_title
 from deerflow.storage.tables import threads, utc_now
 
@@ -181,6 +181,25 @@ class ThreadRepository:
     async def add_sources(self, thread_id: str, sources: Sequence[Source]) -> None:
         """Record where foreign text that is about to come into a thread is from."""
         await self._database.write(lambda connection: add_sources(connection, thread_id, sources))
+
+    async def sources(self, principal: Principal, thread_id: str) -> list[Source]:
+        """Return where foreign text in the thread came from, the oldest first. Raises NotFoundError."""
+
+        def job(connection: Connection) -> list[Source]:
+            owned(connection, principal.user_id, thread_id)
+            return [source for source in sources_of(connection, thread_id) if source.kind != UNJUDGED]
+
+        return await self._database.read(job)
+
+    async def trust(self, principal: Principal, thread_id: str, kind: SourceKind, name: str) -> None:
+        """Trust what a source has brought so far. Raises NotFoundError."""
+
+        def job(connection: Connection) -> bool:
+            owned(connection, principal.user_id, thread_id, lock=True)
+            return kind != UNJUDGED and trust(connection, thread_id, kind, name)
+
+        if not await self._database.write(job):
+            raise NotFoundError(f"The thread has no source {name!r} of the kind {kind}.")
 
     async def set_title(self, principal: Principal, thread_id: str, title: str) -> None:
         """Raises NotFoundError."""

@@ -1,14 +1,18 @@
 "use client";
 import { Check, MessageSquare, Pencil, Undo2, X } from "lucide-react";
-import { useId, useState } from "react";
+import { useId, useMemo, useState } from "react";
 import { useT } from "@/i18n";
 import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
-import { Input } from "@/ui/input";
 import { Textarea } from "@/ui/textarea";
+import { marked } from "@/lib/marks";
 import { describe } from "../tool-card/describe";
+import { aboutOf, headlineOf, isNetwork, opensDestination, type About, type Headline } from "./about";
 import { ArgumentsEditor } from "./arguments-editor";
 import { CallView } from "./call-view";
+import { Changed } from "./changed";
+import { LongText, Marked } from "./long-text";
+import { PatternForm } from "./pattern-form";
 import { Sources } from "./sources";
 import {
   approve,
@@ -20,12 +24,13 @@ import {
   respond,
   type Choice,
   type Decision,
-  type Grant,
   type WaitingCall,
 } from "./decisions";
 
 interface CallCardProps {
   call: WaitingCall;
+  /** The value of its interrupt. */
+  value: unknown;
   decision: Decision | null;
   busy: boolean;
   onDecide: (decision: Decision | null) => void;
@@ -34,33 +39,23 @@ interface CallCardProps {
 type Mode = Exclude<Choice, "approve"> | "pattern";
 
 /** One call that waits, and what can be decided about it. */
-export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
-  const t = useT("chat");
+export function CallCard({ call, value, decision, busy, onDecide }: CallCardProps) {
   const id = useId();
   const [mode, setMode] = useState<Mode | null>(null);
-  const {
-    icon: Icon,
-    deed,
-    subject,
-  } = describe({ ...call, id, status: "waiting", result: "", images: [], output: "" });
-  const { own, rule } = reasonsOf(call);
-  const isMoney = call.name === "spend_more";
+  const about = useMemo(() => aboutOf(value), [value]);
+  const { own, rule } = reasonsOf(call, about.cosmetic);
+  const isBare = call.name === "spend_more" || isNetwork(call);
+  const isMarked = JSON.stringify(call.args) !== marked(JSON.stringify(call.args));
   const decide = (made: Decision) => {
     setMode(null);
     onDecide(made);
   };
   return (
     <div className="flex flex-col gap-3">
-      <div className="flex items-start gap-2">
-        <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-muted-foreground" />
-        <p className="min-w-0 text-sm leading-5 break-words">
-          {own || (isMoney ? rule : t(`doing.${deed}`, { name: subject }))}
-          {!isMoney && <span className="ml-2 font-mono text-xs text-muted-foreground">{call.name}</span>}
-          {rule && !isMoney && <span className="block text-[13px] text-muted-foreground">{rule}</span>}
-        </p>
-      </div>
-      {call.sources.length > 0 && <Sources sources={call.sources} />}
-      {mode === "edit" ? (
+      <Title call={call} about={about} rule={rule} />
+      {about.changed && <Changed changed={about.changed} />}
+      {own && <Words text={own} />}
+      {mode === "edit" && (
         <ArgumentsEditor
           id={id}
           args={call.args}
@@ -68,14 +63,20 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
           onDone={(args) => decide(edit(call, args))}
           onCancel={() => setMode(null)}
         />
-      ) : (
-        !isMoney && <CallView call={call} />
       )}
+      {!isBare && (mode !== "edit" || isMarked) && <CallView call={call} said={own !== ""} />}
+      {call.sources.length > 0 && <Sources sources={call.sources} />}
       {mode === "pattern" && (
-        <Pattern call={call} busy={busy} onCancel={() => setMode(null)} onDone={decide} />
+        <PatternForm
+          call={call}
+          cosmetic={about.cosmetic}
+          busy={busy}
+          onCancel={() => setMode(null)}
+          onDone={decide}
+        />
       )}
       {(mode === "reject" || mode === "respond") && (
-        <Words
+        <Note
           mode={mode}
           busy={busy}
           onCancel={() => setMode(null)}
@@ -86,21 +87,101 @@ export function CallCard({ call, decision, busy, onDecide }: CallCardProps) {
         (decision ? (
           <Decided decision={decision} busy={busy} onUndo={() => onDecide(null)} />
         ) : (
-          <Buttons call={call} busy={busy} onDecide={onDecide} onMode={setMode} />
+          <Buttons call={call} about={about} busy={busy} onDecide={onDecide} onMode={setMode} />
         ))}
     </div>
   );
 }
 
+interface TitleProps {
+  call: WaitingCall;
+  about: About;
+  rule: string;
+}
+
+/** Our words on what the call does, and who asks for it. */
+function Title({ call, about, rule }: TitleProps) {
+  const t = useT("decisions");
+  const id = useId();
+  const { icon: Icon } = describe({ ...call, id, status: "waiting", result: "", images: [], output: "" });
+  const isMoney = call.name === "spend_more";
+  const { asker } = about;
+  const destination = opensDestination(about);
+  return (
+    <div className="flex items-start gap-2">
+      <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-muted-foreground" />
+      <div className="flex min-w-0 flex-col gap-0.5 [overflow-wrap:anywhere]">
+        <p className="text-[15px] leading-5 font-medium">
+          {isMoney ? rule : <HeadlineText headline={headlineOf(call, about)} />}
+        </p>
+        {!isMoney && (
+          <p className="text-xs leading-5 text-muted-foreground">
+            {asker && <Asker {...asker} />}
+            {asker && !isNetwork(call) && " · "}
+            {!isNetwork(call) && (
+              <span className="font-mono">
+                <Marked text={call.name} />
+              </span>
+            )}
+          </p>
+        )}
+        {rule && !isMoney && (
+          <p className="text-[13px] text-muted-foreground">
+            <Marked text={rule} />
+          </p>
+        )}
+        {destination && (
+          <p className="text-[13px] text-muted-foreground">
+            {isNetwork(call)
+              ? t("opensHost", { host: marked(destination) })
+              : t("opens", { destination: destinationName(t, marked(destination)) })}
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}
+
+type Texts = ReturnType<typeof useT<"decisions">>;
+
+const destinationName = (t: Texts, destination: string) =>
+  destination === "search" || destination === "acp" ? t(`destination.${destination}`) : destination;
+
+function HeadlineText({ headline: { what, does, name, place, destination } }: { headline: Headline }) {
+  const t = useT("decisions");
+  const text = t(`headline.${what}`, { name, place });
+  if (does === "nothing") return text;
+  return t(`does.${does}`, { what: text, destination: destinationName(t, destination) });
+}
+
+function Asker({ agent, subagent }: NonNullable<About["asker"]>) {
+  const t = useT("decisions.asker");
+  if (subagent) return t("subagent", { name: marked(subagent) });
+  return agent ? t("agent", { name: marked(agent) }) : t("lead");
+}
+
+/** The agent's own words, which may be wrong or not its own. */
+function Words({ text }: { text: string }) {
+  const t = useT("decisions");
+  return (
+    <figure className="border-l-2 pl-3">
+      <figcaption className="text-xs text-muted-foreground">{t("says")}</figcaption>
+      <LongText text={text} className="px-0 py-0.5 [&>pre]:font-sans [&>pre]:text-[13px]" />
+    </figure>
+  );
+}
+
 interface ButtonsProps {
   call: WaitingCall;
+  about: About;
   busy: boolean;
   onDecide: (decision: Decision) => void;
   onMode: (mode: Mode) => void;
 }
 
-function Buttons({ call, busy, onDecide, onMode }: ButtonsProps) {
-  const { allowed, grants } = call;
+function Buttons({ call, about, busy, onDecide, onMode }: ButtonsProps) {
+  const { allowed } = call;
+  const grants = isNetwork(call) ? [] : call.grants;
   const t = useT("decisions");
   return (
     <div className="flex flex-wrap gap-2">
@@ -136,7 +217,7 @@ function Buttons({ call, busy, onDecide, onMode }: ButtonsProps) {
               {t(`grant.${one}`)}
             </Button>
           ))}
-          {Object.keys(patternOf(call)).length > 0 && (
+          {Object.keys(patternOf(call, about.cosmetic)).length > 0 && (
             <Button variant="ghost" size="xs" disabled={busy} onClick={() => onMode("pattern")}>
               {t("pattern")}
             </Button>
@@ -147,55 +228,7 @@ function Buttons({ call, busy, onDecide, onMode }: ButtonsProps) {
   );
 }
 
-interface PatternProps {
-  call: WaitingCall;
-  busy: boolean;
-  onDone: (decision: Decision) => void;
-  onCancel: () => void;
-}
-
-/** Which calls need no decision any more. */
-function Pattern({ call, busy, onDone, onCancel }: PatternProps) {
-  const t = useT("decisions");
-  const common = useT("common");
-  const id = useId();
-  const [pattern, setPattern] = useState(() => patternOf(call));
-  const given = Object.fromEntries(Object.entries(pattern).filter(([, text]) => text.trim()));
-  const done = (one: Grant) => onDone(grant(one, given));
-  return (
-    <div className="flex flex-col gap-2">
-      <p className="text-[13px] text-muted-foreground">{t("patternHint")}</p>
-      {Object.entries(pattern).map(([name, text]) => (
-        <label
-          key={name}
-          htmlFor={`${id}-${name}`}
-          className="flex flex-col gap-1 text-xs text-muted-foreground"
-        >
-          {name}
-          <Input
-            id={`${id}-${name}`}
-            className="font-mono text-foreground"
-            value={text}
-            disabled={busy}
-            onChange={(event) => setPattern({ ...pattern, [name]: event.target.value })}
-          />
-        </label>
-      ))}
-      <div className="flex flex-wrap gap-2">
-        {call.grants.map((one) => (
-          <Button key={one} size="sm" disabled={busy || !Object.keys(given).length} onClick={() => done(one)}>
-            {t(`grant.${one}`)}
-          </Button>
-        ))}
-        <Button variant="ghost" size="sm" disabled={busy} onClick={onCancel}>
-          {common("cancel")}
-        </Button>
-      </div>
-    </div>
-  );
-}
-
-interface WordsProps {
+interface NoteProps {
   mode: "reject" | "respond";
   busy: boolean;
   onDone: (text: string) => void;
@@ -203,13 +236,14 @@ interface WordsProps {
 }
 
 /** Why not, or the answer in place of the tool's. */
-function Words({ mode, busy, onDone, onCancel }: WordsProps) {
+function Note({ mode, busy, onDone, onCancel }: NoteProps) {
   const t = useT("decisions");
   const common = useT("common");
   const [text, setText] = useState("");
   const isNote = mode === "reject";
   return (
     <div className="flex flex-col gap-2">
+      {!isNote && <p className="text-[13px] text-muted-foreground">{t("respondHint")}</p>}
       <Textarea
         autoFocus
         aria-label={t(isNote ? "noteLabel" : "answerLabel")}

@@ -9,65 +9,103 @@ import { ErrorState } from "@/ui/error-state";
 import { useChat } from "../chat-context";
 import { nameOf, threadPathOf } from "@/lib/files";
 import { isWeb } from "@/lib/web";
-import { Block, PathButton, PlainText } from "../tool-card/blocks";
+import { marked } from "@/lib/marks";
+import { Block, PathButton } from "../tool-card/blocks";
 import { Args } from "../tool-card/describe";
+import { asText } from "./about";
+import { LongText, Marked } from "./long-text";
 import type { WaitingCall } from "./decisions";
 
-/** What a call would do: a command as code, a change of a file as a difference, anything else as its arguments. */
-export function CallView({ call }: { call: WaitingCall }) {
+interface CallViewProps {
+  call: WaitingCall;
+  /** Its `description` is shown as the agent's words. */
+  said: boolean;
+}
+
+/** What a call would do: a command as code, a change of a file as a difference, anything else as its arguments. All of them. */
+export function CallView({ call, said }: CallViewProps) {
   const t = useT("decisions");
   const args = new Args(call.args);
+  const rest = (...shown: string[]) => {
+    const left = Object.entries(call.args).filter(
+      ([name]) => !shown.includes(name) && !(said && name === "description"),
+    );
+    return left.length ? JSON.stringify(Object.fromEntries(left), null, 2) : "";
+  };
+  const others = (text: string) => text && <Others text={text} />;
   if (call.name === "bash" && args.text("command"))
     return (
       <Block copy={() => args.text("command")}>
-        <PlainText text={args.text("command")} className="pr-10" />
+        <LongText text={args.text("command")} className="pr-10" />
+        {rest("command") && <LongText text={rest("command")} className="border-t" />}
       </Block>
     );
-  if (call.name === "str_replace")
-    return <Difference path={args.text("path")} before={args.text("old_str")} after={args.text("new_str")} />;
-  if (call.name === "write_file" && args.text("path")) return <FileWrite call={call} />;
-  if (isWeb(args.text("url")) && URL.canParse(args.text("url"))) return <Request args={call.args} />;
-  if (!Object.keys(call.args).length)
-    return <p className="text-[13px] text-muted-foreground">{t("noArguments")}</p>;
-  const given = JSON.stringify(call.args, null, 2);
+  if (call.name === "str_replace" && isText(call.args, "path", "old_str", "new_str"))
+    return (
+      <>
+        <Difference path={args.text("path")} before={args.text("old_str")} after={args.text("new_str")} />
+        {others(rest("path", "old_str", "new_str"))}
+      </>
+    );
+  if (call.name === "write_file" && isText(call.args, "path", "content"))
+    return (
+      <>
+        <FileWrite call={call} />
+        {others(rest("path", "content"))}
+      </>
+    );
+  if (isWeb(args.text("url")) && URL.canParse(args.text("url")))
+    return <Request args={call.args} rest={rest} />;
+  const given = rest();
+  if (!given) return <p className="text-[13px] text-muted-foreground">{t("noArguments")}</p>;
+  return <Others text={given} />;
+}
+
+const isText = (args: Record<string, unknown>, ...names: string[]) =>
+  names.every((name) => typeof args[name] === "string");
+
+function Others({ text }: { text: string }) {
   return (
-    <Block copy={() => given}>
-      <PlainText text={given} />
+    <Block copy={() => text}>
+      <LongText text={text} className="pr-10" />
     </Block>
   );
 }
 
 const BODIES = ["body", "data", "json", "content", "payload"];
 
+interface RequestProps {
+  args: Record<string, unknown>;
+  /** The other arguments, as text. */
+  rest: (...shown: string[]) => string;
+}
+
 /** What is sent where: method, host and address, the body, and whatever else the call names. */
-function Request({ args }: { args: Record<string, unknown> }) {
+function Request({ args, rest }: RequestProps) {
   const t = useT("decisions");
   const given = new Args(args);
   const url = given.text("url");
-  const { host, pathname, search } = new URL(url);
-  const method = (given.text("method") || "GET").toUpperCase();
-  const name = BODIES.find((one) => args[one] !== undefined && args[one] !== null);
-  const body = name === undefined ? "" : asText(args[name]);
-  const others = Object.entries(args).filter(
-    ([key]) => !["url", "method", "description", name].includes(key),
-  );
+  const { username, password, host, pathname, search, hash } = new URL(url);
+  const hasMethod = typeof args["method"] === "string";
+  const method = (hasMethod ? given.text("method") : "GET").toUpperCase();
+  const name = BODIES.find((one) => args[one] !== undefined && args[one] !== null) ?? "";
+  const body = name && asText(args[name]);
+  const others = rest("url", ...(hasMethod ? ["method"] : []), name);
   return (
     <Block label={t("request")} copy={() => [`${method} ${url}`, body].filter(Boolean).join("\n\n")}>
-      <p className="px-3 py-2 pr-10 font-mono text-[12.5px] leading-[1.6] [overflow-wrap:anywhere]">
-        <span className="mr-2 font-semibold">{method}</span>
+      <p dir="ltr" className="px-3 py-2 pr-10 font-mono text-[12.5px] leading-[1.6] [overflow-wrap:anywhere]">
+        <span className="mr-2 font-semibold">
+          <Marked text={method} />
+        </span>
+        {(username || password) && marked(`${username}:${password}@`)}
         <span className="font-semibold">{host}</span>
-        {pathname}
-        {search}
+        {marked(pathname + search + hash)}
       </p>
-      {body && <PlainText text={body} className="border-t" />}
-      {others.length > 0 && (
-        <PlainText text={JSON.stringify(Object.fromEntries(others), null, 2)} className="border-t" />
-      )}
+      {body && <LongText text={body} className="border-t" />}
+      {others && <LongText text={others} className="border-t" />}
     </Block>
   );
 }
-
-const asText = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
 /** Against the file as it is now; there is none yet if it is new. */
 function FileWrite({ call }: { call: WaitingCall }) {
@@ -114,10 +152,15 @@ function Difference({ path, before, after, isNew }: DifferenceProps) {
   return (
     <div className="flex flex-col gap-1.5">
       <div className="flex items-baseline gap-2">
-        <PathButton path={path} />
+        <PathButton path={path}>{marked(path)}</PathButton>
         {isNew && <span className="text-xs text-muted-foreground">{t("newFile")}</span>}
       </div>
-      <DiffView before={before} after={after} filename={nameOf(path)} />
+      <DiffView
+        before={marked(before)}
+        after={marked(after)}
+        filename={marked(nameOf(path))}
+        more={(n) => t("moreLines", { n })}
+      />
     </div>
   );
 }

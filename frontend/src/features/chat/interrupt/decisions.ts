@@ -1,12 +1,16 @@
 /** What a person decides about calls that wait, in the shape of LangChain's human-in-the-loop middleware. Pure. */
 import type { Interrupt } from "../session";
+import { isNetwork, patternText } from "./about";
 
 export type Grant = WaitingCall["grants"][number];
 export type WaitingCall = Interrupt["calls"][number];
 export type Choice = WaitingCall["allowed"][number];
 
+/** Globs by argument; null stands for any value. */
+export type Pattern = Record<string, string | null>;
+
 export type Decision =
-  | { type: "approve"; grant?: Grant; pattern?: Record<string, string> }
+  | { type: "approve"; grant?: Grant; pattern?: Pattern }
   | { type: "edit"; edited_action: { name: string; args: Record<string, unknown> } }
   | { type: "reject"; message?: string }
   | { type: "respond"; message: string };
@@ -14,18 +18,18 @@ export type Decision =
 export const approve: Decision = { type: "approve" };
 
 /** This call, and those of the same tool after it; with a pattern only those whose arguments are like it. */
-export const grant = (grant: Grant, pattern: Record<string, string> = {}): Decision => ({
+export const grant = (grant: Grant, pattern: Pattern = {}): Decision => ({
   type: "approve",
   grant,
   ...(Object.keys(pattern).length ? { pattern } : {}),
 });
 
-/** Arguments that a pattern can be about. */
-export const patternOf = (call: WaitingCall): Record<string, string> =>
+/** The pattern of calls like this one: it names each argument that says something of what the call does. */
+export const patternOf = (call: WaitingCall, cosmetic: readonly string[]): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(call.args).filter(
-      (entry): entry is [string, string] => typeof entry[1] === "string" && entry[0] !== "description",
-    ),
+    Object.entries(call.args)
+      .filter(([name]) => !cosmetic.includes(name))
+      .map(([name, value]) => [name, patternText(value)]),
   );
 
 /** Without a note the server tells the agent that the person said no. */
@@ -93,10 +97,11 @@ function parse(text: string): { value: unknown } | { problem: Problem } {
   }
 }
 
-/** What the agent says of the call, and why it has to be asked for, without the JSON that the card shows anyway. */
-export function reasonsOf(call: WaitingCall): { own: string; rule: string } {
+/** What the agent says of the call, and what the server's rule says, without what the card words itself. */
+export function reasonsOf(call: WaitingCall, cosmetic: readonly string[]): { own: string; rule: string } {
   const text = call.description.trim();
-  const said = call.args["description"];
+  const said = cosmetic.includes("description") ? call.args["description"] : "";
   const generic = /^Tool execution (requires approval|pending)/i.test(text) || text.includes("\nArgs:");
-  return { own: typeof said === "string" ? said : "", rule: generic ? "" : text };
+  const worded = generic || isNetwork(call) || text.startsWith(`'${call.name}' `);
+  return { own: typeof said === "string" ? said : "", rule: worded ? "" : text };
 }

@@ -85,6 +85,7 @@ function CallsCard({ interrupt, called }: KindProps) {
         <div key={call.id ?? i} className={i ? "border-t pt-4" : ""}>
           <CallCard
             call={call}
+            value={interrupt.value}
             decision={decisions[i] ?? null}
             busy={busy}
             onDecide={(made) => decide(i, made)}

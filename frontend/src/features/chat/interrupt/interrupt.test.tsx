@@ -17,7 +17,11 @@ const call = (args: Record<string, unknown>, given: Partial<Interrupt["calls"][n
   ...given,
 });
 
-async function show(calls: Interrupt["calls"], respond = vi.fn(async () => {}), value: unknown = {}) {
+async function show(
+  calls: Interrupt["calls"],
+  respond = vi.fn(async () => {}),
+  value: unknown = { cosmetic: ["description", "timeout"] },
+) {
   renderChat(
     <InterruptCards />,
     sessionWith({ interrupts: [{ id: "i", value, problem: null, calls }], respond }),
@@ -44,13 +48,25 @@ describe("a decision about one call", () => {
     await answered(respond, [{ type: "approve", grant: "thread" }]);
   });
 
-  it("allows only calls that are like it", async () => {
-    const respond = await show([call({ command: "git push origin", description: "Push", force: true })]);
-    press("Only like this…");
+  it("allows only calls that are like it in every argument", async () => {
+    const args = {
+      command: "git push origin",
+      description: "Push",
+      force: true,
+      tags: ["a", { b: 1 }],
+      to: "x",
+    };
+    const respond = await show([call(args)]);
+    press("Only for calls like this…");
     fireEvent.change(screen.getByRole("textbox", { name: "command" }), { target: { value: "git push *" } });
     expect(screen.queryByRole("textbox", { name: "description" })).toBeNull();
+    expect(screen.getByRole<HTMLInputElement>("textbox", { name: "force" }).value).toBe("true");
+    fireEvent.click(
+      within(screen.getByRole("radiogroup", { name: "to" })).getByRole("radio", { name: "Any" }),
+    );
     press("Always");
-    await answered(respond, [{ type: "approve", grant: "always", pattern: { command: "git push *" } }]);
+    const pattern = { command: "git push *", force: "true", tags: '["a", {"b": 1}]', to: null };
+    await answered(respond, [{ type: "approve", grant: "always", pattern }]);
   });
 
   it("asks about money in words", async () => {
@@ -69,8 +85,10 @@ describe("a decision about one call", () => {
     await show([call(args, { name: "http_request" })]);
     const shown = screen.getByText("Request").parentElement!;
     expect(shown.textContent).toContain("POSTapi.example.com/v1/items?q=1");
-    expect(shown.textContent).toContain("line 119");
-    expect(shown.textContent).not.toContain("line 120");
+    expect(shown.textContent).toContain("line 23");
+    expect(shown.textContent).not.toContain("line 24");
+    press("Show 276 more lines");
+    expect(shown.textContent).toContain("line 299");
     expect(shown.textContent).toContain('"retries": 2');
   });
 
@@ -85,11 +103,15 @@ describe("a decision about one call", () => {
       name: `https://www.site${i}.com/a`,
     }));
     await show([
-      call({}, { sources: [...pages, { kind: "file", name: "plan.pdf" }, { kind: "server", name: "jira" }] }),
+      call(
+        {},
+        { sources: [...pages, { kind: "upload", name: "plan.pdf" }, { kind: "server", name: "jira" }] },
+      ),
     ]);
     const items = screen.getAllByRole("listitem").map(({ textContent }) => textContent);
     expect(items).toEqual(["jira", "plan.pdf", "site4.com", "site3.com", "site2.com", "site1.com"]);
-    expect(screen.getByText("and 1 more")).toBeTruthy();
+    press("and 1 more");
+    expect(screen.getAllByRole("listitem")).toHaveLength(7);
     expect(screen.getByRole("link", { name: "site4.com" }).getAttribute("rel")).toContain("noreferrer");
   });
 
@@ -104,6 +126,7 @@ describe("a decision about one call", () => {
   it("answers in place of the tool", async () => {
     const respond = await show([call({})]);
     press("Answer instead");
+    expect(screen.getByText("The call is not made. The agent gets your answer instead.")).toBeTruthy();
     expect(screen.getByRole<HTMLButtonElement>("button", { name: "Send answer" }).disabled).toBe(true);
     fireEvent.change(screen.getByRole("textbox"), { target: { value: "42" } });
     press("Send answer");
@@ -152,6 +175,112 @@ describe("a decision about one call", () => {
     await screen.findByText(/no network/);
     press("Send decision");
     await waitFor(() => expect(respond).toHaveBeenCalledTimes(2));
+  });
+});
+
+const pays = { changes: true, lasts: false, destination: "shop", server: "shop" };
+const asked = (value: object, given: Partial<Interrupt["calls"][number]> = {}, args = {}) =>
+  show([call(args, { name: "shop_pay", ...given })], undefined, value);
+
+describe("what a card says", () => {
+  it("has our headline, and the agent's words as such", async () => {
+    const value = {
+      effect: pays,
+      cosmetic: ["description"],
+      asked_by: { agent: "", subagent: "researcher" },
+    };
+    await asked(value, {}, { description: "List the files", amount: 5 });
+    const headline = screen.getByText("pay at shop – changes something there and sends data to shop");
+    expect(headline.closest("figure")).toBeNull();
+    expect(screen.getByText("List the files").closest("figure")!.textContent).toContain(
+      "In the agent’s words",
+    );
+    expect(screen.getByText(/Asked by the subagent researcher/)).toBeTruthy();
+    expect(screen.queryByText(/"description"/)).toBeNull();
+  });
+
+  it("shows a description that is an argument as one", async () => {
+    await asked({ effect: pays, cosmetic: [] }, {}, { description: "Pay 500" });
+    expect(screen.getByText(/"description": "Pay 500"/)).toBeTruthy();
+    expect(screen.queryByText("In the agent’s words")).toBeNull();
+    press("Only for calls like this…");
+    expect(screen.getByRole("textbox", { name: "description" })).toBeTruthy();
+  });
+
+  it.each<[string, Record<string, unknown>, RegExp, RegExp]>([
+    ["bash", { command: "ls\u202E; rm -rf x", cwd: "/a" }, /ls⟦U\+202E⟧; rm/, /"cwd": "\/a"/],
+    [
+      "str_replace",
+      { path: "a\u200B.py", old_str: "x", new_str: "y\u2066", count: 2 },
+      /y⟦U\+2066⟧/,
+      /"count": 2/,
+    ],
+    ["http", { url: "https://good:1@evil.example/\u3164", mode: "\u00AD" }, /good:1@/, /⟦U\+00AD⟧/],
+  ])("marks what cannot be seen, and leaves out no argument of %s", async (name, args, ...seen) => {
+    await show([call(args, { name })]);
+    const card = screen.getByRole("alertdialog").textContent;
+    for (const one of seen) expect(card).toMatch(one);
+  });
+
+  it("counts what it does not show, of one endless line too", async () => {
+    await show([call({ command: `echo ok;${" ".repeat(5000)}rm -rf x` }, { name: "bash" })]);
+    expect(screen.queryByText(/rm -rf x/)).toBeNull();
+    press("Show 27 more lines");
+    expect(screen.getByText(/rm -rf x/)).toBeTruthy();
+  });
+
+  it("asks about a host, which is let in for the chat or not", async () => {
+    const effect = { changes: false, lasts: false, destination: "evil.example", server: "" };
+    const given = { name: "network", allowed: ["approve", "reject"] as typeof ALL };
+    const respond = await asked({ effect }, given, { host: "evil.example" });
+    expect(screen.getByText("Let commands reach evil.example?")).toBeTruthy();
+    expect(screen.getByText(/every command in this chat may load from evil.example/)).toBeTruthy();
+    expect(screen.queryByRole("button", { name: "Always" })).toBeNull();
+    expect(screen.queryByRole("button", { name: /^Only for/ })).toBeNull();
+    press("Allow");
+    await answered(respond, [{ type: "approve" }]);
+  });
+
+  it("says that a destination is open from then on, and what outlives the chat", async () => {
+    await asked({ effect: { ...pays, changes: false } });
+    expect(screen.getByText("If you allow it, this chat may send data to shop from now on.")).toBeTruthy();
+    await asked({ effect: { ...pays, lasts: true, server: "", destination: "" } }, { name: "update_agent" });
+    expect(screen.getByText(/^Change the agent’s instructions/)).toBeTruthy();
+  });
+
+  it("shows a tool that was changed meanwhile beside what it was", async () => {
+    const before = { description: "Pays.", arguments: ["to"] };
+    const now = { description: "Pays all.\u202E", arguments: ["iban", "to"] };
+    await asked({ effect: pays, changed: { before, now } });
+    expect(screen.getByText(/This tool was changed by its server/)).toBeTruthy();
+    expect(screen.getByText("Before").parentElement!.textContent).toContain("Pays.Arguments: to");
+    expect(screen.getByText("Now").parentElement!.textContent).toContain(
+      "Pays all.⟦U+202E⟧Arguments: iban, to",
+    );
+  });
+
+  it("lets a source be trusted, after it has said what that means", async () => {
+    const requests = vi.fn(async (_: string, _init?: RequestInit) => new Response(null, { status: 204 }));
+    vi.stubGlobal("fetch", requests);
+    await asked(
+      {},
+      {
+        sources: [
+          { kind: "chat", name: "t2" },
+          { kind: "upload", name: "plan.pdf" },
+        ],
+      },
+    );
+    expect(screen.getByText("an earlier chat")).toBeTruthy();
+    press("I trust plan.pdf");
+    expect(screen.getByText(/may act on it without asking you/)).toBeTruthy();
+    expect(requests).not.toHaveBeenCalled();
+    press("I trust this");
+    expect(await screen.findByText(/\(trusted\)/)).toBeTruthy();
+    const [url, init] = requests.mock.calls[0]!;
+    expect(url).toContain("/api/threads/t/sources/trust");
+    expect(JSON.parse(init!.body as string)).toEqual({ kind: "upload", name: "plan.pdf" });
+    vi.unstubAllGlobals();
   });
 });
 

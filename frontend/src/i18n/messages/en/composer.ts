@@ -35,10 +35,8 @@ export const composer = {
     folder: "{names}: couldn’t be read. Zip it first.",
     empty: "{names}: nothing to send in this folder.",
   },
-  hugePaste: "{count, number} characters of text were attached as a file.",
-  longPaste: "That’s a lot of text: {count, number} characters.",
-  longPasteAttach: "Attach as a file",
-  longPasteKeep: "Keep as text",
+  longPaste: "{count, number} characters of text were attached as a file.",
+  pasteAsText: "Put it into the message instead",
 
   agent: "Agent",
   agentDefault: "DeerFlow",

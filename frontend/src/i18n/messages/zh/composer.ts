@@ -37,10 +37,8 @@ export const composer: typeof en.composer = {
     folder: "{names}：无法读取，请先压缩为 ZIP 文件。",
     empty: "{names}：这个文件夹里没有可发送的文件。",
   },
-  hugePaste: "已将 {count, number} 个字符的文本作为文件附上。",
-  longPaste: "粘贴的内容较长，共 {count, number} 个字符。",
-  longPasteAttach: "改为文件附件",
-  longPasteKeep: "保留为文本",
+  longPaste: "已将 {count, number} 个字符的文本作为文件附上。",
+  pasteAsText: "改为放入消息中",
 
   agent: "智能体",
   agentDefault: "DeerFlow",

@@ -163,14 +163,13 @@ class Chat:
             self.transcript.notice(WAITING)
 
     async def _decide(self, state: Mapping[str, Any]) -> None:
-        """Ask the person for what the thread waits for, and go on with the answers."""
+        """Ask the person for what the thread waits for, one after the other, and go on with each answer."""
         answers = await self._approvals.answers(state["interrupts"])
-        self.waiting = len(answers) < len(state["interrupts"])
         if not answers:
             self.transcript.notice(WAITING)
             return
         events = self.client.aresume(self.thread_id, model_name=self.model_name, answers=answers)
-        await self._turn(events, state["values"]["messages"], ask=not self.waiting)
+        await self._turn(events, state["values"]["messages"])
 
     async def _places(self, artifacts: list[str]) -> dict[str, Path | None]:
         """Where delivered files lie on this machine; those of a server elsewhere are fetched."""
@@ -377,6 +376,10 @@ async def _grants(chat: Chat, argument: str) -> None:
     for number, grant in enumerate(found, 1):
         where = "always" if grant["thread_id"] is None else f"in thread {grant['thread_id'][:8]}"
         what = json.dumps(grant["pattern"], ensure_ascii=False) if grant["pattern"] else "every call"
+        if host := grant.get("destination"):
+            what = f"may send to {host}"
+        elif "digest" in grant and grant["digest"] is None:
+            what = "expired: you are asked again"
         by = f" of {grant['agent']}" if grant["agent"] else ""
         table.add_row(f" {number}", clean(grant["tool"] + by), clean(what), Text(where, style="faint"))
     _show(chat, table, "/grants revoke NUMBER takes one back.", empty="You have granted nothing.")

@@ -19,6 +19,7 @@ from acp import schema
 from deerflow_app.cli.chat.approvals import calls_of
 from deerflow_app.cli.chat.cards import summary
 from deerflow_app.cli.chat.files import DEFAULT_OUT, copy_out
+from deerflow_app.cli.chat.headline import headline
 from deerflow_app.cli.chat.turn import ToolRun
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class EditorAgent:
             ]
             call = schema.ToolCallUpdate(
                 tool_call_id=f"decision-{uuid4()}",
-                title=request.get("description") or request["name"],
+                title=headline(request, value),
                 kind=KINDS.get(request["name"], "other"),
                 status="pending",
                 raw_input=request["args"],

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from deerflow.storage.approvals import ApprovalRepository
+from deerflow.storage.provenance import SourceKind
 from deerflow.tools.clarification import Question
 from deerflow_app.gateway.routes import (
     CurrentAdmin,
@@ -16,6 +17,7 @@ from deerflow_app.gateway.routes import (
     CurrentRuntime,
     Moment,
     PageSize,
+    RequestBody,
     ThreadId,
 )
 
@@ -28,9 +30,15 @@ Agent = Annotated[str | None, BeforeValidator(lambda name: name or None)]
 class Grant(BaseModel):
     id: str
     agent: Agent = Field(description="A custom agent; null: the lead agent.")
-    tool: str
+    tool: str = Field(description="Empty if the grant is for a destination.")
     thread_id: str | None = Field(description="null: in all threads.")
-    pattern: dict[str, str] | None = Field(description="Globs by argument; null: every call.")
+    pattern: dict[str, str | None] | None = Field(
+        description="Globs by argument, null for any value. Without a pattern: every call."
+    )
+    digest: str | None = Field(
+        description="Of the tool's definition; empty for tools of DeerFlow. null: the grant has expired, calls ask again."
+    )
+    destination: str | None = Field(description="A host or server to which the thread may send.")
     created_at: Moment
 
 
@@ -54,6 +62,21 @@ class ToolDecision(BaseModel):
 
 class ToolDecisions(BaseModel):
     decisions: list[ToolDecision]
+
+
+class Source(BaseModel):
+    kind: SourceKind
+    name: str
+    trusted: bool = Field(description="You trust what it has brought so far.")
+
+
+class Sources(BaseModel):
+    sources: list[Source]
+
+
+class TrustedSource(RequestBody):
+    kind: SourceKind
+    name: str
 
 
 class WaitingThread(BaseModel):
@@ -89,6 +112,23 @@ async def waiting_for(thread_id: ThreadId, principal: CurrentPrincipal, runtime:
 async def dismiss(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
     """Takes the thread from those that wait, until it asks again. What it waits for stays open."""
     await runtime.threads.repository.dismiss(principal, thread_id)
+
+
+@router.get(
+    "/api/threads/{thread_id}/sources",
+    summary="Where foreign text in a thread came from, oldest first",
+    response_model=Sources,
+)
+async def list_sources(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+    return {"sources": await runtime.threads.repository.sources(principal, thread_id)}
+
+
+@router.post("/api/threads/{thread_id}/sources/trust", status_code=204, summary="Trust a source of a thread")
+async def trust_source(
+    thread_id: ThreadId, trusted: TrustedSource, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> None:
+    """What the source has brought so far counts as your own text. Changed content counts as foreign again."""
+    await runtime.threads.repository.trust(principal, thread_id, trusted.kind, trusted.name)
 
 
 @router.get("/api/approvals/grants", summary="One's grants, newest first", response_model=Grants)

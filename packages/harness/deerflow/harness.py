@@ -23,6 +23,7 @@ from deerflow.sandbox.tool_image import ToolImage
 from deerflow.skills.catalog import SkillCatalog, SkillSet
 from deerflow.skills.own import OwnSkills
 from deerflow.skills.parser import Skill
+from deerflow.skills.secrets import SkillSecrets
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -131,8 +132,7 @@ class Harness:
         skills, persona = await self.known_of(principal, options)
 
         async def skill_secrets(skill: Skill) -> Mapping[str, str]:
-            found = await asyncio.to_thread(own.secrets_of, skill.name)
-            return {name: found[name] for name in skill.secrets if name in found}
+            return await asyncio.to_thread(SkillSecrets(own, self.paths.secrets_key_file).given, skill)
 
         async def suggest_skill(change: Mapping[str, str | None]) -> None:
             author = options.agent_name or "agent"

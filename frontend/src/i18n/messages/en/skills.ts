@@ -102,6 +102,9 @@ export const skills = {
     forget: "Forget",
     kept: "{name} saved",
     forgotten: "{name} forgotten",
+    changed:
+      "This skill has changed since {names} was set for it, so its scripts do not get it. Look at its text and files first.",
+    confirm: "Give it to this version",
   },
   making: {
     title: "Write a skill",

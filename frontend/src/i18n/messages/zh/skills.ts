@@ -104,6 +104,8 @@ export const skills: typeof en.skills = {
     forget: "清除",
     kept: "已保存 {name}",
     forgotten: "已清除 {name}",
+    changed: "设置 {names} 之后，此技能已有改动，因此它的脚本得不到该密钥。请先查看技能的内容和文件。",
+    confirm: "提供给当前版本",
   },
   making: {
     title: "编写技能",

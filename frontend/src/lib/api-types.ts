@@ -1349,7 +1349,7 @@ export interface components {
              * Rule
              * @enum {string}
              */
-            rule?: "downloads" | "hidden_code" | "keys" | "sends" | "deletes" | "override" | "secretive" | "invisible" | "program";
+            rule?: "downloads" | "hidden_code" | "keys" | "sends" | "deletes" | "override" | "secretive" | "invisible" | "program" | "orders";
             /** Why */
             why: string;
             /** Text */

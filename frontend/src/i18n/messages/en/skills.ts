@@ -90,6 +90,7 @@ export const skills = {
       secretive: "Wants to hide something from you.",
       invisible: "Contains invisible characters.",
       program: "Is a program without its source.",
+      orders: "Asks you to fetch and run something yourself.",
     },
   },
   secrets: {

@@ -92,6 +92,7 @@ export const skills: typeof en.skills = {
       secretive: "想对你隐瞒某些内容。",
       invisible: "包含不可见字符。",
       program: "是没有源代码的程序。",
+      orders: "要求你自己下载并运行内容。",
     },
   },
   secrets: {

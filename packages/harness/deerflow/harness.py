@@ -17,7 +17,7 @@ from deerflow.mcp.servers import McpServers
 from deerflow.models import ModelCache
 from deerflow.models.context_window import ContextWindows
 from deerflow.models.resilience import CallGates, CircuitBreakers
-from deerflow.sandbox.interface import SandboxProvider
+from deerflow.sandbox.interface import Mount, SandboxProvider
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.tool_image import ToolImage
 from deerflow.skills.catalog import SkillCatalog, SkillSet
@@ -138,8 +138,11 @@ class Harness:
             author = options.agent_name or "agent"
             await asyncio.to_thread(lambda: own.suggest(change, author=author, thread_id=thread_id))
 
+        shown = tuple(Mount(folder, path, read_only=True) for path, folder in skills.mounts.items())
+        policy = replace(base.sandbox_policy, mounts=base.sandbox_policy.mounts + shown)
         return replace(
             base,
+            sandbox_policy=policy,
             skill_secrets=skill_secrets,
             suggest_skill=suggest_skill if self.config.skill_evolution.enabled else None,
             principal=principal,
@@ -177,7 +180,6 @@ class Harness:
                 self.paths,
                 thread_id,
                 user,
-                skills=self.skills.mounts(user),
                 tools_dir=image.path if image and image.ready else None,
             ),
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import cast
 
 from deerflow.config import AppConfig, Paths
@@ -74,14 +73,9 @@ def thread_policy(
     thread_id: str,
     user_id: str,
     *,
-    skills: Mapping[str, Path] = MappingProxyType({}),
     tools_dir: Path | None = None,
 ) -> Policy:
-    """What the sandbox of a thread sees and may do. The thread's directories must exist.
-
-    Args:
-        skills: folders of the host by where they are seen.
-    """
+    """What the sandbox of a thread sees and may do besides its skills. The thread's directories must exist."""
     settings = config.sandbox
     mounts = [
         Mount(paths.workspace(thread_id, user_id), WORKSPACE),
@@ -89,7 +83,6 @@ def thread_policy(
         Mount(paths.outputs(thread_id, user_id), OUTPUTS),
         Mount(paths.acp(thread_id, user_id), ACP_WORKSPACE, read_only=True),
     ]
-    mounts += [Mount(folder, path, read_only=True) for path, folder in skills.items()]
     mounts += [
         Mount(Path(mount.host_path), mount.container_path.rstrip("/"), mount.read_only)
         for mount in visible_mounts(config)

@@ -16,6 +16,7 @@ from deerflow.sandbox.interface import Policy, Sandbox, SandboxProvider, Sandbox
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.skills.parser import Skill
 from deerflow.storage.budgets import Budget
+from deerflow.storage.pages import ThreadPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,8 @@ class RunContext:
     """Makes or changes a custom agent of the person, and says what became of it; None: the default agent."""
     ledger: ToolLedger | None = None
     approvals: Approvals | None = None
+    pages: ThreadPages | None = None
+    """The record of what is read of the web."""
     memory: MemoryOfRun | None = None
     count_usage: Callable[[Any, str], None] | None = None
     """Called with each answer of a model, and with whose it is."""

@@ -49,6 +49,7 @@ from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, keys_of, spent
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
+from deerflow.storage.pages import ThreadPages
 from deerflow.storage.runs import (
     CANCELLED,
     EMPTY_THREAD,
@@ -308,6 +309,7 @@ class Attempt:
         context = replace(
             context,
             ledger=RunLedger(parts.database, run_id),
+            pages=ThreadPages(parts.database, thread_id),
             approvals=RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id),
             memory=parts.memory.of_run(spec.principal, thread_id, spec.options.agent_name),
             save_agent=partial(self._save_agent, spec.principal),

@@ -244,7 +244,7 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     for table in ("tool_executions", "steering"):
         of_runs = f"DELETE FROM {table} WHERE run_id IN (SELECT run_id FROM runs WHERE thread_id = ?)"
         sql.execute(connection, of_runs, thread_id)
-    for table in ("feedback", "run_events", "turns", "runs", "crons"):
+    for table in ("feedback", "run_events", "turns", "runs", "crons", "thread_pages"):
         sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
     sql.execute(connection, "DELETE FROM budgets WHERE scope = 'thread' AND key = ?", thread_id)
     of_files = "DELETE FROM jobs WHERE substr(key, 1, ?) = ?"

@@ -365,3 +365,13 @@ CREATE INDEX ix_mcp_authorizations_user_id ON mcp_authorizations (user_id)
 ;
 CREATE INDEX threads_waiting ON threads (user_id, waits_since, thread_id) WHERE waits_since IS NOT NULL
 ;
+CREATE TABLE thread_pages (
+    thread_id VARCHAR(128) NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    url TEXT NOT NULL,
+    title TEXT NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    read_at DATETIME NOT NULL,
+    PRIMARY KEY (thread_id, path)
+)
+ WITHOUT ROWID;

@@ -1,4 +1,4 @@
-"""What settings of a sandbox may be. A mistake in one is refused with its line: nothing may confine less because of it."""
+"""Checks of the settings of sandboxes. A mistake in one is refused with its line: nothing may confine less because of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept encrypted with the installation's key, in files and in the database, and the one answer to a key that does not fit."""
+"""Values that are encrypted with the installation's key, in files and in the database, and one answer to a key that does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which scopes an API token needs, route by route: by what is read or changed, whatever the HTTP method."""
+"""The scopes that an API token needs, route by route: by what is read or changed, whatever the HTTP method."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -15,9 +15,6 @@ from deerflow.config.document import ConfigError, KeyPath
 from deerflow.config.env import MissingEnv
 from deerflow.config.section import EnvText
 from deerflow.reflection import resolve_class
-
-if TYPE_CHECKING:
-    from deerflow.config.schema import AppConfig, MountConfig
 
 ETC = "/etc"
 RESERVED = ("/mnt/user-data", "/mnt/acp-workspace")
@@ -94,7 +91,10 @@ Switch = Annotated[bool, BeforeValidator(_switch)]
 Variables = AfterValidator(_variables)
 
 
-def confinement_problems(config: AppConfig) -> Iterator[tuple[KeyPath, str]]:
+# Configurations come as Any: their module imports this one.
+
+
+def confinement_problems(config: Any) -> Iterator[tuple[KeyPath, str]]:
     """Yield what is wrong with ``sandbox`` on this machine, by key. Blocks, and imports what ``sandbox.use`` names."""
     try:
         if (use := config.sandbox.use) != "auto":
@@ -108,7 +108,7 @@ def confinement_problems(config: AppConfig) -> Iterator[tuple[KeyPath, str]]:
             yield ("sandbox", "mounts", index), problem
 
 
-def mount_problem(config: AppConfig, mount: MountConfig) -> str | None:
+def mount_problem(config: Any, mount: Any) -> str | None:
     """Return why a configured mount cannot be used, if so."""
     host, target = Path(mount.host_path), mount.container_path.rstrip("/") or "/"
     if any(_overlap(target, reserved) for reserved in (*RESERVED, config.skills.container_path)) or any(
@@ -120,14 +120,14 @@ def mount_problem(config: AppConfig, mount: MountConfig) -> str | None:
     )
 
 
-def missing_mounts(config: AppConfig) -> Iterator[tuple[int, str]]:
+def missing_mounts(config: Any) -> Iterator[tuple[int, str]]:
     """Yield the mounts whose directory is not there now, by their place: they are left out until it is."""
     for index, mount in enumerate(config.sandbox.mounts):
         if not Path(mount.host_path).exists():
             yield index, f"{mount.host_path} does not exist, so sandboxes do not see {mount.container_path}."
 
 
-def visible_mounts(config: AppConfig) -> Sequence[MountConfig]:
+def visible_mounts(config: Any) -> Sequence[Any]:
     """Return the configured mounts that can be used now."""
     missing = dict(missing_mounts(config))
     return [

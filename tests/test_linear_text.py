@@ -31,6 +31,7 @@ from deerflow.sandbox.files.tree import GlobPattern
 from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
 from deerflow.skills.parser import InvalidSkillError, parse
+from deerflow.skills.scan import scan_text
 from deerflow.storage.search import _WORD
 from deerflow.storage.tables import utc_now
 from deerflow.tools.runners import invocation
@@ -117,6 +118,10 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "structure": (structure, ["{", "[", '{"a":', "a,", "a\n", "error ", '"', '"\n', "1"]),
     "door": (harmless, ["<", "< ", "[", "[ ", "\n#", "\n ", " ", "  a", "\u0300\u0316", "\U00010a0f\u0301", "\r", "\u200b", "</s", "<<<"]),
     "skills": (_skill, ["a(", "(a", "a(b) ", "a ", "[", "- ", "---", "\n---"]),
+    "scans of skills": (
+        lambda text: scan_text("a.py", text),
+        ["download ", "a.exe ", "run it. ", "never ", "curl -d ", "curl -d '", "requests.post(", ".post()", "1+", "\n\na", "\n", "*"],
+    ),
     "hosts": (_host, ["a", "a.", "a-"]),
     "globs": (lambda text: GlobPattern("*a*a*a*a*b").step(GlobPattern("*a*a*a*a*b").start(), text[:255]), ["a"]),
 }  # fmt: skip

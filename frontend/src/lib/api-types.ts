@@ -1357,7 +1357,7 @@ export interface components {
              * Rule
              * @enum {string}
              */
-            rule?: "downloads" | "hidden_code" | "keys" | "sends" | "deletes" | "override" | "secretive" | "invisible" | "program";
+            rule?: "downloads" | "hidden_code" | "keys" | "sends" | "deletes" | "override" | "secretive" | "invisible" | "program" | "orders";
             /** Why */
             why: string;
             /** Text */
@@ -3075,6 +3075,14 @@ export interface components {
             /** Value */
             value: string | null;
         };
+        /** Seen */
+        Seen: {
+            /**
+             * Digest
+             * @description As the skill shows it: what the person has looked at.
+             */
+            digest: string;
+        };
         /**
          * SendRequest
          * @description A jump to a node, with an input of its own.
@@ -3271,7 +3279,8 @@ export interface components {
         };
         /**
          * SkillText
-         * @description ``content``: the text of SKILL.md.
+         * @description ``content``: the text of SKILL.md; ``digest``: of all its files and its origin; ``unconfirmed_secrets``: those that its scripts
+         *     do not get, since it is not what they were set for.
          */
         SkillText: {
             /** Name */
@@ -3297,6 +3306,10 @@ export interface components {
             secrets: string[];
             /** Content */
             content: string;
+            /** Digest */
+            digest: string;
+            /** Unconfirmed Secrets */
+            unconfirmed_secrets: string[];
         };
         /** Skills */
         Skills: {

@@ -19,6 +19,9 @@ MAX_FILE_BYTES = 4 << 20
 DECLARED = (RequestError, RemoteError, SandboxError)
 """Errors whose text is for those who asked; what other errors say stays in the log."""
 
+READING = frozenset({"get_run", "list_files", "get_file", "search_chats"})
+"""Tools that change nothing; the others start runs."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

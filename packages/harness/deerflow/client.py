@@ -605,6 +605,10 @@ class DeerFlowClient:
         """Keep a secret that a skill's scripts need, or forget it (None). Which are set. Raises NotFoundError, RequestError."""
         return await self._runtime.skills.set_secret(LOCAL_PRINCIPAL, name, secret, value)
 
+    async def aconfirm_skill_secrets(self, name: str, digest: str) -> dict[str, bool]:
+        """Give a skill that has changed its secrets again. Raises NotFoundError, ConflictError if ``digest`` is not that of ``get_skill``."""
+        return await self._runtime.skills.confirm_secrets(LOCAL_PRINCIPAL, name, digest)
+
     # agents ---------------------------------------------------------------------------------------------------------
 
     async def alist_agents(self) -> list[dict[str, Any]]:
@@ -767,6 +771,7 @@ class DeerFlowClient:
     skill_suggestions = _blocking(askill_suggestions)
     review_skill_suggestion = _blocking(areview_skill_suggestion)
     set_skill_secret = _blocking(aset_skill_secret)
+    confirm_skill_secrets = _blocking(aconfirm_skill_secrets)
     timeline = _blocking(atimeline)
 
 

@@ -16,6 +16,7 @@ from deerflow.sandbox.interface import Gate, Policy, Sandbox, SandboxProvider, S
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.skills.parser import Skill
 from deerflow.storage.budgets import Budget
+from deerflow.storage.pages import ThreadPages
 from deerflow.storage.provenance import ThreadProvenance
 
 
@@ -170,6 +171,8 @@ class RunContext:
     """Where foreign text in the thread came from, live."""
     gate: Gate | None = None
     """Judges the hosts that commands reach. None: the sandbox keeps the gate that it has."""
+    pages: ThreadPages | None = None
+    """The record of what is read of the web."""
     memory: MemoryOfRun | None = None
     count_usage: Callable[[Any, str], None] | None = None
     """Called with each answer of a model, and with whose it is."""

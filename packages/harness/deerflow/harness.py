@@ -17,12 +17,13 @@ from deerflow.mcp.servers import McpServers
 from deerflow.models import ModelCache
 from deerflow.models.context_window import ContextWindows
 from deerflow.models.resilience import CallGates, CircuitBreakers
-from deerflow.sandbox.interface import SandboxProvider
+from deerflow.sandbox.interface import Mount, SandboxProvider
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.tool_image import ToolImage
 from deerflow.skills.catalog import SkillCatalog, SkillSet
 from deerflow.skills.own import OwnSkills
 from deerflow.skills.parser import Skill
+from deerflow.skills.secrets import SkillSecrets
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -131,15 +132,17 @@ class Harness:
         skills, persona = await self.known_of(principal, options)
 
         async def skill_secrets(skill: Skill) -> Mapping[str, str]:
-            found = await asyncio.to_thread(own.secrets_of, skill.name)
-            return {name: found[name] for name in skill.secrets if name in found}
+            return await asyncio.to_thread(SkillSecrets(own, self.paths.secrets_key_file).given, skill)
 
         async def suggest_skill(change: Mapping[str, str | None]) -> None:
             author = options.agent_name or "agent"
             await asyncio.to_thread(lambda: own.suggest(change, author=author, thread_id=thread_id))
 
+        shown = tuple(Mount(folder, path, read_only=True) for path, folder in skills.mounts.items())
+        policy = replace(base.sandbox_policy, mounts=base.sandbox_policy.mounts + shown)
         return replace(
             base,
+            sandbox_policy=policy,
             skill_secrets=skill_secrets,
             suggest_skill=suggest_skill if self.config.skill_evolution.enabled else None,
             principal=principal,
@@ -177,7 +180,6 @@ class Harness:
                 self.paths,
                 thread_id,
                 user,
-                skills=self.skills.mounts(user),
                 tools_dir=image.path if image and image.ready else None,
             ),
         )

@@ -56,3 +56,17 @@ def test_what_agents_suggest_is_shown_accepted_and_dropped(cli: Cli, data_dir: P
     assert cli("skills", "show", "pipes").code == 1
     unknown = cli("skills", "accept", second["id"])
     assert unknown.code == 2 and second["id"] in unknown.err
+
+
+def test_a_skill_that_changed_gets_its_secrets_after_a_look(cli: Cli, data_dir: Path, folder: Path) -> None:
+    (folder / "weather").mkdir()
+    (folder / "weather/SKILL.md").write_text(skill_text("weather", more="metadata:\n  secrets: WEATHER_KEY\n"))
+    assert cli("skills", "install", "weather").code == 0
+    assert cli("skills", "secret", "weather", "WEATHER_KEY", stdin="s3cret-of-the-weather\n").code == 0
+    assert "Nothing is to be confirmed" in cli("skills", "confirm", "weather").out
+    own = OwnSkills(Paths(data_dir), "default")
+    own.write("weather", "print(1)", path="scripts/run.py", action="agent_write_file", author="agent")
+    asked = cli("skills", "confirm", "weather", stdin="n\n")
+    assert "Give WEATHER_KEY to the scripts of weather as they are now?" in asked.out and asked.code == 1
+    assert "Confirmed." in cli("skills", "confirm", "weather", stdin="y\n").out
+    assert "Nothing is to be confirmed" in cli("skills", "confirm", "weather").out

@@ -26,7 +26,8 @@ class Rule:
     headers: dict[str, str] | None = None
     files: bool = False
     owner: tuple[int, ...] = ()
-    reads: bool = False
+    reads: bool | None = None
+    """Whether a token for reading will do; None: for GET and HEAD."""
 
 
 PUBLIC, SIGNED_IN, OWNED, ADMIN, ACCOUNT, OWN_ACCOUNT = Access
@@ -82,7 +83,7 @@ RULES: dict[str, Rule] = {
     "GET /api/mcp/prompts": Rule(SIGNED_IN),
     "POST /api/mcp/servers/{name}/connect": Rule(SIGNED_IN, owner=(404,)),
     "DELETE /api/mcp/servers/{name}/connect": Rule(SIGNED_IN, owner=(404,)),
-    "GET /api/mcp/oauth/callback": Rule(SIGNED_IN, params={"state": "unknown"}, owner=(422,)),
+    "GET /api/mcp/oauth/callback": Rule(SIGNED_IN, params={"state": "unknown"}, owner=(422,), reads=False),
     "POST /api/mcp": Rule(
         SIGNED_IN,
         {
@@ -92,6 +93,7 @@ RULES: dict[str, Rule] = {
             "params": {"name": "search_chats", "arguments": {"query": "x"}},
         },
         headers={"accept": "application/json, text/event-stream"},
+        reads=True,
     ),
     "POST /api/mcp/servers/{name}/restart": Rule(ADMIN, owner=(404,)),
     "GET /api/mcp/servers/{name}/changes": Rule(ADMIN, owner=(404,)),
@@ -109,6 +111,7 @@ RULES: dict[str, Rule] = {
     "GET /api/skills/{skill_name}/files/{path:path}": Rule(OWNED, owner=(404,)),
     "GET /api/skills/{skill_name}/secrets": Rule(OWNED),
     "PUT /api/skills/{skill_name}/secrets/{secret}": Rule(OWNED, {"value": "long enough"}, owner=(404,)),
+    "POST /api/skills/{skill_name}/secrets/confirm": Rule(OWNED, {"digest": "x"}, owner=(409,)),
     "GET /api/skills/custom": Rule(SIGNED_IN),
     "GET /api/skills/custom/{skill_name}": Rule(OWNED),
     "POST /api/skills/custom/{skill_name}": Rule(SIGNED_IN, {"content": "no skill"}),
@@ -141,7 +144,7 @@ RULES: dict[str, Rule] = {
     f"HEAD {_FILE}": Rule(OWNED),
     f"GET {_FILE}": Rule(OWNED),
     f"PUT {_FILE}": Rule(OWNED, {"changed": True}, headers={"if-match": '"x"'}, owner=(412,)),
-    f"POST {_THREAD}/preview": Rule(OWNED, {"path": "/{path}"}),
+    f"POST {_THREAD}/preview": Rule(OWNED, {"path": "/{path}"}, reads=True),
     f"POST {_THREAD}/uploads": Rule(OWNED, files=True),
     f"GET {_THREAD}/uploads/list": Rule(OWNED),
     f"DELETE {_THREAD}/uploads/{{filename}}": Rule(OWNED),
@@ -216,7 +219,7 @@ RULES: dict[str, Rule] = {
     "GET /api/system": Rule(SIGNED_IN),
     # streams
     "GET /api/events": Rule(SIGNED_IN),
-    f"POST {_THREAD}/commands": Rule(OWNED, {"id": 1, "method": "state.get", "params": {}}),
+    f"POST {_THREAD}/commands": Rule(OWNED, {"id": 1, "method": "state.get", "params": {}}, reads=True),
     f"POST {_THREAD}/stream/events": Rule(OWNED, {"channels": ["lifecycle"]}, reads=True),
     f"WEBSOCKET {_THREAD}/stream/events": Rule(OWNED),
     # runs

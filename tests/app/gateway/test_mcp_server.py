@@ -92,7 +92,8 @@ async def test_who_shows_no_token_or_a_wrong_one_is_told(with_runtime: WithRunti
             assert answer.status_code == 401
             assert "API token" in answer.json()["detail"] and answer.headers["www-authenticate"] == "Bearer"
         reader = await gateway.token(gateway.user, "read")
-        refused = await reader.post("/mcp", json=INITIALIZE, headers=JSON)
+        work = {**INITIALIZE, "method": "tools/call", "params": {"name": "run_task", "arguments": {"task": "Hi"}}}
+        refused = await reader.post("/mcp", json=work, headers=JSON)
         assert refused.status_code == 403 and "'write'" in refused.json()["detail"]
         assert (await reader.get("/mcp", headers=JSON)).status_code == 405
 

@@ -22,6 +22,7 @@ from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
 from deerflow.storage.approvals import RunApprovals
 from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE, router_of
+from deerflow_app.gateway.auth.scopes import READS, READS_AND_WRITES, ROUTES
 from deerflow_app.gateway.http.authentication import PUBLIC as PUBLIC_PATHS
 
 from .conftest import PASSWORD, Gateway, opened, settings_for
@@ -241,7 +242,7 @@ async def test_a_token_for_reading_changes_nothing(world: World) -> None:
         method = name.split(" ")[0]
         if rule.access is Access.PUBLIC or method == "WEBSOCKET" or name in ENDLESS:
             continue
-        reads = rule.reads or method in ("GET", "HEAD")
+        reads = method in ("GET", "HEAD") if rule.reads is None else rule.reads
         answer = await world.ask(token, name, rule)
         closed = rule.access in (Access.ADMIN, Access.ACCOUNT, Access.OWN_ACCOUNT) or not reads
         if (answer.status_code == 403) is not closed:
@@ -249,6 +250,47 @@ async def test_a_token_for_reading_changes_nothing(world: World) -> None:
 
     assert wrong == []
     assert world.of_the_owner() == before
+
+
+@in_the_world
+async def test_a_token_for_writing_reads_nothing(world: World) -> None:
+    token = await world.gateway.token(world.owner, "write")
+    called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    things = {"thread_id": "{thread_id}", "path": "/{path}"}
+    asked = [(name, rule) for name, rule in RULES.items() if ROUTES[name] in (READS, READS_AND_WRITES)]
+    asked += [
+        ("POST /api/mcp", Rule(Access.SIGNED_IN, {**called, "params": {"name": tool, "arguments": arguments}}))
+        for tool, arguments in (
+            ("get_file", things),
+            ("list_files", {"thread_id": "{thread_id}"}),
+            ("get_run", {"thread_id": "{thread_id}"}),
+            ("search_chats", {"query": "SECRET"}),
+            ("run_task", {"thread_id": "{thread_id}", "task": "Hi"}),
+            ("unknown", {}),
+        )
+    ]
+    asked += [
+        ("POST /api/threads/{thread_id}/commands", Rule(Access.OWNED, {"id": 1, "method": method, "params": {}}))
+        for method in ("state.get", "state.listCheckpoints", "agent.getTree")
+    ]
+    wrong = [
+        (name, rule.json, answer.status_code, answer.text[:200])
+        for name, rule in asked
+        if not name.startswith("WEBSOCKET")
+        and ((answer := await world.ask(token, name, rule)).status_code != 403 or SECRET in answer.text)
+    ]
+    assert wrong == [] and len(asked) > 100
+
+
+def test_every_route_declares_its_scopes() -> None:
+    assert set(ROUTES) == {name for name, _ in all_routes()}
+    assert {name for name, scopes in ROUTES.items() if scopes == ()} == {
+        *(name for name, rule in RULES.items() if rule.access is Access.PUBLIC),
+        "POST /api/mcp",
+        "POST /api/threads/{thread_id}/commands",
+    }
+    people = {name for name, rule in RULES.items() if rule.access in (Access.ACCOUNT, Access.OWN_ACCOUNT)}
+    assert {name for name, scopes in ROUTES.items() if scopes is None} == people
 
 
 COMMANDS = [

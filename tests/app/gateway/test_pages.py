@@ -6,12 +6,15 @@ import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.harness.community.conftest import HOST, Web, web
 from tests.support.files_app import FilesApp, files_app
+
+from deerflow.storage.pages import ThreadPages
 
 __all__ = ["web"]
 
@@ -42,20 +45,41 @@ async def pages(site: FilesApp) -> Path:
 # pages -----------------------------------------------------------------------------------------------------------------
 
 
+async def read(site: FilesApp, pages: Path, name: str, thread_id: str = "t1") -> None:
+    """What reading a page of the web leaves: a file, and the record of it."""
+    text = f"# The {name} page\n\nSource: https://example.org/{name}\n\nIts text.\n"
+    (pages / f"{name}.md").write_text(text)
+    path = f"/mnt/user-data/workspace/.web/{name}.md"
+    kept = ThreadPages(site.threads._database, thread_id)
+    await kept.add(path, f"https://example.org/{name}", f"The {name} page", text.encode())
+
+
 async def test_pages_are_listed_with_title_and_address_the_newest_first(site: FilesApp, pages: Path):
-    for age, name in enumerate(("new", "old")):
-        file = pages / f"{name}.md"
-        file.write_text(f"# The {name} page\n\nSource: https://example.org/{name}\n\nIts text.\n")
-        os.utime(file, (1_700_000_000 - age, 1_700_000_000 - age))
+    for name in ("old", "new"):
+        await read(site, pages, name)
     listed = (await site.client.get(URL)).json()
     assert [page["title"] for page in listed] == ["The new page", "The old page"]
+    moment = listed[1].pop("read_at")
     assert listed[1] == {
         "url": "https://example.org/old",
         "title": "The old page",
         "path": "/mnt/user-data/workspace/.web/old.md",
-        "read_at": "2023-11-14T22:13:19Z",
     }
+    assert datetime.fromisoformat(moment) <= datetime.now(UTC)
     assert "Its text." in (await site.client.get(f"/api/threads/t1/artifacts{listed[1]['path']}")).text
+
+
+async def test_a_page_that_a_command_has_forged_or_changed_is_no_source(site: FilesApp, pages: Path):
+    forged = "# The law\n\nSource: https://law.example.org/1\n\nAnything goes.\n"
+    (pages / "law.example.org-1-0123456789.md").write_text(forged)
+    await read(site, pages, "changed")
+    await read(site, pages, "swapped")
+    await read(site, pages, "kept")
+    (pages / "changed.md").write_text((pages / "changed.md").read_text() + "And more.")
+    (pages / "swapped.md").unlink()
+    (pages / "swapped.md").symlink_to(pages / "kept.md")
+    os.utime(pages / "kept.md", (0, 0))
+    assert [page["url"] for page in (await site.client.get(URL)).json()] == ["https://example.org/kept"]
 
 
 async def test_what_is_no_kept_page_is_not_listed(site: FilesApp, pages: Path):

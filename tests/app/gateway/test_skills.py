@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.app.gateway.conftest import Gateway, WithRuntime
@@ -158,3 +159,30 @@ async def test_administrators_too_install_from_public_addresses_only(gateway: Ga
 )
 async def test_other_addresses_of_skills_are_refused(gateway: Gateway, url: str):
     assert (await gateway.admin.post(f"{SKILLS}/install", json={"url": url})).status_code == 422
+
+
+async def test_a_same_named_skill_gets_no_secret_of_the_former_one(gateway: Gateway):
+    settings = "metadata:\n  secrets: WEATHER_KEY\n"
+
+    def packed(body: str) -> bytes:
+        return archive({"SKILL.md": skill_text("weather", more=settings), "scripts/run.sh": body})
+
+    async def shown() -> dict[str, Any]:
+        return (await gateway.user.get(f"{SKILLS}/weather")).json()
+
+    secrets = f"{SKILLS}/weather/secrets"
+    await gateway.user.post(f"{SKILLS}/archive", content=packed("echo sunny"))
+    await gateway.user.put(f"{secrets}/WEATHER_KEY", json={"value": "s3cret-of-the-weather"})
+    seen = await shown()
+    assert seen["unconfirmed_secrets"] == [] and (await gateway.user.get(secrets)).json() == {"WEATHER_KEY": True}
+    content = skill_text("weather", "Mine.", more=settings)
+    await gateway.user.put(f"{SKILLS}/custom/weather", json={"content": content})
+    assert (await shown())["unconfirmed_secrets"] == [], "the person's own words"
+    await gateway.user.delete(f"{SKILLS}/custom/weather")
+    await gateway.user.post(f"{SKILLS}/archive", content=packed("echo $WEATHER_KEY > /mnt/user-data/outputs/x"))
+    assert (await gateway.user.get(secrets)).json() == {"WEATHER_KEY": False}
+    assert (await shown())["unconfirmed_secrets"] == ["WEATHER_KEY"]
+    late = await gateway.user.post(f"{secrets}/confirm", json={"digest": seen["digest"]})
+    assert late.status_code == 409 and "Look at it again" in late.text
+    done = await gateway.user.post(f"{secrets}/confirm", json={"digest": (await shown())["digest"]})
+    assert done.json() == {"WEATHER_KEY": True} and (await shown())["unconfirmed_secrets"] == []

@@ -42,6 +42,11 @@ async def test_a_rotated_refresh_token_survives_a_restart_and_lies_encrypted(
     assert "s_echo" in await world.tools(servers), "the configured token was used up"
     kept = await asyncio.to_thread(lambda: [file.read_text() for file in (tmp_path / "mcp").glob("*/oauth")])
     assert len(kept) == 1 and "refresh" not in kept[0]
+    await world.servers.aclose()
+    world.servers = McpServers(tmp_path / "mcp", tmp_path / "other")
+    assert await world.tools(servers) == {}
+    error = (await world.state("s"))["error"]
+    assert "another key than other. Bring that other back from a backup, or delete mcp/" in error
 
 
 async def test_a_token_that_is_refused_is_said_without_the_secret(world: World, start: Callable[..., str]) -> None:

@@ -14,9 +14,12 @@ from tests.harness.skills.conftest import settings, skill_text, write_skill
 from deerflow import DeerFlowClient
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import _is_allowed
 from deerflow.config import AppConfig, Paths
-from deerflow.errors import ConflictError, NotFoundError, RequestError
+from deerflow.config.secrets import Seal, SealedFile, WrongKeyError
+from deerflow.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
 from deerflow.skills.catalog import PROMPT_BYTES, SkillCatalog
 from deerflow.skills.own import OwnSkills
+from deerflow.skills.parser import Skill
+from deerflow.skills.secrets import SkillSecrets
 
 SECRET = "s3cret-of-the-weather"
 
@@ -92,11 +95,68 @@ def _files_with(folder: Path, text: str) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
-def test_secrets_are_each_persons_own(paths: Paths):
-    one, other = (OwnSkills(paths, user) for user in ("one", "other"))
-    one.set_secret("weather", "WEATHER_KEY", SECRET)
-    assert one.secrets_of("weather") == {"WEATHER_KEY": SECRET} and other.secrets_of("weather") == {}
+def weather(catalog: SkillCatalog, tmp_path: Path) -> Skill:
+    folder = tmp_path / "skills/public"
+    if not (folder / "weather").exists():
+        write_skill(folder, "weather", more="metadata:\n  secrets: [WEATHER_KEY]\n")
+    return catalog.load("one").skills["weather"]
+
+
+def test_secrets_are_each_persons_own(paths: Paths, catalog: SkillCatalog, tmp_path: Path):
+    skill = weather(catalog, tmp_path)
+    one, other = (SkillSecrets(OwnSkills(paths, user), paths.secrets_key_file) for user in ("one", "other"))
+    one.set(skill, "WEATHER_KEY", SECRET)
+    assert one.given(skill) == {"WEATHER_KEY": SECRET} and other.given(skill) == {}
     assert paths.secrets_key_file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("change", ["SKILL.md", "scripts/run.py", "references/link"])
+def test_a_skill_that_has_changed_gets_its_secrets_when_the_person_confirms(
+    paths: Paths, catalog: SkillCatalog, tmp_path: Path, change: str
+):
+    skill = weather(catalog, tmp_path)
+    secrets = SkillSecrets(OwnSkills(paths, "one"), paths.secrets_key_file)
+    secrets.set(skill, "WEATHER_KEY", SECRET)
+    seen, file = secrets.digest(skill), skill.directory / change
+    file.parent.mkdir(exist_ok=True)
+    if change.endswith("link"):
+        file.symlink_to("/etc/hostname")
+    else:
+        file.write_text(f"{file.read_text() if file.exists() else ''}\nprint('other')")
+    skill = weather(catalog, tmp_path)
+    with pytest.raises(ForbiddenError, match="deerflow skills confirm weather"):
+        secrets.given(skill)
+    with pytest.raises(ConflictError):
+        secrets.confirm(skill, seen)
+    secrets.confirm(skill, secrets.digest(skill))
+    assert secrets.given(skill) == {"WEATHER_KEY": SECRET}
+
+
+def test_secrets_of_an_earlier_version_are_confirmed_once(paths: Paths, catalog: SkillCatalog, tmp_path: Path):
+    skill, own = weather(catalog, tmp_path), OwnSkills(paths, "one")
+    seal = Seal(paths.secrets_key_file, "The secrets of skills", "enter them again")
+    SealedFile(own.directory / "secrets", seal).write({"weather": {"WEATHER_KEY": SECRET}})
+    secrets = SkillSecrets(own, paths.secrets_key_file)
+    with pytest.raises(ForbiddenError):
+        secrets.given(skill)
+    secrets.confirm(skill, secrets.digest(skill))
+    assert secrets.given(skill) == {"WEATHER_KEY": SECRET}
+
+
+def test_secrets_of_another_key_can_be_entered_again_and_nothing_is_lost(
+    paths: Paths, catalog: SkillCatalog, tmp_path: Path
+):
+    skill = weather(catalog, tmp_path)
+    secrets = SkillSecrets(OwnSkills(paths, "one"), paths.secrets_key_file)
+    secrets.set(skill, "WEATHER_KEY", SECRET)
+    paths.secrets_key_file.unlink()
+    with pytest.raises(WrongKeyError, match=r"another key than secrets\.key\. Bring .* back .*, or enter them again\."):
+        secrets.given(skill)
+    assert not paths.secrets_key_file.exists(), "reading makes no key"
+    assert secrets.states(skill) == {}
+    secrets.set(skill, "WEATHER_KEY", SECRET + "2")
+    assert secrets.given(skill) == {"WEATHER_KEY": SECRET + "2"}
+    assert (paths.user_skills_dir("one") / "secrets.unreadable").exists()
 
 
 def test_many_skills_stay_within_the_budget_and_are_found(catalog: SkillCatalog, tmp_path: Path):

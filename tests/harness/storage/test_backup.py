@@ -22,7 +22,7 @@ from sqlalchemy import insert, select
 
 from deerflow.config import Paths
 from deerflow.storage import backup as module
-from deerflow.storage.backup import backup, restore, verify
+from deerflow.storage.backup import backup, manifest_of, restore, verify
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError
 from deerflow.storage.tables import users, utc_now
@@ -322,3 +322,33 @@ async def test_without_postgres_tools_it_is_told_what_to_install(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DatabaseError, match=r"pg_dump was not found\. Install PostgreSQL's client programs"):
         await asyncio.to_thread(backup, postgres_url, paths, tmp_path / "b.tar.gz")
+
+
+def _texts(target: Path) -> dict[str, bytes]:
+    with tarfile.open(target) as archive:
+        return {one.name: archive.extractfile(one).read() for one in archive if one.isreg()}  # pyright: ignore
+
+
+@pytest.mark.parametrize("key", ["api_key: sk-secret-of-the-owner", "api_key: $OPENAI_API_KEY"])
+async def test_a_backup_without_keys_holds_no_secret_and_names_what_is_missing(tmp_path: Path, paths: Paths, key: str):
+    location, target = str(paths.data_dir / "deerflow.db"), tmp_path / "b.tar.gz"
+    database = await _used(paths, location)
+    secret = ["data/secrets.key", "data/auth.secret", "data/variables", "mcp/s/oauth", "users/alice/skills/secrets"]
+    for name in secret:
+        (paths.base_dir / name).parent.mkdir(parents=True, exist_ok=True)
+        (paths.base_dir / name).write_text("SECRET")
+    (paths.base_dir / "users/alice/skills/usage.json").write_text("{}")
+    config = tmp_path / "config.yaml"
+    config.write_text(f"models:\n- name: m\n  {key}\n")
+    await asyncio.to_thread(backup, location, paths, target, config_files=[config], keys=False)
+    await database.aclose()
+    texts = await asyncio.to_thread(_texts, target)
+    assert not any(b"SECRET" in text or b"sk-secret" in text for text in texts.values())
+    assert "home/users/alice/skills/usage.json" in texts
+    missing = sorted([*secret, *(["config.yaml"] if "sk-" in key else [])])
+    assert (await asyncio.to_thread(manifest_of, target)).without == missing
+    await asyncio.to_thread(shutil.rmtree, paths.base_dir)
+    (tmp_path / "there").mkdir()
+    await asyncio.to_thread(restore, target, location, paths, config_dir=tmp_path / "there")
+    assert await _users(location) == ["alice"] and not paths.secrets_key_file.exists()
+    assert (tmp_path / "there/config.yaml").exists() is ("sk-" not in key)

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
@@ -25,6 +25,7 @@ from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth import Authenticator
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.auth.passwords import Throttle
+from deerflow_app.gateway.auth.scopes import check_scopes
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
 from deerflow_app.gateway.http.compression import CompressionMiddleware
@@ -109,6 +110,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
         description=_DESCRIPTION,
         lifespan=lifespan,
         middleware=_middleware(settings, authenticator),
+        dependencies=[Depends(check_scopes)],
         responses=errors.RESPONSES,
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,

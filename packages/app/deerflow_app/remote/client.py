@@ -233,6 +233,11 @@ class RemoteClient:
         path = f"/api/skills/{quote(name, safe='')}/secrets/{quote(secret, safe='')}"
         return await self._connection.ask("PUT", path, json={"value": value})
 
+    async def aconfirm_skill_secrets(self, name: str, digest: str) -> dict[str, bool]:
+        """See ``DeerFlowClient.aconfirm_skill_secrets``."""
+        path = f"/api/skills/{quote(name, safe='')}/secrets/confirm"
+        return await self._connection.ask("POST", path, json={"digest": digest})
+
     async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
         """See ``DeerFlowClient.ainstall_skill``."""
         from deerflow.skills.service import skill_source

@@ -50,11 +50,11 @@ from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import carried
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
+from deerflow.config.confinement import visible_mounts
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
 from deerflow.mcp import POLICY, SERVER
 from deerflow.models.factory import find_model
-from deerflow.sandbox.policy import mount_problem
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.subagents import INHERIT, SubagentConfig, subagents_of
 from deerflow.subagents.task import Subagents
@@ -181,7 +181,7 @@ def _parts(
         packages=config.sandbox.tool_image.enabled and harness.tool_image.status().ready,
         programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
         web=any(tool.name.startswith("web_") for tool in tools),
-        mounts=[mount for mount in config.sandbox.mounts if not mount_problem(config, mount)],
+        mounts=visible_mounts(config),
         subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
         role=subagent.system_prompt if subagent is not None else "",
         memory=subagent is None and harness.checkpointer is not None and config.memory.enabled,

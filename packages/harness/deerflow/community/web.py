@@ -393,7 +393,7 @@ async def shown_page(page: Page, url: str, options: Options, runtime: Runtime, n
     if not text.strip():
         raise ToolException(f"Error: {inline(url)} holds no text. It may need JavaScript, or a login.")
     head = f"# {title}\n\nSource: {inline(url, 2000)}\n"
-    path = await keep(f"{head}\n{text}\n".encode(), url, ".md", runtime)
+    path = await keep(f"{head}\n{text}\n".encode(), url, ".md", runtime, title)
     most = int(options["contents_max_characters"])
     where = f"The whole page is in {path}: use grep or read_file." if path else "The rest is lost."
     cut = f"\n\n[{most} of {len(text)} characters. {where}]" if len(text) > most else ""
@@ -414,13 +414,15 @@ async def _kept_file(loaded: Download, runtime: Runtime) -> str:
     )
 
 
-async def keep(data: bytes, url: str, ending: str, runtime: Runtime) -> str | None:
-    """Where in the thread ``data`` stands from now on; None: this run has no files."""
+async def keep(data: bytes, url: str, ending: str, runtime: Runtime, title: str = "") -> str | None:
+    """Keep ``data`` in the thread, record where it came from, and return its path; None if this run has no files."""
     path = kept_path(data, url, ending)
     try:
         await (await runtime.context.sandbox()).write(path, data)
     except SandboxError:
         return None
+    if runtime.context.pages is not None:
+        await runtime.context.pages.add(path, url, title or path.rpartition("/")[2], data)
     return path
 
 

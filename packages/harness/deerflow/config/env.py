@@ -9,21 +9,17 @@ Anything else, a lone ``$`` or ``Bearer $NAME`` among it, is text. What an envir
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from deerflow.config.document import ConfigError, ConfigProblem, KeyPath, key_path, read_text, write_text
-
-if TYPE_CHECKING:
-    from cryptography.fernet import Fernet
+from deerflow.config.secrets import Seal, SealedFile, WrongKeyError
 
 MASK = "********"
 
@@ -50,19 +46,20 @@ class Variables:
         environ: of the process.
         env_files: where ``.env`` may be, the one that counts most first.
         file: of the encrypted ones; made when it is needed first.
-        key_file: of the key that they are encrypted with, see :func:`cipher_of`.
+        key_file: of the key that they are encrypted with.
     """
 
     def __init__(self, environ: Mapping[str, str], env_files: Sequence[Path], file: Path, key_file: Path) -> None:
         self._environ = environ
         self._env_files = env_files
-        self._file = file
-        self._key_file = key_file
+        self._sealed = SealedFile(
+            file, Seal(key_file, "These variables", "delete the file and connect again what it held")
+        )
 
     @property
     def files(self) -> tuple[str, ...]:
         """A change of one of these may change a variable."""
-        return tuple(map(str, (*self._env_files, self._file)))
+        return tuple(map(str, (*self._env_files, self._sealed.file)))
 
     def merged(self) -> dict[str, str]:
         """All of them. An empty one, as compose files like to give, hides none that is kept encrypted."""
@@ -95,35 +92,15 @@ class Variables:
             self._write(kept)
 
     def _encrypted(self) -> dict[str, str]:
-        if not self._file.exists():
-            return {}
-        from cryptography.fernet import InvalidToken
-
         try:
-            return json.loads(cipher_of(self._key_file).decrypt(self._file.read_bytes()))
-        except (InvalidToken, OSError) as error:
-            reason = getattr(error, "strerror", None) or f"it was encrypted with another key than {self._key_file.name}"
-            remedy = f"Bring {self._key_file.name} back, or delete the file and connect again what it held."
-            raise ConfigError(ConfigProblem(f"cannot be read: {reason}.", self._file, remedy=remedy)) from None
+            return self._sealed.read() or {}
+        except (WrongKeyError, OSError) as error:
+            message = f"cannot be read: {error.strerror}." if isinstance(error, OSError) else str(error)
+            raise ConfigError(ConfigProblem(message, self._sealed.file)) from None
 
     def _write(self, variables: Mapping[str, str]) -> None:
-        if variables or self._file.exists():
-            token = cipher_of(self._key_file).encrypt(json.dumps(variables).encode()).decode()
-            write_text(self._file, token, 0o600)
-
-
-def cipher_of(key_file: Path) -> Fernet:
-    """With the key of the installation, which is made when it is needed first. Blocks."""
-    from cryptography.fernet import Fernet
-
-    if not key_file.exists():
-        key_file.parent.mkdir(0o711, parents=True, exist_ok=True)
-        temporary = key_file.with_name(f"{key_file.name}.{os.getpid()}")
-        write_text(temporary, Fernet.generate_key().decode(), 0o600)
-        with suppress(FileExistsError):
-            os.link(temporary, key_file)
-        temporary.unlink()
-    return Fernet(key_file.read_bytes())
+        if variables or self._sealed.file.exists():
+            self._sealed.write(variables)
 
 
 def _edit(file: Path, changes: Mapping[str, str | None]) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from deerflow.config.confinement import EtcPath, Host, Limit, PlainPath, Port, Range, Switch, Variables
 from deerflow.config.document import ConfigError, ConfigProblem
 from deerflow.config.env import MissingEnv
 from deerflow.config.section import (
@@ -207,11 +208,11 @@ class NetworkConfig(Section):
     """Which addresses a sandbox may reach. A bare string is a mode."""
 
     mode: Literal["none", "allowlist", "internet", "host"] = "none"
-    allow: tuple[EnvText, ...] = ()
+    allow: tuple[Host, ...] = ()
     """Host names, ``*.example.org`` for all below."""
-    deny: tuple[EnvText, ...] = ()
-    ports: tuple[int, ...] = (80, 443)
-    allow_nets: tuple[EnvText, ...] = ()
+    deny: tuple[Host, ...] = ()
+    ports: tuple[Port, ...] = (80, 443)
+    allow_nets: tuple[Range, ...] = ()
     """CIDRs of private networks that may be reached nevertheless."""
 
     @model_validator(mode="before")
@@ -224,13 +225,13 @@ class NetworkConfig(Section):
 class LimitsConfig(Section):
     """Resource limits of one sandbox. 0 means no limit."""
 
-    processes: Count = 512
-    memory_mb: Count = 4096
-    file_size_mb: Count = 2048
-    disk_mb: Count = 10240
-    min_free_disk_mb: Count = 512
-    open_files: Count = 1024
-    cpu_seconds: Count = 3600
+    processes: Limit = 512
+    memory_mb: Limit = 4096
+    file_size_mb: Limit = 2048
+    disk_mb: Limit = 10240
+    min_free_disk_mb: Limit = 512
+    open_files: Limit = 1024
+    cpu_seconds: Limit = 3600
 
 
 class ToolImageConfig(Section):
@@ -244,8 +245,8 @@ class ToolImageConfig(Section):
 class MountConfig(Section):
     """A host directory that appears in every sandbox."""
 
-    host_path: str
-    container_path: str
+    host_path: PlainPath
+    container_path: PlainPath
     read_only: bool = False
 
 
@@ -254,9 +255,9 @@ class SandboxConfig(OpenSection):
 
     use: str = "auto"
     """``auto`` (the best isolation this machine offers) or a class path ``package.module:Class``."""
-    allow_host_bash: bool = False
+    allow_host_bash: Switch = False
     """Local provider only: lets the model run commands without isolation."""
-    allow_unsandboxed: bool = False
+    allow_unsandboxed: Switch = False
     """``auto`` only: fall back to no isolation at all rather than to no shell."""
     network: NetworkConfig = NetworkConfig()
     limits: LimitsConfig = LimitsConfig()
@@ -267,11 +268,11 @@ class SandboxConfig(OpenSection):
     idle_timeout: NotNegative = 900
     """Seconds after which an idle sandbox is ended with its background processes; 0 keeps it."""
     max_sessions: Positive = 40
-    etc_extra: tuple[str, ...] = ()
+    etc_extra: tuple[EtcPath, ...] = ()
     """Files of the host's /etc that sandboxes see besides the usual ones."""
     tool_image: ToolImageConfig = ToolImageConfig()
     mounts: tuple[MountConfig, ...] = ()
-    environment: TextMapping = EMPTY
+    environment: Annotated[TextMapping, Variables] = EMPTY
     bash_output_max_chars: Count = 20000
     """0 turns the cut off; likewise below."""
     read_file_output_max_chars: Count = 50000

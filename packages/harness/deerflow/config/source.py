@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from deerflow.config.confinement import confinement_problems
 from deerflow.config.discovery import Probe, discover_models, discover_tools, http_probe
 from deerflow.config.document import (
     ConfigError,
@@ -218,6 +219,11 @@ class ConfigSource:
         data = _with_default_backend(_merged(data, self._overrides))
         data["extensions"] = _validated(ExtensionsConfig, resolve_tree(more.data, environ, file=extensions), more)
         snapshot = _validated(AppConfig, data, main)
+        if problems := [
+            ConfigProblem(problem, main.file if config else None, main.line(key), key_path(key))
+            for key, problem in confinement_problems(snapshot)
+        ]:
+            raise ConfigError(*problems)
         if not snapshot.models:
             snapshot = snapshot.model_copy(update={"models": discover_models(environ, self._probe)})
         if not snapshot.lists_tools:

@@ -7,10 +7,10 @@ a session: whoever has it may read one directory until it expires, and nothing e
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
-import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote_from_bytes
@@ -26,6 +26,8 @@ from deerflow.identity import Principal
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import PAGES, Entry, SandboxFileError
 from deerflow.security.outbound import Outbound
+from deerflow.storage.database import Database
+from deerflow.storage.pages import PageRow, ThreadPages
 from deerflow.storage.threads import ThreadRepository
 from deerflow.tools.images import mime_type_of
 
@@ -34,8 +36,6 @@ from deerflow.tools.images import mime_type_of
 
 MAX_PAGES = 500
 MAX_PICTURE_BYTES = 10 << 20
-_HEAD = re.compile(r"# (?P<title>[^\n]*)\n\nSource: (?P<url>https?://[^\s<>]+)\n")
-_HEAD_BYTES = 16 << 10
 _ENDINGS = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
 
 
@@ -48,7 +48,8 @@ class WebUnreachableError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class KeptPage:
-    """``path`` is where the thread keeps it; the agents saw what stands there. A file that is no page does not know its address."""
+    """``path`` is where the thread keeps it; the agents saw what stands there. The address is recorded when it is
+    read; a file that was not read from the web has none."""
 
     url: str | None
     title: str
@@ -59,14 +60,16 @@ class KeptPage:
 class PageService:
     """What threads keep of the web."""
 
-    def __init__(self, paths: Paths, threads: ThreadRepository) -> None:
+    def __init__(self, paths: Paths, threads: ThreadRepository, database: Database) -> None:
         self._paths = paths
         self._threads = threads
+        self._database = database
 
     async def list(self, principal: Principal, thread_id: str) -> list[KeptPage]:
         """Those that were read, the newest first. Raises NotFoundError."""
         await self._threads.get(principal, thread_id)
-        return await asyncio.to_thread(self._list, thread_id, principal.user_id)
+        rows = await ThreadPages(self._database, thread_id).newest(MAX_PAGES)
+        return await asyncio.to_thread(self._list, thread_id, principal.user_id, rows)
 
     async def picture(self, principal: Principal, thread_id: str, url: str, config: AppConfig) -> str:
         """Load a picture and keep it in the thread; its path. The person's browser calls no foreign server for it.
@@ -92,14 +95,15 @@ class PageService:
 
     # blocking -------------------------------------------------------------------------------------------------------
 
-    def _list(self, thread_id: str, user_id: str) -> list[KeptPage]:
+    def _list(self, thread_id: str, user_id: str, rows: Sequence[PageRow]) -> list[KeptPage]:
         with thread_files(self._paths, thread_id, user_id) as files, file_requests(PAGES):
             if files.stat(PAGES) is None:
                 return []
+            pages = [KeptPage(row.url, row.title, row.path, row.read_at) for row in rows if _is_as_read(files, row)]
+            recorded = {row.path for row in rows}
             entries, _ = files.list(PAGES, 1, 10 * MAX_PAGES)
-            kept = [entry for entry in entries if entry.kind == "file"]
-            newest = sorted(kept, key=lambda entry: entry.modified, reverse=True)[:MAX_PAGES]
-            return [page for entry in newest if (page := _kept(files, entry)) is not None]
+            pages += [_file(entry) for entry in entries if entry.kind == "file" and _is_other(entry, recorded)]
+            return sorted(pages, key=lambda page: page.read_at, reverse=True)[:MAX_PAGES]
 
     def _keep(self, thread_id: str, user_id: str, path: str, data: bytes) -> None:
         self._paths.ensure_thread_dirs(thread_id, user_id)
@@ -107,16 +111,22 @@ class PageService:
             files.write(path, data)
 
 
-def _kept(files: SandboxFiles, entry: Entry) -> KeptPage | None:
-    name, modified = entry.path.rpartition("/")[2], datetime.fromtimestamp(entry.modified, UTC)
-    if not name.endswith(".md"):
-        return KeptPage(None, name, entry.path, modified)
+def _is_as_read(files: SandboxFiles, row: PageRow) -> bool:
+    """Return whether the file is what was read, not what a command has made of it."""
     try:
-        head = files.read(entry.path, 0, _HEAD_BYTES)[0].decode("utf-8", "replace")
-    except SandboxFileError:  # removed or replaced by the agent meanwhile
-        return None
-    match = _HEAD.match(head)
-    return KeptPage(match["url"], match["title"], entry.path, modified) if match else None
+        data, _ = files.read(row.path)
+    except SandboxFileError:
+        return False
+    return hashlib.sha256(data).hexdigest() == row.digest
+
+
+def _is_other(entry: Entry, recorded: Collection[str]) -> bool:
+    return entry.path not in recorded and not entry.path.endswith(".md")
+
+
+def _file(entry: Entry) -> KeptPage:
+    """Return a file that is not known to come from anywhere."""
+    return KeptPage(None, entry.path.rpartition("/")[2], entry.path, datetime.fromtimestamp(entry.modified, UTC))
 
 
 # previews ------------------------------------------------------------------------------------------------------------

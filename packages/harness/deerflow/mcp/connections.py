@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from deerflow.config.env import cipher_of
 from deerflow.config.schema import McpServerConfig
+from deerflow.config.secrets import Seal, WrongKeyError
 from deerflow.config.section import require
 from deerflow.errors import InvalidRequestError, UnavailableError
 from deerflow.identity import Principal
@@ -53,16 +53,14 @@ class McpConnections:
 
     def __init__(self, rows: McpConnectionRepository, key_file: Path, outbound: Outbound) -> None:
         self._rows = rows
-        self._key_file = key_file
+        self._seal = Seal(key_file, "Your connection", "connect again in the settings, under MCP")
         self._outbound = outbound
 
     async def connected(self, user_id: str, servers: Mapping[str, McpServerConfig]) -> set[str]:
         """The names of those that the person is connected to."""
         own = {name: entry for name, entry in servers.items() if entry.is_own}
         rows = [row for row in await self._rows.of(user_id) if row.server in own] if own else []
-        return await asyncio.to_thread(
-            lambda: {row.server for row in rows if _fits(self._open(row.data), own[row.server])}
-        )
+        return await asyncio.to_thread(lambda: {row.server for row in rows if self._is_connected(row, own[row.server])})
 
     async def begin(
         self, principal: Principal, session: str | None, name: str, entry: McpServerConfig, redirect_uri: str
@@ -72,13 +70,13 @@ class McpConnections:
         from deerflow.mcp import authorization as steps
 
         state = secrets.token_urlsafe(32)
-        _, known = await self._held(principal.user_id, name)
+        client = await self._client(principal.user_id, name)
         door = steps.door_of(entry, self._outbound)
         try:
-            where, kept = await steps.begin(entry, redirect_uri, state, door, (known or {}).get("client"))
+            where, kept = await steps.begin(entry, redirect_uri, state, door, client)
         except steps.AuthorizationError as error:
             raise UnavailableError(f"{name} cannot be connected: {error}") from error
-        data = await self._closed({**kept, "name": name, "session": session})
+        data = await asyncio.to_thread(self._seal.closed, {**kept, "name": name, "session": session})
         await self._rows.expect(McpAuthorization(_digest(state), principal.user_id, data, utc_now() + LIFETIME))
         return where
 
@@ -92,7 +90,7 @@ class McpConnections:
             UnavailableError: no token is to be had; says why.
         """
         found = await self._rows.take(_digest(given.state), principal.user_id)
-        kept = await asyncio.to_thread(self._open, found.data) if found is not None else None
+        kept = await asyncio.to_thread(self._seal.opened, found.data) if found is not None else None
         name = (kept or {}).get("name", "")
         entry = servers.get(name)
         # A program may begin with its token what the person allows in a browser.
@@ -110,7 +108,7 @@ class McpConnections:
             made, seconds = await steps.finish(kept, given.code, given.issuer, steps.door_of(entry, self._outbound))
         except steps.AuthorizationError as error:
             raise UnavailableError(f"{name} was not connected: {error}") from error
-        data = await self._closed(made)
+        data = await asyncio.to_thread(self._seal.closed, made)
         await self._rows.keep(McpConnection(principal.user_id, name, data, expires_at=_until(seconds, entry)))
         return name
 
@@ -124,6 +122,7 @@ class McpConnections:
         Raises:
             NotConnectedError: the person must connect.
             ValueError: there is no token to be had now; says why.
+            WrongKeyError
         """
         async with asyncio.timeout(WAIT_SECONDS):
             while True:
@@ -149,7 +148,7 @@ class McpConnections:
         until = held.expires_at
         try:
             made, seconds = await steps.refresh(_as_configured(known, entry), steps.door_of(entry, self._outbound))
-            data, until = await self._closed(made), _until(seconds, entry)
+            data, until = await asyncio.to_thread(self._seal.closed, made), _until(seconds, entry)
         except steps.RefusedError as error:
             await self._rows.forget(held.user_id, held.server, held.version)
             raise NotConnectedError from error
@@ -160,19 +159,19 @@ class McpConnections:
 
     async def _held(self, user_id: str, name: str) -> tuple[McpConnection | None, dict[str, Any] | None]:
         row = next(iter(await self._rows.of(user_id, name)), None)
-        return row, await asyncio.to_thread(self._open, row.data) if row is not None else None
+        return row, await asyncio.to_thread(self._seal.opened, row.data) if row is not None else None
 
-    async def _closed(self, known: Mapping[str, Any]) -> str:
-        return await asyncio.to_thread(lambda: cipher_of(self._key_file).encrypt(json.dumps(known).encode()).decode())
+    async def _client(self, user_id: str, name: str) -> Mapping[str, Any] | None:
+        """Return how this installation is registered with the server for the person, if that can be read."""
+        with suppress(WrongKeyError):
+            return ((await self._held(user_id, name))[1] or {}).get("client")
+        return None
 
-    def _open(self, data: str) -> dict[str, Any] | None:
-        """None: it was encrypted with another key, so it is worth nothing."""
-        from cryptography.fernet import InvalidToken
-
+    def _is_connected(self, row: McpConnection, entry: McpServerConfig) -> bool:
         try:
-            return json.loads(cipher_of(self._key_file).decrypt(data))
-        except InvalidToken:
-            return None
+            return _fits(self._seal.opened(row.data), entry)
+        except WrongKeyError:
+            return True  # its session fails with the sentence about the key
 
 
 async def _import() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -25,9 +24,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from deerflow.config.document import write_text
-from deerflow.config.env import cipher_of
 from deerflow.config.schema import McpOAuthConfig, McpServerConfig, SandboxConfig
+from deerflow.config.secrets import Seal, SealedFile
 from deerflow.config.section import require
 from deerflow.sandbox.interface import WORKSPACE, Limits, Mount, Network, Policy, SandboxError, SandboxProvider
 
@@ -271,8 +269,14 @@ class TokenAuth(HeaderAuth):
     def __init__(self, config: McpOAuthConfig, file: Path, key_file: Path) -> None:
         super().__init__(self._header_but)
         self._config = config
-        self._file = file
-        self._key_file = key_file
+        self._sealed = SealedFile(
+            file,
+            Seal(
+                key_file,
+                "The token of this server",
+                f"delete mcp/{file.parent.name}/{file.name} and configure a new one",
+            ),
+        )
         self._header = ""
         self._until = 0.0
         self._fetching = asyncio.Lock()
@@ -280,6 +284,7 @@ class TokenAuth(HeaderAuth):
     async def _header_but(self, not_this: str) -> str:
         """Raises:
         ValueError: there is no token to be had.
+        WrongKeyError
         ConfigError: the entry refers to a variable that is not set.
         """
         async with self._fetching:
@@ -316,12 +321,8 @@ class TokenAuth(HeaderAuth):
         return hashlib.sha256((self._config.refresh_token or "").encode()).hexdigest()
 
     def _kept(self) -> str | None:
-        if not self._file.is_file():
-            return None
-        kept = json.loads(cipher_of(self._key_file).decrypt(self._file.read_bytes()))
-        return kept["token"] if kept["configured"] == self._configured() else None
+        kept = self._sealed.read()
+        return kept["token"] if kept is not None and kept["configured"] == self._configured() else None
 
     def _keep(self, token: str) -> None:
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = json.dumps({"configured": self._configured(), "token": token})
-        write_text(self._file, cipher_of(self._key_file).encrypt(text.encode()).decode(), 0o600)
+        self._sealed.write({"configured": self._configured(), "token": token})

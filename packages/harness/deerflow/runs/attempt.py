@@ -52,6 +52,7 @@ from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, forget_turn, keys_of, spent
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
+from deerflow.storage.pages import ThreadPages
 from deerflow.storage.provenance import ThreadProvenance
 from deerflow.storage.runs import (
     CANCELLED,
@@ -316,6 +317,7 @@ class Attempt:
         context = replace(
             context,
             ledger=RunLedger(parts.database, run_id),
+            pages=ThreadPages(parts.database, thread_id),
             approvals=approvals,
             provenance=ThreadProvenance(parts.database, thread_id, self.run.turn),
             memory=MemoryForRun(parts.memory, spec.principal, thread_id, spec.options.agent_name),

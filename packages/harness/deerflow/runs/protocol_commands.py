@@ -249,6 +249,8 @@ _COMMANDS: dict[str, tuple[type[BaseModel], Callable[..., Awaitable[Result]], bo
     "agent.getTree": (_GetTree, ProtocolCommands.tree, False),
 }
 """By method: its parameters, what carries it out, and whether that starts a run."""
+READING = frozenset({"state.get", "state.listCheckpoints", "agent.getTree"})
+"""Commands that change nothing."""
 
 
 def success(command: Command, result: Result, **meta: Any) -> Result:

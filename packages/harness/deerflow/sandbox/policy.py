@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import posixpath
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import cast
 
 from deerflow.config import AppConfig, Paths
+from deerflow.config.confinement import missing_mounts, visible_mounts
 from deerflow.reflection import resolve_class
 from deerflow.sandbox.interface import (
     ACP_WORKSPACE,
@@ -23,6 +23,8 @@ from deerflow.sandbox.interface import (
     SandboxProvider,
 )
 
+log = logging.getLogger(__name__)
+
 
 def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
     """The provider that ``sandbox.use`` names: ``auto``, or a class path.
@@ -35,6 +37,8 @@ def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
         ValueError: it names something else than a SandboxProvider.
     """
     settings = config.sandbox
+    for problem in dict(missing_mounts(config)).values():
+        log.warning("sandbox.mounts: %s", problem)
     use = "deerflow.sandbox.auto:AutoSandboxProvider" if settings.use == "auto" else settings.use
     provider_class = cast(Callable[..., SandboxProvider], resolve_class(use, SandboxProvider))
     offered = {
@@ -63,23 +67,15 @@ def is_host_bash_allowed(config: AppConfig) -> bool:
     return not uses_local_sandbox_provider(config) or config.sandbox.allow_host_bash
 
 
-RESERVED = ("/mnt/user-data", ACP_WORKSPACE)
-
-
 def thread_policy(
     config: AppConfig,
     paths: Paths,
     thread_id: str,
     user_id: str,
     *,
-    skills: Mapping[str, Path] = MappingProxyType({}),
     tools_dir: Path | None = None,
 ) -> Policy:
-    """What the sandbox of a thread sees and may do. The thread's directories must exist.
-
-    Args:
-        skills: folders of the host by where they are seen.
-    """
+    """What the sandbox of a thread sees and may do besides its skills. The thread's directories must exist."""
     settings = config.sandbox
     mounts = [
         Mount(paths.workspace(thread_id, user_id), WORKSPACE),
@@ -87,11 +83,9 @@ def thread_policy(
         Mount(paths.outputs(thread_id, user_id), OUTPUTS),
         Mount(paths.acp(thread_id, user_id), ACP_WORKSPACE, read_only=True),
     ]
-    mounts += [Mount(folder, path, read_only=True) for path, folder in skills.items()]
     mounts += [
         Mount(Path(mount.host_path), mount.container_path.rstrip("/"), mount.read_only)
-        for mount in settings.mounts
-        if not mount_problem(config, mount)
+        for mount in visible_mounts(config)
     ]
     return Policy(
         mounts=tuple(mounts),
@@ -102,21 +96,3 @@ def thread_policy(
         limits=Limits(**settings.limits.model_dump(include={*Limits.__slots__})),
         tools_dir=tools_dir,
     )
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Whether one of two absolute paths contains the other, so that a mount at one would hide the other."""
-    first, second = (posixpath.normpath("/" + path.lstrip("/")).rstrip("/") + "/" for path in (one, other))
-    return first.startswith(second) or second.startswith(first)
-
-
-def mount_problem(config: AppConfig, mount: object) -> str | None:
-    """Why a configured mount cannot be used, if so."""
-    host, target = Path(mount.host_path), mount.container_path.rstrip("/") or "/"  # type: ignore[attr-defined]
-    if not host.is_absolute() or not target.startswith("/"):
-        return f"Mount {host} -> {target}: both paths must be absolute."
-    if ".." in target.split("/"):
-        return f"Mount {host} -> {target}: the path in the sandbox must not hold '..'."
-    if any(_overlap(target, reserved) for reserved in (*RESERVED, config.skills.container_path)):
-        return f"Mount {host} -> {target}: this path is reserved."
-    return None if host.is_dir() else f"Mount {host} -> {target}: the host path is not a directory."

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from deerflow.config.confinement import etc_path
 from deerflow.identity import check_id
 from deerflow.sandbox.egress import EgressProxy
 from deerflow.sandbox.interface import (
@@ -80,10 +81,13 @@ class IsolatingProvider(SandboxProvider):
             sleep_after: seconds after which an unused shell is ended unless it runs background processes, 0 for never.
             idle_timeout: seconds after which an unused shell is ended with its background processes, 0 for never.
             etc_extra: further paths below /etc that sandboxes may read.
+
+        Raises:
+            ValueError: such a path is not below /etc: no weaker isolation may be chosen because of it.
         """
         self.spawner = Spawner()
         self.state_dir = data_dir.absolute() / "sandbox"
-        self.etc_extra = tuple(etc_extra)
+        self.etc_extra = tuple(map(etc_path, etc_extra))
         self._max_sessions = max_sessions
         self._sleep_after = sleep_after
         self._idle_timeout = idle_timeout

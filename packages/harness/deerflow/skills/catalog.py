@@ -53,12 +53,28 @@ class SkillSet:
         skills: by name.
         problems: why folders are not skills, by path.
         used: how often each was used, to choose those that are listed where not all can be.
+        public: the folder of public skills.
+        in_public: each folder with a SKILL.md in there, a skill or not, as sandboxes see them.
     """
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
     root: str = "/mnt/skills"
     used: Mapping[str, int] = field(default_factory=dict[str, int])
+    public: Path = Path()
+    in_public: frozenset[str] = frozenset()
+
+    @cached_property
+    def mounts(self) -> dict[str, Path]:
+        """Folders of the host by where sandboxes see them, read-only: skills that are on, and nothing else.
+
+        Where all of the public ones are, they are one mount.
+        """
+        shown = {skill.path: skill.directory for skill in self.enabled.values()}
+        if not self.in_public or not self.in_public <= shown.keys():
+            return shown
+        others = {path: folder for path, folder in shown.items() if path not in self.in_public}
+        return {f"{self.root}/{PUBLIC}": self.public, **others}
 
     @cached_property
     def enabled(self) -> dict[str, Skill]:
@@ -134,13 +150,6 @@ class SkillCatalog:
         own = self.config.skills.directory(self.config.origin.project_root) / PUBLIC
         return own if self.config.skills.path is not None or own.is_dir() else shipped_skills()
 
-    def mounts(self, user_id: str) -> dict[str, Path]:
-        """Folders of the host by where sandboxes see them, all read-only. Makes the person's."""
-        root = self.config.skills.container_path
-        found = {f"{root}/{CUSTOM}": self._paths.ensure_skills_dir(user_id)}
-        public = self.public
-        return {f"{root}/{PUBLIC}": public, **found} if public.is_dir() else found
-
     def load(self, user_id: str) -> SkillSet:
         """The skills that a person has now. Blocks; of two with one name the person's own counts."""
         kept, folder = OwnSkills(self._paths, user_id), self.public
@@ -153,17 +162,21 @@ class SkillCatalog:
             return known[1]
         skills: dict[str, Skill] = {}
         problems: dict[str, str] = {}
+        in_public: set[str] = set()
         found: dict[Category, tuple[Path, Found]] = {"public": (folder, public), "custom": (kept.custom, own)}
         for category, (root, files) in found.items():
             for file, stamp in files:
                 path = f"{self.config.skills.container_path}/{category}/{file.parent.relative_to(root).as_posix()}"
+                if category == "public":
+                    in_public.add(path)
                 skill = self._skill(file, stamp, category, path)
                 if isinstance(skill, str):
                     problems[path] = skill
                     continue
                 enabled = states.get(skill.name, self.config.extensions.is_skill_enabled(skill.name, category))
                 skills[skill.name] = skill if enabled else replace(skill, enabled=False)
-        made = SkillSet(dict(sorted(skills.items())), problems, self.config.skills.container_path, used)
+        ours = dict(sorted(skills.items()))
+        made = SkillSet(ours, problems, self.config.skills.container_path, used, folder, frozenset(in_public))
         self._sets[user_id] = key, made
         if len(self._sets) > MAX_SETS:
             self._sets.pop(next(iter(self._sets)))

@@ -1,4 +1,4 @@
-"""What one person keeps about skills, in files of the data directory: which are on, their secrets, and the skills of their own."""
+"""What one person keeps about skills, in files of the data directory: which are on, and the skills of their own."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from typing_extensions import TypedDict
 
 from deerflow.config import Paths
 from deerflow.config.document import write_text
-from deerflow.config.env import cipher_of
-from deerflow.errors import ConflictError, NotFoundError, RequestError, TooLargeError, UnavailableError
+from deerflow.errors import ConflictError, NotFoundError, RequestError, TooLargeError
 from deerflow.skills.installer import clone, unpacked
 from deerflow.skills.parser import (
     MAX_SKILL_FILE_BYTES,
     SKILL_FILE,
     InvalidSkillError,
+    Skill,
     checked,
     name_problem,
 )
@@ -36,8 +36,6 @@ FOLDERS = ("references", "templates", "scripts", "assets")
 """Of a skill, whose files can be written one by one."""
 MAX_HISTORY = 100
 MAX_SUGGESTIONS = 50
-MIN_SECRET = 8
-"""Characters. Anything shorter cannot be taken out of what a script prints without harm."""
 
 logger = logging.getLogger(__name__)
 
@@ -121,36 +119,6 @@ class OwnSkills:
                 usage = {"day": today, "before": self.used(), "today": {}}
             usage["today"][name] = usage["today"].get(name, 0) + 1
             write_text(file, json.dumps(usage), 0o600)
-
-    # secrets ------------------------------------------------------------------------------------------------------------
-
-    def secrets_of(self, skill: str) -> dict[str, str]:
-        """What scripts of a skill need, by name. Raises UnavailableError: they cannot be decrypted."""
-        return self._secrets().get(skill, {})
-
-    def set_secret(self, skill: str, name: str, value: str | None) -> None:
-        """Keep a secret, encrypted with the installation's key, or forget it (None). Raises RequestError: it is too short."""
-        if value is not None and (len(value) < MIN_SECRET or "\0" in value):
-            raise RequestError(f"A secret has at least {MIN_SECRET} characters.")
-        with self.alone():
-            kept = self._secrets()
-            of_skill = {key: one for key, one in kept.get(skill, {}).items() if key != name}
-            kept[skill] = of_skill if value is None else {**of_skill, name: value}
-            token = cipher_of(self._paths.secrets_key_file).encrypt(json.dumps(kept).encode()).decode()
-            write_text(self.directory / "secrets", token, 0o600)
-
-    def _secrets(self) -> dict[str, dict[str, str]]:
-        from cryptography.fernet import InvalidToken
-
-        key_file = self._paths.secrets_key_file
-        try:
-            return json.loads(cipher_of(key_file).decrypt((self.directory / "secrets").read_bytes()))
-        except FileNotFoundError:
-            return {}
-        except InvalidToken:
-            raise UnavailableError(
-                f"The secrets of skills were encrypted with another key than {key_file.name}."
-            ) from None
 
     # suggestions --------------------------------------------------------------------------------------------------------
 
@@ -236,11 +204,25 @@ class OwnSkills:
 
     # skills -------------------------------------------------------------------------------------------------------------
 
-    def install(self, data: bytes, *, hold: bool = False) -> tuple[str, list[Finding]]:
+    def origin(self, skill: Skill) -> str:
+        """Return the address or the archive that a skill came from; ``own``: the person, or an agent of theirs, has written it."""
+        return skill.category if skill.category == "public" else self._origins().get(skill.name, "own")
+
+    def _origins(self) -> dict[str, str]:
+        return _json(self.directory / "origins.json")
+
+    def _keep_origin(self, name: str, origin: str | None) -> None:
+        others = {key: kept for key, kept in self._origins().items() if key != name}
+        write_text(
+            self.directory / "origins.json", json.dumps(others if origin is None else {**others, name: origin}), 0o600
+        )
+
+    def install(self, data: bytes, *, hold: bool = False, origin: str = "archive") -> tuple[str, list[Finding]]:
         """Name of the skill in an archive, now the person's own, and what the scan found in it; it is off if that is anything.
 
         Args:
             hold: it is off, whatever is found.
+            origin: the git address that it came from.
 
         Raises:
             RequestError: the archive holds no skill; says why. Nothing is left of it.
@@ -250,6 +232,7 @@ class OwnSkills:
             self._check_free(name)
             found = scan(root)
             self._set_enabled(name, not (found or hold))
+            self._keep_origin(name, origin)
             shutil.copymode(self.custom, root)
             root.rename(self.custom / name)
             self._record(name, action="install", author="human", file_path=SKILL_FILE, new_content=self.text(name))
@@ -308,6 +291,7 @@ class OwnSkills:
             self._record(name, file_path=SKILL_FILE, prev_content=self.text(name), **why)
             with tempfile.TemporaryDirectory(prefix=".deleted-", dir=self.directory) as place:
                 (self.custom / name).rename(Path(place, name))
+            self._keep_origin(name, None)
 
     def history(self, name: str) -> list[SkillChange]:
         """What was done to a skill, the oldest first, also of one that is deleted. Each with the difference."""

@@ -3,25 +3,38 @@ it: the sandbox is the boundary."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from deerflow.config.env import is_secret_key
 from deerflow.security.text import inline
 from deerflow.skills.parser import SKILL_FILE
 
 MAX_SCANNED_BYTES = 1 << 20
 _LONGEST_LINE = 2000
 
-Rule = Literal["downloads", "hidden_code", "keys", "sends", "deletes", "override", "secretive", "invisible", "program"]
+Rule = Literal[
+    "downloads", "hidden_code", "keys", "sends", "deletes", "override", "secretive", "invisible", "program", "orders"
+]
+_SENDS = "sends data away"
 _PATTERNS: tuple[tuple[Rule, str, str], ...] = (
-    ("downloads", "runs what it downloads", r"\b(?:curl|wget)\b[^|]{0,300}\|\s{0,5}(?:sudo\s)?(?:ba|z|da)?sh\b"),
+    (
+        "downloads",
+        "runs what it downloads",
+        r"\b(?:curl|wget)\b[^|]{0,300}\|\s{0,5}(?:sudo\s)?(?:ba|z|da)?sh\b"
+        r"|\b(?:(?:ba|z|da)?sh\s{1,5}(?:-c\s{0,5}[\"']?\$\(|<\()|eval\s{1,5}[\"']?\$\()\s{0,5}(?:curl|wget)\b"
+        r"|\b(?:curl|wget)\b[^\n]{0,300}(?:&&|;)\s{0,5}(?:sudo\s)?(?:chmod\s{1,5}\S{0,10}x\b|(?:ba|z|da)?sh\s)"
+        r"|\b(?:irm|iwr|invoke-\w{1,20}|downloadstring)\b[^|]{0,300}\|\s{0,5}(?:iex|invoke-expression)\b|\biex\s{0,5}\(",
+    ),
     (
         "hidden_code",
         "runs hidden code",
@@ -34,8 +47,10 @@ _PATTERNS: tuple[tuple[Rule, str, str], ...] = (
     ),
     (
         "sends",
-        "sends data away",
-        r"requests\.(?:post|put)|\bcurl\b[^\n]{0,200}\s(?:-d|--data\S{0,10}|-F|-T|--upload-file)\s",
+        _SENDS,
+        r"\bcurl\b[^\n]{0,300}\s(?:-T|--upload-file)\s|\bcat\s[^|\n]{0,100}\|\s{0,5}curl\b"
+        r"|\b(?:requests|httpx)\.(?:post|put|patch)\([^\n]{0,300}(?:\bopen\(|\.read_(?:text|bytes)\()"
+        r"|\b(?:fetch|axios(?:\.\w{1,10})?)\([^\n]{0,300}(?:readFile|process\.env\b(?![.\[]))",
     ),
     (
         "deletes",
@@ -57,6 +72,63 @@ _PATTERNS: tuple[tuple[Rule, str, str], ...] = (
 _RULES: tuple[tuple[Rule, str, re.Pattern[str]], ...] = tuple(
     (rule, why, re.compile(pattern, re.IGNORECASE)) for rule, why, pattern in _PATTERNS
 )
+_DATA = re.compile(
+    r"\s(?:-d|--data(?:-\w{1,10})?|-F|--form)[\s=]{0,3}(\"(?:\\.|[^\"\\\n]){0,500}\"|'[^'\n]{0,500}'|\S{1,500})"
+)
+"""An argument of curl that is sent."""
+_SENT = re.compile(r"(?:\A|=)@(?!-)|\$\(|\$\{?\w{0,60}(?:KEY|TOKEN|SECRET|PASS)")
+"""A file, the output of a command, or a secret."""
+
+_FETCH = (
+    r"\b(?:download|fetch|grab|visit|curl|wget)\b|\bget\b[^\n]{0,60}(?:https?://|\.(?:zip|rar|7z|exe|dmg|pkg))|下载"
+)
+_RUN = r"\b(?:run|launch|execute|install|open|start|double-click|drag)\b|运行|安装|打开"
+_RUN_IT = (
+    r"\b(?:run|execute|launch|start|double-click)\s{1,5}(?:it|them|the\s(?:downloaded|installer|setup|file|binary|helper|"
+    r"agent|tool|program|app|executable))\b"
+)
+_ORDERS: tuple[tuple[re.Pattern[str], ...], ...] = tuple(
+    tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    for patterns in (
+        (r"\.(?:exe|dmg|pkg|msi|scr|appimage|apk|lnk|iso)\b", _FETCH, _RUN),
+        (
+            r"\b(?:zip|rar|7z|archive)\b|压缩",
+            r"\bpass(?:word|phrase|code)?\b|密码",
+            _FETCH,
+            r"\b(?:run|launch|execute|install|start|double-click)\b|运行|安装",
+        ),
+        (
+            r"\b(?:pastebin\.com|rentry\.(?:co|org)|glot\.io|hastebin\.com|paste\.ee|dpaste\.\w{2,4}|ghostbin\.\w{2,4}"
+            r"|controlc\.com|termbin\.com|0x0\.st|transfer\.sh|gofile\.io|anonfiles?\.\w{2,4}|file\.io)\b",
+            r"\b(?:copy|paste|run|execute|install|download|curl|wget|terminal)\b|运行|安装|下载",
+        ),
+        (
+            r"\b(?:open|launch|start)\b[^.\n]{0,40}\b(?:terminal|powershell|command prompt|iterm|console)\b"
+            r"|打开[^。\n]{0,6}(?:终端|命令行|powershell)",
+            r"\bpaste\b|粘贴",
+        ),
+        (r"\bwin(?:dows)?(?:\s?key)?\s?\+\s?r\b", r"\bpaste\b|\bctrl\s?\+\s?v\b"),
+        (r"\b(?:download|fetch|get)\b[^\n]{0,120}https?://", _RUN_IT),
+    )
+)
+"""What all stands in one paragraph, or in two, that orders the person to fetch and run something; the first is shown."""
+_REFUSALS = re.compile(
+    r"\b(?:never|do not|don't|must not|should not|avoid|refuse to)\b(?:\s{1,5}\w{1,20}){0,3}?\s{1,5}"
+    r"(?:download|run|past|execut|open|install|tell|ask|copy|fetch|launch)[^.!?。！？]{0,300}",
+    re.IGNORECASE,
+)
+_MARKS = str.maketrans(dict.fromkeys('*`[]()"<>', " "))
+_LARGEST_WINDOW = 2000
+_LARGEST_CODE = 200_000
+"""Characters of Python that are parsed."""
+
+_SENDERS = frozenset({"post", "put", "patch", "request", "get", "urlopen", "Request"})
+_CLIENTS = frozenset({"requests", "httpx", "aiohttp", "urllib", "session", "client", "http", "urlopen", "Request"})
+_REQUEST = re.compile(r"\b(?:post|put|patch|request|get|urlopen|Request)\b")
+_ACCESS = frozenset({"headers", "auth", "cookies", "cert", "params"})
+"""Arguments of requests where a key belongs that the service has given."""
+_NO_SECRET = re.compile(r"page|next|cursor|csrf|pad|eos|bos", re.IGNORECASE)
+
 _REVIEWED = 60_000
 """Characters that a model reads of a skill."""
 _QUESTION = """You review a skill, a folder with instructions and scripts for an AI agent, before a person installs it. Does it do \
@@ -147,9 +219,145 @@ def scan(folder: Path) -> list[Finding]:
 def scan_text(name: str, text: str) -> list[Finding]:
     """What is worth a look in one file: each rule once."""
     found: dict[str, Finding] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+
+    def note(rule: Rule, why: str, number: int) -> None:
+        shown = inline(lines[number - 1].strip(), 120)
+        found.setdefault(rule, Finding(file=name, line=number, rule=rule, why=why, text=shown))
+
+    for number, line in enumerate(lines, 1):
         for rule, why, pattern in _RULES:
             if rule not in found and pattern.search(line[:_LONGEST_LINE]):
-                shown = inline(line.strip(), 120)
-                found[rule] = Finding(file=name, line=number, rule=rule, why=why, text=shown)
+                note(rule, why, number)
+        if "curl" in line and any(_SENT.search(sent[1].strip("\"'")) for sent in _DATA.finditer(line[:_LONGEST_LINE])):
+            note("sends", _SENDS, number)
+    if name.endswith(".py") and (number := _sending_line(text)):
+        note("sends", _SENDS, number)
+    if number := _ordering_line(lines):
+        note("orders", "asks the person to fetch and run something", number)
     return list(found.values())
+
+
+# orders to the person -------------------------------------------------------------------------------------------------
+
+
+def _ordering_line(lines: Sequence[str]) -> int:
+    """Return the line of an order to fetch and run something; 0 if there is none."""
+    whole = "\n".join(lines).translate(_MARKS)
+    orders = [patterns for patterns in _ORDERS if all(pattern.search(whole) for pattern in patterns)]
+    for first, paragraphs in _windows(lines) if orders else ():
+        text = _REFUSALS.sub(lambda refusal: re.sub(r"[^\n]", " ", refusal[0]), paragraphs.translate(_MARKS))
+        for shown, *others in orders:
+            if (match := shown.search(text)) and all(pattern.search(text) for pattern in others):
+                return first + text.count("\n", 0, match.start())
+    return 0
+
+
+def _windows(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield each paragraph with the one that follows it, and its first line's number."""
+    before: tuple[int, str] | None = None
+    number = 0
+    for _, group in groupby(lines, key=lambda line: bool(line.strip())):
+        block = list(group)
+        first, number = number + 1, number + len(block)
+        if not block[0].strip():
+            continue
+        text = "\n".join(block)[:_LARGEST_WINDOW]
+        if before is None:
+            yield first, text
+        else:
+            gap = "\n" * (first - before[0] - before[1].count("\n"))
+            yield before[0], before[1] + gap + text
+        before = first, text
+
+
+# what Python sends ----------------------------------------------------------------------------------------------------
+
+
+def _sending_line(text: str) -> int:
+    """Return the line of a request that holds a secret or a file; 0 if there is none, or if it is no Python."""
+    try:
+        tree = ast.parse(text) if len(text) <= _LARGEST_CODE and _REQUEST.search(text) else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):  # the last one of deeply nested code
+        tree = None
+    if tree is None:
+        return 0
+    nodes = list(ast.walk(tree))
+    opened = {
+        item.optional_vars.id
+        for node in nodes
+        if isinstance(node, ast.With | ast.AsyncWith)
+        for item in node.items
+        if isinstance(item.optional_vars, ast.Name) and _is_file(item.context_expr)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Call) and _is_sender(node.func) and _gives_away(node, opened):
+            return node.lineno
+    return 0
+
+
+def _is_sender(function: ast.expr) -> bool:
+    path = _path(function)
+    return bool(path) and path[-1] in _SENDERS and any(part in _CLIENTS for part in path)
+
+
+def _gives_away(call: ast.Call, opened: Collection[str]) -> bool:
+    if any(keyword.arg == "files" for keyword in call.keywords):
+        return True
+    everything = [*call.args, *(keyword.value for keyword in call.keywords)]
+    sent = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg not in _ACCESS)]
+    return any(_is_environment(one) or _is_file(one) for one in everything) or any(
+        _is_secret(node) or (isinstance(node, ast.Name) and node.id in opened) for one in sent for node in ast.walk(one)
+    )
+
+
+def _is_file(value: ast.expr) -> bool:
+    calls = (_path(node.func) for node in ast.walk(value) if isinstance(node, ast.Call))
+    return any(path == ["open"] or path[-1:] in (["read_text"], ["read_bytes"]) for path in calls)
+
+
+def _is_environment(value: ast.expr) -> bool:
+    """Return whether all variables are in it, not single ones."""
+    single = {
+        id(node.value)
+        for node in ast.walk(value)
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "get")
+    }
+    return any(
+        isinstance(node, ast.Attribute) and _path(node) == ["os", "environ"] and id(node) not in single
+        for node in ast.walk(value)
+    )
+
+
+def _is_secret(node: ast.AST) -> bool:
+    """Return whether a variable, an attribute or an environment variable is called like a secret."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            pass
+        case ast.Subscript(value=value, slice=ast.Constant(value=str(name))) if _path(value) == ["os", "environ"]:
+            pass
+        case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]) if _path(function) in (
+            ["os", "getenv"],
+            ["os", "environ", "get"],
+        ):
+            pass
+        case _:
+            return False
+    return is_secret_key(name) and not _NO_SECRET.search(name)
+
+
+def _path(node: ast.AST) -> list[str]:
+    """Return ``a.b.c`` as names, also where a part of it is called; of more than ten parts the last ones."""
+    names: list[str] = []
+    while len(names) <= 10:
+        match node:
+            case ast.Attribute(value=inner, attr=name):
+                names.append(name)
+                node = inner
+            case ast.Call(func=inner) if names:
+                node = inner
+            case ast.Name(id=name):
+                return [name, *reversed(names)]
+            case _:
+                break
+    return list(reversed(names))

@@ -20,6 +20,7 @@ from deerflow.skills.installer import pack
 from deerflow.skills.own import OwnSkills, SkillChange, SkillSuggestion
 from deerflow.skills.parser import MAX_SKILL_FILE_BYTES, SKILL_FILE, Category, Skill, read_skill_file
 from deerflow.skills.scan import Finding, Review, files_in, question, review_of, scan, texts_in
+from deerflow.skills.secrets import SkillSecrets
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +40,12 @@ class SkillInfo(TypedDict):
 
 
 class SkillText(SkillInfo):
-    """``content``: the text of SKILL.md."""
+    """``content``: the text of SKILL.md; ``digest``: of all its files and its origin; ``unconfirmed_secrets``: those that its scripts
+    do not get, since it is not what they were set for."""
 
     content: str
+    digest: str
+    unconfirmed_secrets: list[str]
 
 
 class SkillFile(TypedDict):
@@ -98,8 +102,18 @@ class SkillService:
     async def get(self, principal: Principal, name: str) -> SkillText:
         """Raises NotFoundError."""
         skill = await self._find(principal, name)
-        text = await asyncio.to_thread(read_skill_file, skill.directory / SKILL_FILE)
-        return {**skill_info(skill), "content": text}
+        secrets = self._secrets(principal)
+
+        def read() -> SkillText:
+            states = secrets.states(skill) if skill.secrets else {}
+            return {
+                **skill_info(skill),
+                "content": read_skill_file(skill.directory / SKILL_FILE),
+                "digest": secrets.digest(skill),
+                "unconfirmed_secrets": [name for name, confirmed in states.items() if not confirmed],
+            }
+
+        return await asyncio.to_thread(read)
 
     async def files(self, principal: Principal, name: str) -> SkillFiles:
         """What lies in a skill's folder, SKILL.md first. Raises NotFoundError."""
@@ -150,6 +164,7 @@ class SkillService:
             ForbiddenError
         """
         own, model = self._own(principal), await self._moderator()
+        origin = source if isinstance(source, str) else "archive"
         if isinstance(source, str):
             if principal.role != "admin":
                 raise ForbiddenError("Only administrators may install from addresses. Send an archive.")
@@ -159,7 +174,7 @@ class SkillService:
                 raise InvalidRequestError(f"{source} cannot be used: {error}") from None
             source = await asyncio.to_thread(own.cloned, *pinned)
         hold = model is not None or not enable
-        name, findings = await asyncio.to_thread(own.install, source, hold=hold)
+        name, findings = await asyncio.to_thread(own.install, source, hold=hold, origin=origin)
         review = None
         if model is not None:
             review = await self._reviewed(principal, model, await asyncio.to_thread(texts_in, own.custom / name))
@@ -176,11 +191,20 @@ class SkillService:
         }
 
     async def write(self, principal: Principal, name: str, content: str, *, new: bool = False) -> SkillText:
-        """Write SKILL.md of one's own skill. Raises RequestError, NotFoundError, ConflictError."""
-        if not new:
-            await self._find(principal, name, own=True)
-        why = {"action": "human_edit", "author": principal.user_id}
-        await asyncio.to_thread(self._own(principal).write, name, content, new=new, **why)
+        """Write SKILL.md of one's own skill, which keeps its secrets: the person knows what they have written.
+
+        Raises RequestError, NotFoundError, ConflictError.
+        """
+        skill = None if new else await self._find(principal, name, own=True)
+        own, secrets = self._own(principal), self._secrets(principal)
+
+        def write() -> None:
+            states = secrets.states(skill) if skill is not None and skill.secrets else {}
+            own.write(name, content, new=new, action="human_edit", author=principal.user_id)
+            if skill is not None and (confirmed := [secret for secret, is_confirmed in states.items() if is_confirmed]):
+                secrets.confirm(skill, secrets.digest(skill), *confirmed)
+
+        await asyncio.to_thread(write)
         return await self.get(principal, name)
 
     async def delete(self, principal: Principal, name: str) -> None:
@@ -202,17 +226,23 @@ class SkillService:
         return await self.get(principal, name)
 
     async def secrets(self, principal: Principal, name: str) -> dict[str, bool]:
-        """Which of the secrets that a skill needs are set. Their values leave this only for the skill's scripts."""
+        """Return for each secret that a skill needs, whether its scripts get it. Values leave this only for these scripts."""
         skill = await self._find(principal, name)
-        kept = await asyncio.to_thread(self._own(principal).secrets_of, name)
-        return {secret: secret in kept for secret in skill.secrets}
+        states = await asyncio.to_thread(self._secrets(principal).states, skill)
+        return {secret: states.get(secret, False) for secret in skill.secrets}
 
     async def set_secret(self, principal: Principal, name: str, secret: str, value: str | None) -> dict[str, bool]:
         """Keep a secret of a skill, encrypted, or forget it (None). Raises NotFoundError, RequestError."""
         skill = await self._find(principal, name)
         if secret not in skill.secrets:
             raise NotFoundError(f"Skill {name!r} needs no secret {secret!r}.")
-        await asyncio.to_thread(self._own(principal).set_secret, name, secret, value)
+        await asyncio.to_thread(self._secrets(principal).set, skill, secret, value)
+        return await self.secrets(principal, name)
+
+    async def confirm_secrets(self, principal: Principal, name: str, digest: str) -> dict[str, bool]:
+        """Give a skill that has changed its secrets again. Raises NotFoundError, ConflictError if ``digest`` is not that of :meth:`get`."""
+        skill = await self._find(principal, name)
+        await asyncio.to_thread(self._secrets(principal).confirm, skill, digest)
         return await self.secrets(principal, name)
 
     async def suggestions(self, principal: Principal) -> list[SkillSuggestion]:
@@ -252,6 +282,9 @@ class SkillService:
 
     def _own(self, principal: Principal) -> OwnSkills:
         return OwnSkills(self._paths, principal.user_id)
+
+    def _secrets(self, principal: Principal) -> SkillSecrets:
+        return SkillSecrets(self._own(principal), self._paths.secrets_key_file)
 
     async def _find(self, principal: Principal, name: str, *, own: bool = False) -> Skill:
         found = (await self._load(principal)).skills.get(name)

@@ -26,7 +26,7 @@ import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -34,6 +34,8 @@ import orjson
 import zstandard
 
 from deerflow.config import Paths
+from deerflow.config.document import parse_yaml, read_text
+from deerflow.config.env import mask_secrets
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
 from deerflow.storage.migrate import HEAD, copy_database
 
@@ -55,12 +57,13 @@ Kind = Literal["sqlite", "postgres"]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup says of itself. ``version``: that of the tables."""
+    """What a backup says of itself. ``version``: that of the tables; ``without``: keys and secrets that were left out."""
 
     created_at: str
     database: Kind
     version: str
     format: int = _FORMAT
+    without: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ class Written:
     changed: list[str]
 
 
-def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[Path] = ()) -> Written:
+def backup(
+    location: str, paths: Paths, target: Path, *, config_files: Sequence[Path] = (), keys: bool = True
+) -> Written:
     """Write everything to ``target``, ``*.tar.gz`` or ``*.tar.zst``, which only its owner may read. Blocks.
 
     The database is of one moment. Files are noted before it and read after it: what changes between is reported.
@@ -80,6 +85,7 @@ def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[
     Args:
         location: as of :class:`Database`.
         config_files: kept as they are, with the secrets that stand in them.
+        keys: with the installation's keys and what they encrypt in files; otherwise configuration that holds a secret is left out, too.
 
     Raises:
         DatabaseError: the database cannot be read, or ``pg_dump`` is missing or failed.
@@ -94,18 +100,21 @@ def backup(location: str, paths: Paths, target: Path, *, config_files: Sequence[
     with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=_WORK) as work:
         copy, partial = Path(work, _DATABASE[kind]), Path(work, "archive")
         left_out = _left_out(paths, location)
+        secret = [] if keys else [*_secret_files(paths), *filter(_holds_secret, config_files)]
+        left_out += secret
         before = _noted(paths, left_out)
         version = _copy(kind, location, copy)
-        manifest = Manifest(time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), kind, version)
+        without = sorted(_shown(file, paths) for file in secret)
+        manifest = Manifest(time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), kind, version, without=without)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as raw:
             with (
                 _compressing(raw, target.name) as stream,
                 tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
             ):
                 archive = _Archive(tar)
-                archive.add_bytes(_MANIFEST, orjson.dumps(manifest))
+                archive.add_bytes(_MANIFEST, orjson.dumps(manifest))  # first, so that it is read at once
                 archive.add_file(copy.name, copy)
-                for file in config_files:
+                for file in (one for one in config_files if one not in secret):
                     archive.add_file(f"config/{file.name}", file.resolve())
                 _add_home(archive, paths, Path(work), left_out=left_out)
                 archive.add_bytes(_DIGESTS, json.dumps(archive.digests).encode())
@@ -125,6 +134,11 @@ def verify(source: Path) -> Manifest:
         NewerDatabaseError: the backup is of a newer program.
     """
     return _read(source)
+
+
+def manifest_of(source: Path) -> Manifest:
+    """Return what a backup says of itself, without reading the rest. Blocks. Raises ValueError, NewerDatabaseError as :func:`verify`."""
+    return _read(source, only_manifest=True)
 
 
 def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resume: bool = False) -> Path:
@@ -208,6 +222,23 @@ def _left_out(paths: Paths, location: str) -> list[Path]:
     return [paths.tools_dir, *journals, *copies, *archives]
 
 
+def _secret_files(paths: Paths) -> list[Path]:
+    """Return the keys of the installation, and the files that hold what they encrypt."""
+    found = [paths.secrets_key_file, paths.data_dir / "auth.secret", paths.data_dir / "variables"]
+    found += [*paths.users_dir.glob("*/skills/secrets*"), *(paths.base_dir / "mcp").glob("*/oauth")]
+    return [file for file in found if file.is_file()]
+
+
+def _holds_secret(file: Path) -> bool:
+    """Return whether a configuration file holds a secret itself, not the name of a variable."""
+    data = parse_yaml(read_text(file), file).data
+    return mask_secrets(data) != data
+
+
+def _shown(file: Path, paths: Paths) -> str:
+    return file.relative_to(paths.base_dir).as_posix() if file.is_relative_to(paths.base_dir) else file.name
+
+
 def _compressing(target: IO[bytes], name: str) -> Any:
     if name.endswith(".gz"):
         return gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6)
@@ -220,11 +251,12 @@ def _decompressing(source: IO[bytes], name: str) -> Any:
     return zstandard.ZstdDecompressor().stream_reader(source)
 
 
-def _read(source: Path, *, to: Path | None = None) -> Manifest:
+def _read(source: Path, *, to: Path | None = None, only_manifest: bool = False) -> Manifest:
     """Return what the archive says of itself, and either extract each entry or hold it against its digest.
 
     Args:
         to: where it is extracted.
+        only_manifest: stop where it is known.
 
     Raises:
         ValueError: no backup, or a damaged one.
@@ -245,13 +277,17 @@ def _read(source: Path, *, to: Path | None = None) -> Manifest:
                         else:
                             manifest = Manifest(**orjson.loads(content))
                             found[member.name] = hashlib.sha256(_header(member) + content).hexdigest()
+                            if only_manifest:
+                                break
                         continue
                     if to is None:
                         found[member.name] = _digest(archive, member)
                     else:
                         _check_inside(member, to)
                         archive.extract(member, to)
-            while stream.read(_CHUNK):  # to the end, where the checksum of the compressed stream stands
+            while not only_manifest and stream.read(
+                _CHUNK
+            ):  # to the end, where the checksum of the compressed stream stands
                 pass
     except (tarfile.ReadError, gzip.BadGzipFile, zstandard.ZstdError) as error:
         what = "is damaged" if manifest else "is no backup of DeerFlow"
@@ -262,7 +298,7 @@ def _read(source: Path, *, to: Path | None = None) -> Manifest:
         raise ValueError(f"{source} cannot be read as a backup of DeerFlow: it holds no {_MANIFEST}.")
     if manifest.format > _FORMAT or manifest.version > HEAD:
         raise NewerDatabaseError(manifest.version, HEAD)
-    if to is None and manifest.format > 1:  # those of the first format have no digests
+    if to is None and manifest.format > 1 and not only_manifest:  # those of the first format have no digests
         _compare(source, digests, found)
     return manifest
 

@@ -242,6 +242,19 @@ daily_usage = Table(
 """What models used in runs that ended on that day in UTC. ``currency`` is empty where the price is not known; of
 ``estimated_calls`` the provider gave no figures."""
 
+thread_pages = Table(
+    "thread_pages",
+    metadata,
+    primary("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
+    primary("path", Text),
+    required("url", Text),
+    required("title", Text),
+    required("digest", String(64)),
+    required("read_at", UtcDateTime),
+    sqlite_with_rowid=False,
+)
+"""What threads keep of the web; see :class:`deerflow.storage.pages.PageRow`."""
+
 grants = Table(
     "grants",
     metadata,

@@ -26,6 +26,7 @@ from deerflow.sandbox.interface import sandbox_id
 from deerflow.storage import search as message_search
 from deerflow.storage.checkpoints import Checkpointer
 from deerflow.storage.database import Database
+from deerflow.storage.pages import ThreadPages
 from deerflow.storage.provenance import copy_asked_calls, copy_provenance
 from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch
@@ -229,6 +230,7 @@ class ThreadService:
             paths = self.paths
             try:
                 await asyncio.to_thread(copy_tree, paths.user_data(thread_id, user), paths.user_data(target, user))
+                await ThreadPages(self.database, thread_id).copy_to(target)
                 await self.checkpointer.acopy_thread(thread_id, target)
                 await self.database.write(lambda connection: _copy_rows(connection, thread_id, target))
                 messages = (await self.states.snapshot(target)).values.get("messages", ())

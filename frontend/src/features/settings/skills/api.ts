@@ -53,6 +53,9 @@ export const rollback = (name: string, index: number) =>
 export const secrets = (name: string) => http.get<Record<string, boolean>>(pathOf(name, "/secrets"));
 export const setSecret = (name: string, secret: string, value: string | null) =>
   http.put<Record<string, boolean>>(pathOf(name, `/secrets/${encodeURIComponent(secret)}`), { value });
+/** `digest`: of the skill that the person has looked at. */
+export const confirmSecrets = (name: string, digest: string) =>
+  http.post<Record<string, boolean>>(pathOf(name, "/secrets/confirm"), { digest });
 
 export const suggestions = async () =>
   (await http.get<{ suggestions: Suggestion[] }>("/api/skills/suggestions")).suggestions;

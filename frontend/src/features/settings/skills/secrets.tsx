@@ -8,10 +8,11 @@ import { Button } from "@/ui/button";
 import { Input } from "@/ui/input";
 import { toast } from "@/ui/toast";
 import { Panel, Waiting } from "../parts";
-import { secrets, setSecret, skillKeys } from "./api";
+import { confirmSecrets, secrets, setSecret, skillKeys, type SkillText } from "./api";
 
 /** What the scripts of a skill need; what was given is never shown again. */
-export function Secrets({ name }: { name: string }) {
+export function Secrets({ skill }: { skill: SkillText }) {
+  const { name } = skill;
   const t = useT("skills.secrets");
   const { data, error, refetch } = useQuery({
     queryKey: skillKeys.secrets(name),
@@ -21,11 +22,40 @@ export function Secrets({ name }: { name: string }) {
   return (
     <div className="flex flex-col gap-2.5">
       <p className="text-[13px] leading-relaxed text-muted-foreground">{t("text")}</p>
+      {skill.unconfirmed_secrets.length > 0 && <Confirmation skill={skill} />}
       <Panel>
         {Object.entries(data).map(([secret, isSet]) => (
           <SecretRow key={secret} skill={name} secret={secret} isSet={isSet} />
         ))}
       </Panel>
+    </div>
+  );
+}
+
+/** A skill that has changed does not get the keys that were set for it before. */
+function Confirmation({ skill }: { skill: SkillText }) {
+  const t = useT("skills.secrets");
+  const queries = useQueryClient();
+  const form = useSubmission();
+  const confirm = () =>
+    form.submit(async () => {
+      queries.setQueryData(skillKeys.secrets(skill.name), await confirmSecrets(skill.name, skill.digest));
+      await queries.invalidateQueries({ queryKey: skillKeys.one(skill.name), exact: true });
+    });
+  return (
+    <div role="status" className="flex flex-col gap-2.5 rounded-lg border border-warning/40 px-4 py-3.5 sm:px-5">
+      <p className="text-[13px] leading-relaxed">
+        {t("changed", { names: skill.unconfirmed_secrets.join(", ") })}
+      </p>
+      <Button
+        variant="outline"
+        className="self-start pointer-coarse:h-11"
+        pending={form.pending}
+        onClick={() => void confirm()}
+      >
+        {t("confirm")}
+      </Button>
+      <FormError message={form.message} />
     </div>
   );
 }

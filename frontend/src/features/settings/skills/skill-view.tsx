@@ -128,7 +128,7 @@ export function SkillView({ name, isNew, installed, onReviewed, onBack }: SkillV
               <SkillFileList name={name} folder={folder} />
             </TabsContent>
             <TabsContent value="secrets" className="pt-4">
-              <Secrets name={name} />
+              <Secrets skill={data} />
             </TabsContent>
             <TabsContent value="history" className="pt-4">
               <SkillHistory name={name} />

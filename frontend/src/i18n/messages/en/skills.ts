@@ -90,6 +90,7 @@ export const skills = {
       secretive: "Wants to hide something from you.",
       invisible: "Contains invisible characters.",
       program: "Is a program without its source.",
+      orders: "Asks you to fetch and run something yourself.",
     },
   },
   secrets: {
@@ -102,6 +103,9 @@ export const skills = {
     forget: "Forget",
     kept: "{name} saved",
     forgotten: "{name} forgotten",
+    changed:
+      "This skill has changed since {names} was set for it, so its scripts do not get it. Look at its text and files first.",
+    confirm: "Give it to this version",
   },
   making: {
     title: "Write a skill",

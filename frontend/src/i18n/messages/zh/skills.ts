@@ -92,6 +92,7 @@ export const skills: typeof en.skills = {
       secretive: "想对你隐瞒某些内容。",
       invisible: "包含不可见字符。",
       program: "是没有源代码的程序。",
+      orders: "要求你自己下载并运行内容。",
     },
   },
   secrets: {
@@ -104,6 +105,8 @@ export const skills: typeof en.skills = {
     forget: "清除",
     kept: "已保存 {name}",
     forgotten: "已清除 {name}",
+    changed: "设置 {names} 之后，此技能已有改动，因此它的脚本得不到该密钥。请先查看技能的内容和文件。",
+    confirm: "提供给当前版本",
   },
   making: {
     title: "编写技能",

@@ -135,6 +135,10 @@ def backup(
     verify: Annotated[
         bool, typer.Option("--verify", help="Check an archive instead: is all of it as it was written?")
     ] = False,
+    without_keys: Annotated[
+        bool,
+        typer.Option("--without-keys", help="Leave out the keys of encryption and all secrets: for foreign storage."),
+    ] = False,
 ) -> None:
     """Copy everything (database, files, configuration) into one archive; may be done while DeerFlow runs."""
     from deerflow.storage.backup import backup as write_backup
@@ -146,8 +150,12 @@ def backup(
         return
     source, paths = _opened(settings)
     file = source.current().origin.config_file
-    written = write_backup(_location(source, paths), paths, target, config_files=[file] if file else [])
-    typer.echo(f"Wrote {target}, which only you can read: it holds the secrets of your configuration, too.")
+    files = [file] if file else []
+    written = write_backup(_location(source, paths), paths, target, config_files=files, keys=not without_keys)
+    holds = "it holds the secrets of your configuration, too"
+    if without_keys:
+        holds = f"without {', '.join(written.manifest.without) or 'keys, since there are none'}"
+    typer.echo(f"Wrote {target}, which only you can read: {holds}.")
     if changed := written.changed:
         more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
         typer.echo(f"Changed while it was written: {', '.join(changed[:5])}{more}", err=True)
@@ -161,12 +169,18 @@ def restore(
     ] = False,
 ) -> None:
     """Make everything what it was when the archive was written. Stop DeerFlow first; nothing is thrown away."""
+    from deerflow.storage.backup import manifest_of
     from deerflow.storage.backup import restore as read_backup
 
     source, paths = _opened(settings)
     with _alone(paths.ensure_base_dir()):
         aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd(), resume=resume)
     typer.echo(f"Restored. What was there before is in {aside}")
+    if missing := manifest_of(archive).without:
+        typer.echo(
+            f"The backup was made without {', '.join(missing)}. Bring these files back, also from what was there before; otherwise "
+            "everyone signs in again, and enters what was encrypted (connections, keys of skills) again."
+        )
 
 
 def _opened(settings: Settings) -> tuple[ConfigSource, Paths]:

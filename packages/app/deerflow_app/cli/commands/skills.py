@@ -126,6 +126,22 @@ def secret(
     typer.echo(f"{secret} is {'forgotten' if forget else 'set'}.")
 
 
+@command(app, "confirm")
+def confirm(settings: Settings, name: Name) -> None:
+    """Give a skill that has changed the secrets that you set for it."""
+    skill = with_client(settings, lambda client: client.aget_skill(name))
+    if skill is None:
+        raise Failure(f"There is no skill {name!r}.", "`deerflow skills list` shows those there are.")
+    if not skill["unconfirmed_secrets"]:
+        return typer.echo(f"Nothing is to be confirmed for {name}.")
+    typer.echo(clean(skill["content"]))
+    typer.confirm(
+        f"Give {', '.join(skill['unconfirmed_secrets'])} to the scripts of {name} as they are now?", abort=True
+    )
+    with_client(settings, lambda client: client.aconfirm_skill_secrets(name, skill["digest"]))
+    typer.echo("Confirmed.")
+
+
 @command(app, "check")
 def check(settings: Settings, folder: Folder) -> None:
     """Check a folder as if it was installed."""

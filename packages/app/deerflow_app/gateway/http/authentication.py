@@ -4,7 +4,6 @@ on (streams, sockets) ends when what was shown for it is worth nothing any more:
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -31,12 +30,6 @@ PUBLIC = frozenset(
 """Paths of the API that need no credential. What is not under /api (health, documentation, web pages) is public, too."""
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_READING_POSTS = re.compile(
-    r"/api/(threads|assistants|runs/crons)/(search|count)|/api/threads/[^/]+/(history|state/checkpoint|stream/events)"
-    r"|/api/assistants/[^/]+/versions|/api/store/(items/search|namespaces)"
-)
-"""Searches, whose terms do not fit into an address."""
-_ACCOUNT = re.compile(r"/api/v1/auth/(change-password|tokens)(/.*)?")
 
 
 @dataclass
@@ -56,7 +49,6 @@ class Authentication:
             credential = await self._credential(connection)
             self._check_page(connection, credential)
             if credential:
-                self._check_scopes(connection, credential)
                 scope.setdefault("state", {})["credential"] = credential
         await self.app(scope, receive, send)
 
@@ -96,17 +88,6 @@ class Authentication:
             "DEER_FLOW_TRUSTED_ORIGINS (reached through a proxy) or GATEWAY_CORS_ORIGINS (another site).",
             code="origin_not_allowed",
         )
-
-    def _check_scopes(self, connection: HTTPConnection, credential: Credential) -> None:
-        if not credential.is_token:
-            return
-        path = connection.scope["path"]
-        if _ACCOUNT.fullmatch(path):
-            raise ForbiddenError("Passwords and tokens are managed by people: sign in.", code="session_required")
-        is_search = connection.scope.get("method") == "POST" and _READING_POSTS.fullmatch(path)
-        wanted = "read" if _is_safe(connection) or is_search else "write"
-        if wanted not in credential.scopes:
-            raise ForbiddenError(f"This API token lacks the scope {wanted!r}.", code="scope_missing")
 
 
 def _is_safe(connection: HTTPConnection) -> bool:

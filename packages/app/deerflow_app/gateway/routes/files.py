@@ -219,7 +219,7 @@ def _moment(content: FileContent) -> datetime:
 
 
 async def page_service(runtime: CurrentRuntime) -> PageService:
-    return PageService(runtime.paths, ThreadRepository(runtime.database))
+    return PageService(runtime.paths, ThreadRepository(runtime.database), runtime.database)
 
 
 CurrentPages = Annotated[PageService, Depends(page_service)]

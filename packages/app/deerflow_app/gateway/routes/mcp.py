@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
@@ -32,6 +33,7 @@ from deerflow.mcp.states import McpServerState
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, RunStatus
 from deerflow.storage.threads import LEAD_AGENT
+from deerflow_app.gateway.auth.scopes import READS, READS_AND_WRITES, require
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentCredential, CurrentPrincipal, CurrentRuntime, Runtime
 
 if TYPE_CHECKING:
@@ -208,13 +210,20 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 @router.post("", summary="DeerFlow as an MCP server", response_class=Response, responses=_ANSWERS)
 async def serve(
     message: Annotated[dict[str, Any], Body(description="A message of JSON-RPC 2.0.")],
-    request: Request,
-    principal: CurrentPrincipal,
+    credential: CurrentCredential,
     runtime: CurrentRuntime,
 ) -> Response:
     """Streamable HTTP, without sessions; also at `/mcp`. Tools: run_task, get_run, list_files, get_file, search_chats."""
     await asyncio.to_thread(import_module, "deerflow_app.mcp_server")  # costs a second the first time
-    return _Exchange(_Work(runtime, principal), await request.body())
+    from deerflow_app.mcp_server import READING
+
+    if message.get("method") == "tools/call":
+        called = message.get("params")
+        reads = isinstance(called, dict) and called.get("name") in READING
+        # Who gives a task gets its answer, and a thread's former one.
+        require(credential, *(READS if reads else READS_AND_WRITES))
+    # What was looked at, and not what else may stand in the body.
+    return _Exchange(_Work(runtime, credential.principal), orjson.dumps(message))
 
 
 class _Exchange(Response):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
 from deerflow.agents.receipts import Check, Claim, Command, FileReceipt, RefusedCall
-from deerflow.errors import ForbiddenError, InvalidRequestError
+from deerflow.errors import InvalidRequestError
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.otlp import otlp
@@ -20,6 +20,7 @@ from deerflow.runs.request import RunRequest
 from deerflow.runs.timeline import Timeline, run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.tracing import TRACEPARENT
+from deerflow_app.gateway.auth.scopes import require
 from deerflow_app.gateway.http.streaming import event_stream, final_values, position, run_headers, thread_stream
 from deerflow_app.gateway.routes import (
     ID,
@@ -79,8 +80,8 @@ CurrentRun = Annotated[RunRow, Depends(_current_run)]
 
 async def _cancelling(credential: CurrentCredential, cancel_on_disconnect: bool = False) -> bool:
     """A GET that may stop the run is more than reading."""
-    if cancel_on_disconnect and "write" not in credential.scopes:
-        raise ForbiddenError("cancel_on_disconnect needs an API token with the scope 'write'.", code="scope_missing")
+    if cancel_on_disconnect:
+        require(credential, "write")
     return cancel_on_disconnect
 
 

@@ -35,6 +35,10 @@ class SecretValue(BaseModel):
     value: str | None = Field(max_length=10_000)
 
 
+class Seen(BaseModel):
+    digest: str = Field(description="As the skill shows it: what the person has looked at.")
+
+
 class Deleted(TypedDict):
     success: bool
 
@@ -152,7 +156,7 @@ async def read_skill_file(skill_name: str, path: str, principal: CurrentPrincipa
     return {"content": await runtime.skills.file(principal, skill_name, path)}
 
 
-@router.get("/{skill_name}/secrets", summary="Which secrets a skill needs, and which are set")
+@router.get("/{skill_name}/secrets", summary="Which secrets a skill needs, and which its scripts get")
 async def list_secrets(skill_name: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> dict[str, bool]:
     return await runtime.skills.secrets(principal, skill_name)
 
@@ -163,6 +167,14 @@ async def set_secret(
 ) -> dict[str, bool]:
     """Kept encrypted, and given to scripts of this skill only. null forgets it."""
     return await runtime.skills.set_secret(principal, skill_name, secret, given.value)
+
+
+@router.post("/{skill_name}/secrets/confirm", summary="Give a skill that has changed its secrets again")
+async def confirm_secrets(
+    skill_name: str, seen: Seen, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> dict[str, bool]:
+    """They belong to what the skill was when they were set. 409: it is not the one of `digest` any more."""
+    return await runtime.skills.confirm_secrets(principal, skill_name, seen.digest)
 
 
 @router.get("/{skill_name}", summary="One skill with its text")

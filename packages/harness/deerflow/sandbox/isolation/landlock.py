@@ -110,7 +110,7 @@ class LandlockLauncher:
         etc = [str(path) for pattern in ETC_FILES for path in sorted(Path("/etc").glob(pattern))]
         mounts = [str(mount.host) for mount in policy.mounts if mount.read_only]
         tools = [str(policy.tools_dir)] if policy.tools_dir is not None else []
-        return [*system, *etc, *self.etc_extra, *mounts, *tools]
+        return [*system, *etc, *filter(_is_of_the_system, self.etc_extra), *mounts, *tools]
 
 
 class LandlockSandboxProvider(IsolatingProvider):
@@ -127,6 +127,11 @@ class LandlockSandboxProvider(IsolatingProvider):
         if problem is not None:
             return ProbeReport(self.name, ok=False, problems=(problem,)), None
         return ProbeReport(self.name, ok=True, isolation=launcher.isolation(Policy())), launcher
+
+
+def _is_of_the_system(path: str) -> bool:
+    """Return whether a path of /etc does not lead by a link to what only the host may read."""
+    return os.path.realpath(path).startswith(("/etc/", "/usr/"))
 
 
 def landlock_abi() -> int:

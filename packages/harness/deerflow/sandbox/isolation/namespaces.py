@@ -341,7 +341,7 @@ def _try(launcher: NamespaceLauncher, uid: int | None) -> str | None:
             greeting = (launcher.interpreter.executable, "-I", "-S", "-c", "print('ok')")
             argv, descriptors = launcher.arguments(LaunchRequest(policy, uid), greeting)
             run = run_trial(argv, descriptors)
-    except (OSError, subprocess.SubprocessError, SandboxError, UnsupportedArchitectureError, ValueError) as error:
+    except (OSError, subprocess.SubprocessError, SandboxError, UnsupportedArchitectureError) as error:
         return str(error)
     return None if (run.returncode, run.stdout) == (0, "ok\n") else run.stderr.strip() or f"exit code {run.returncode}"
 

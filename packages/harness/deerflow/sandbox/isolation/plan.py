@@ -260,7 +260,7 @@ def _roots(source: Path, extra: Sequence[str]) -> Iterator[Path]:
         path = Path(os.path.normpath(name))
         if not path.is_relative_to(source) or path == source:
             raise ValueError(f"sandbox.etc_extra: {name!r} is not a path below {source}.")
-        if path.exists():
+        if os.path.exists(path):  # noqa: PTH110 - pathlib's raises where the path may not be looked at
             yield path
 
 

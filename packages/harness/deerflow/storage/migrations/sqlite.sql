@@ -401,3 +401,13 @@ CREATE TABLE mcp_pins (
     accepted BOOLEAN NOT NULL,
     PRIMARY KEY (server, digest)
 );
+CREATE TABLE thread_pages (
+    thread_id VARCHAR(128) NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    url TEXT NOT NULL,
+    title TEXT NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    read_at DATETIME NOT NULL,
+    PRIMARY KEY (thread_id, path)
+)
+ WITHOUT ROWID;

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from deerflow.config import AppConfig, Paths
 from deerflow.sandbox.auto import AutoSandboxProvider
 from deerflow.sandbox.converters.pictures import Picture
 from deerflow.sandbox.converters.process import Converter, ConverterDiedError
 from deerflow.sandbox.converters.program import BOOT
 from deerflow.sandbox.interface import Policy, SandboxProvider, SandboxRuntimeError
+from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
 from deerflow.sandbox.spawner import Spawner
@@ -30,7 +32,8 @@ from deerflow.security.html import Page
 
 SIZE = 2
 """Converters of a process."""
-SECONDS = 10.0
+SECONDS, PATIENCE = 10.0, 20.0
+"""Of processor time that a file may take, and of time: a machine that is busy with other things makes nothing unreadable."""
 MEMORY = 512 << 20
 PROCESSES = 32
 MOST_TEXT, MOST_PICTURE = 24 << 20, 8 << 20
@@ -142,7 +145,7 @@ class Converters:
         try:
             answer, body = await self._spawner.call(self._ask(head, data, user_id))
         except (ConverterDiedError, SandboxRuntimeError) as error:
-            raise UnreadableError(f"could not be given to a parser: {error}") from error
+            raise UnreadableError(f"cannot be given to a parser: {error}") from error
         if "unreadable" in answer:
             raise UnreadableError(str(answer["unreadable"])[:500])
         return answer, body
@@ -156,7 +159,12 @@ class Converters:
             place = self._free.pop()
             try:
                 converter = await self._warm(place)
-                limits = {"seconds": SECONDS, "memory": MEMORY, "processes": PROCESSES if place.counted else None}
+                limits = {
+                    "seconds": SECONDS,
+                    "patience": PATIENCE,
+                    "memory": MEMORY,
+                    "processes": PROCESSES if place.counted else None,
+                }
                 try:
                     return await converter.ask(head | {"limits": limits}, data, head["most"])
                 except BaseException:
@@ -219,6 +227,13 @@ class Converters:
             return None
         isolation = provider.probe().isolation
         return provider if isolation is not None and isolation.level != "none" else None
+
+
+def build_converters(config: AppConfig, paths: Paths, provider: SandboxProvider, image: ToolImage) -> Converters:
+    """The converters of a configuration: beside containers and remote sandboxes they have a provider of their own."""
+    if not isinstance(provider, AutoSandboxProvider | IsolatingProvider) or isinstance(provider, LocalSandboxProvider):
+        provider = AutoSandboxProvider(paths.base_dir, etc_extra=tuple(config.sandbox.etc_extra))
+    return Converters(provider, image if config.sandbox.tool_image.enabled else None)
 
 
 def plain(argv: list[str]) -> Launch:

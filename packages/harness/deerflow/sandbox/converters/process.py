@@ -119,7 +119,7 @@ class Converter:
         """
         self._writer.write(head_of(head, len(data)))
         self._writer.write(data)
-        return await self._answer(most, head["limits"]["seconds"] + START_SECONDS)
+        return await self._answer(most, head["limits"]["patience"] + START_SECONDS)
 
     async def _answer(self, most: int, seconds: float) -> tuple[dict[str, Any], bytes]:
         try:

@@ -115,20 +115,21 @@ def _install(name: str, source: str) -> None:
 def _reply(control: int, module: Any, head: dict[str, Any], data: bytearray, libc: Any) -> bytes:
     """Have a child read a file; the message with what it says, or with the reason why it says nothing."""
     limits, most = head["limits"], head["most"]
+    late = f"takes more than {limits['seconds']:g} seconds to read."
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         os.close(control)
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         _work(writing, module, head, data)
     os.close(writing)
-    said, why, end = bytearray(), "", time.monotonic() + limits["seconds"]
+    said, why, end = bytearray(), "", time.monotonic() + limits["patience"]
     try:
         while not why:
             ready = select.select([reading, control], [], [], max(0.0, end - time.monotonic()))[0]
             if control in ready:  # the host says nothing before it has its answer: it is gone
                 os._exit(0)
             if not ready:
-                why = f"takes more than {limits['seconds']:g} seconds to read."
+                why = late
             elif piece := os.read(reading, 1 << 20):
                 said += piece
                 why = f"holds more than {most >> 20} MB." if len(said) > most else ""
@@ -139,8 +140,7 @@ def _reply(control: int, module: Any, head: dict[str, Any], data: bytearray, lib
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
     if not why and os.WIFSIGNALED(status) and len(said) < SIZES.size:
-        over = os.WTERMSIG(status) == signal.SIGXCPU
-        why = f"takes more than {limits['seconds']:g} seconds to read." if over else "made its parser crash."
+        why = late if os.WTERMSIG(status) == signal.SIGXCPU else "made its parser crash."
     return head_of({"unreadable": why}) if why else bytes(said)
 
 
@@ -148,7 +148,7 @@ def _work(writing: int, module: Any, head: dict[str, Any], data: bytearray) -> N
     """Read a file in the child, and end it."""
     limits = head["limits"]
     try:
-        for name, value in {"CORE": 0, "DATA": limits["memory"], "CPU": int(limits["seconds"]) + 2, "NPROC": limits["processes"],
+        for name, value in {"CORE": 0, "DATA": limits["memory"], "CPU": int(limits["seconds"]), "NPROC": limits["processes"],
                             "FSIZE": limits["memory"]}.items():  # fmt: skip
             if value is not None:
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))

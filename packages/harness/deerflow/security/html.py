@@ -141,17 +141,10 @@ def readable(html: str, url: str | None = None) -> Page:
     """
     text = sanitize(html, MAX_CHARS)
     try:
-        from lxml import etree  # type: ignore[attr-defined]
-        from lxml.html import HTMLParser as LxmlParser
-        from lxml.html import document_fromstring
+        tree = _tree(text)
     except ImportError:
         return _plain(text, url)
-
-    # Declared encodings count for nothing any more.
-    parser = LxmlParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
-    try:
-        tree = document_fromstring(text.encode(), parser=parser)
-    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+    if tree is None:
         return Page("", "")
     title = " ".join(sanitize(tree.findtext(".//title"), 1000).split())
     base = next((found for element in tree.iter("base") if (found := element.get("href"))), "")
@@ -159,6 +152,30 @@ def readable(html: str, url: str | None = None) -> Page:
     links = _links((element.get("href") for element in tree.iter("a", "area")), url, base)
     main = _main_part(tree, url) if elements <= MAX_ELEMENTS else _all_text(tree)
     return Page(title, sanitize(main).strip(), links)
+
+
+def seen(html: str) -> str:
+    """Return the HTML of what a person who opens it sees. Raises ImportError without lxml."""
+    from lxml.html import tostring
+
+    tree = _tree(sanitize(html, MAX_CHARS))
+    if tree is None:
+        return ""
+    _without_the_unseen(tree)
+    return str(tostring(tree, encoding="unicode"))
+
+
+def _tree(text: str) -> Any:
+    from lxml import etree  # type: ignore[attr-defined]
+    from lxml.html import HTMLParser as LxmlParser
+    from lxml.html import document_fromstring
+
+    # Declared encodings count for nothing any more.
+    parser = LxmlParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
+    try:
+        return document_fromstring(text.encode(), parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        return None
 
 
 def _links(addresses: Iterable[str | None], url: str | None, base: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from deerflow.sandbox.converters.program import Unreadable
-from deerflow.security.html import decoded, readable
+from deerflow.security.html import decoded, readable, seen
 
 MOST_BYTES = 20 << 20
 """Of the text."""
@@ -31,7 +31,15 @@ MOST_PAGES = 3000
 OLD = {".doc": "docx", ".ppt": "pptx"}
 PAGES = (".html", ".htm", ".xhtml")
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
-OFFICE = {".docx": "Docx", ".pptx": "Pptx", ".xlsx": "Xlsx", ".xls": "Xls", ".epub": "Epub", ".msg": "OutlookMsg"}
+OFFICE = {
+    ".html": "Html",
+    ".docx": "Docx",
+    ".pptx": "Pptx",
+    ".xlsx": "Xlsx",
+    ".xls": "Xls",
+    ".epub": "Epub",
+    ".msg": "OutlookMsg",
+}
 NO_IMAGE = (
     "cannot be converted: the tool image, which holds the programs for that, is missing. `deerflow doctor` says why."
 )
@@ -46,12 +54,12 @@ def warm(*, name: str, seconds: float) -> None:
 
 @cache
 def _load(kind: str) -> None:
-    if kind in PAGES or kind == ".eml":
+    if kind in PAGES:
         readable("<p>A sentence to begin with.</p>", None)
+        return
     library = "pypdfium2" if kind == ".pdf" else "PIL.Image" if kind in PICTURES else "markitdown.converters"
-    if kind in OFFICE or kind in OLD or kind in PICTURES or kind == ".pdf":
-        with contextlib.suppress(ImportError):
-            importlib.import_module(library)
+    with contextlib.suppress(ImportError):
+        importlib.import_module(library)
 
 
 def work(data: bytes, *, name: str, seconds: float) -> tuple[dict[str, Any], bytes]:
@@ -93,10 +101,10 @@ def _pieces(data: bytes, name: str, until: float) -> Iterator[str]:
         raise Unreadable("is encrypted. Ask for a copy without a password.")
     if kind in OLD:
         return iter([_old_office(data, name, until)])
-    return iter([_office(data, kind)])
+    return iter([_markdown(data, kind)])
 
 
-def _office(data: bytes, kind: str) -> str:
+def _markdown(data: bytes, kind: str) -> str:
     # Each kind's own converter: the one for all of them loads a model that guesses the kind.
     converters = importlib.import_module("markitdown.converters")
     info = importlib.import_module("markitdown").StreamInfo(extension=kind)
@@ -174,7 +182,7 @@ def _mail_of(data: bytes) -> Iterator[str]:
     if (body := message.get_body(("plain", "html"))) is not None:  # type: ignore[attr-defined]
         text = body.get_content()
         if body.get_content_subtype() == "html":
-            text = readable(text).text
+            text = _markdown(seen(text).encode(), ".html")
         yield f"\n{_FORGED.sub('< !--', text)}\n"
     if names := [part.get_filename() or part.get_content_type() for part in message.iter_attachments()]:  # type: ignore[attr-defined]
         yield "\nAttachments: " + ", ".join(names) + "\n"
@@ -190,4 +198,4 @@ def _old_office(data: bytes, name: str, until: float) -> str:
         old.write_bytes(data)
         command = [office, "--headless", "--convert-to", new, "--outdir", folder, str(old)]
         subprocess.run(command, check=True, capture_output=True, timeout=max(1.0, until - time.monotonic()))
-        return _office(made.read_bytes(), f".{new}")
+        return _markdown(made.read_bytes(), f".{new}")

@@ -32,8 +32,7 @@ from deerflow.security.html import Page
 
 SIZE = 2
 """Converters of a process."""
-SECONDS, PATIENCE = 10.0, 20.0
-"""Of processor time that a file may take, and of time: a machine that is busy with other things makes nothing unreadable."""
+SECONDS, SLACK = 10.0, 10.0
 MEMORY = 512 << 20
 PROCESSES = 32
 MOST_TEXT, MOST_PICTURE = 24 << 20, 8 << 20
@@ -68,13 +67,21 @@ class Converters:
     """
 
     def __init__(
-        self, provider: SandboxProvider | None = None, image: ToolImage | None = None, *, size: int = SIZE
+        self,
+        provider: SandboxProvider | None = None,
+        image: ToolImage | None = None,
+        *,
+        size: int = SIZE,
+        seconds: float = SECONDS,
+        memory: int = MEMORY,
     ) -> None:
         """
         Args:
             provider: confines the converters, if it can do so on this machine.
             image: holds the libraries; None: there is none.
             size: converters at once.
+            seconds: of processor time that a file may take; of time it may take SLACK more, since the machine may be busy.
+            memory: bytes that reading a file may take.
         """
         self._provider = provider
         self._image = image
@@ -83,6 +90,8 @@ class Converters:
         self._free = [*self._places]
         self._room = asyncio.Semaphore(size)
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._seconds = seconds
+        self._limits = {"seconds": seconds, "patience": seconds + SLACK, "memory": memory}
         self._most_each = max(1, size - 1)
         self._idle: asyncio.TimerHandle | None = None
 
@@ -124,7 +133,7 @@ class Converters:
 
     async def document(self, data: bytes, name: str, user_id: str) -> bytes:
         """Return the text of a document as Markdown in UTF-8. Raises UnreadableError."""
-        return (await self._read("documents", {"name": name, "seconds": SECONDS}, data, user_id, MOST_TEXT))[1]
+        return (await self._read("documents", {"name": name, "seconds": self._seconds}, data, user_id, MOST_TEXT))[1]
 
     def describe(self) -> tuple[str, bool]:
         """Return what confines the converters (empty: nothing) and whether they have the tool image. Blocks for a probe."""
@@ -159,12 +168,7 @@ class Converters:
             place = self._free.pop()
             try:
                 converter = await self._warm(place)
-                limits = {
-                    "seconds": SECONDS,
-                    "patience": PATIENCE,
-                    "memory": MEMORY,
-                    "processes": PROCESSES if place.counted else None,
-                }
+                limits = self._limits | {"processes": PROCESSES if place.counted else None}
                 try:
                     return await converter.ask(head | {"limits": limits}, data, head["most"])
                 except BaseException:

@@ -148,8 +148,10 @@ def _work(writing: int, module: Any, head: dict[str, Any], data: bytearray) -> N
     """Read a file in the child, and end it."""
     limits = head["limits"]
     try:
-        for name, value in {"CORE": 0, "DATA": limits["memory"], "CPU": int(limits["seconds"]), "NPROC": limits["processes"],
-                            "FSIZE": limits["memory"]}.items():  # fmt: skip
+        seconds, memory, processes = int(limits["seconds"]), limits["memory"], limits["processes"]
+        # At the hard limit of time the kernel kills without a word.
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        for name, value in {"CORE": 0, "DATA": memory, "FSIZE": memory, "NPROC": processes}.items():
             if value is not None:
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
         with contextlib.suppress(OSError):

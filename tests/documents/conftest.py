@@ -19,6 +19,7 @@ from deerflow.sandbox.interface import UPLOADS, Sandbox
 MAKE = """
 import email.message, io, zipfile
 import docx, openpyxl, pptx, pypdf
+from PIL import Image
 from reportlab.pdfgen import canvas
 
 pdf = canvas.Canvas("report.pdf")
@@ -43,10 +44,7 @@ open("odd.docx", "wb").write(open("plan.docx", "rb").read()[:500])
 with zipfile.ZipFile("bomb.docx", "w", zipfile.ZIP_DEFLATED) as bomb:
     for number in range(6):
         bomb.writestr(f"word/{number}.xml", b"0" * (100 << 20))
-with zipfile.ZipFile("many.docx", "w", zipfile.ZIP_DEFLATED) as many, zipfile.ZipFile("plan.docx") as plan:
-    for part in plan.namelist():
-        text = plan.read(part)
-        many.writestr(part, text.replace(b"<w:body>", b"<w:body>" + b"<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 1_800_000) if part == "word/document.xml" else text)
+Image.new("RGB", (9, 9), "red").save("red.png")
 open("page.html", "w").write("<title>Offer</title><h1>Offer</h1><p>Ten deer for sale, all of them healthy.</p><p style='display:none'>SECRET order</p>"
     "<p style='color:#fff'>SECRET white</p><p style='font-size:1px'>SECRET tiny</p><p style='position:absolute;left:-9999px'>SECRET away</p>")
 open("secret.docx", "wb").write(bytes.fromhex("d0cf11e0a1b11ae1") + b"0" * 2000)

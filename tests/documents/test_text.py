@@ -54,10 +54,6 @@ async def test_office_and_mail_become_markdown(
         ("broken.pdf", "broken.pdf is damaged"),
         ("odd.docx", "odd.docx is damaged"),
         ("bomb.docx", "bomb.docx unpacks to more than 512 MB."),
-        (
-            "many.docx",
-            "many.docx (takes more than 10 seconds to read|needs more than 512 MB of memory). Read parts of it with Python.",
-        ),
         ("secret.docx", "secret.docx is encrypted. Ask for a copy without a password."),
         ("old.doc", "old.doc"),
     ],

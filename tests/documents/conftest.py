@@ -43,7 +43,9 @@ book = openpyxl.Workbook(); book.active.title = "Sales"; book.active.append(["ye
 open("odd.docx", "wb").write(open("plan.docx", "rb").read()[:500])
 with zipfile.ZipFile("bomb.docx", "w", zipfile.ZIP_DEFLATED) as bomb:
     for number in range(6):
-        bomb.writestr(f"word/{number}.xml", b"0" * (100 << 20))
+        bomb.writestr(f"word/media/{number}.bin", b"0" * (100 << 20))
+with zipfile.ZipFile("large.docx", "w", zipfile.ZIP_DEFLATED) as large:
+    large.writestr("word/document.xml", b" " * (60 << 20))
 Image.new("RGB", (9, 9), "red").save("red.png")
 open("page.html", "w").write("<title>Offer</title><h1>Offer</h1><p>Ten deer for sale, all of them healthy.</p><p style='display:none'>SECRET order</p>"
     "<p style='color:#fff'>SECRET white</p><p style='font-size:1px'>SECRET tiny</p><p style='position:absolute;left:-9999px'>SECRET away</p>")

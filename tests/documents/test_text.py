@@ -54,6 +54,7 @@ async def test_office_and_mail_become_markdown(
         ("broken.pdf", "broken.pdf is damaged"),
         ("odd.docx", "odd.docx is damaged"),
         ("bomb.docx", "bomb.docx unpacks to more than 512 MB."),
+        ("large.docx", r"large.docx holds more than 40 MB of text in one part. Read parts of it with Python."),
         ("secret.docx", "secret.docx is encrypted. Ask for a copy without a password."),
         ("old.doc", "old.doc"),
     ],

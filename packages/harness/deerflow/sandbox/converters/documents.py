@@ -25,8 +25,8 @@ from deerflow.security.html import decoded, readable, seen
 
 MOST_BYTES = 20 << 20
 """Of the text."""
-MOST_UNPACKED = 512 << 20
-"""Bytes of an Office file's parts."""
+MOST_UNPACKED, MOST_XML = 512 << 20, 40 << 20
+"""Bytes of an Office file's parts, and of one that holds text: more of it is never read in time."""
 MOST_PAGES = 3000
 OLD = {".doc": "docx", ".ppt": "pptx"}
 PAGES = (".html", ".htm", ".xhtml")
@@ -110,8 +110,11 @@ def _markdown(data: bytes, kind: str) -> str:
     info = importlib.import_module("markitdown").StreamInfo(extension=kind)
     if data.startswith(b"PK"):
         with zipfile.ZipFile(io.BytesIO(data)) as parts:
-            if sum(part.file_size for part in parts.infolist()) > MOST_UNPACKED:
-                raise Unreadable(f"unpacks to more than {MOST_UNPACKED >> 20} MB.")
+            sizes = {part.filename: part.file_size for part in parts.infolist()}
+        if sum(sizes.values()) > MOST_UNPACKED:
+            raise Unreadable(f"unpacks to more than {MOST_UNPACKED >> 20} MB.")
+        if any(size > MOST_XML for name, size in sizes.items() if name.endswith((".xml", ".html", ".xhtml"))):
+            raise Unreadable(f"holds more than {MOST_XML >> 20} MB of text in one part. Read parts of it with Python.")
     converter = getattr(converters, f"{OFFICE[kind]}Converter")()
     return _FORGED.sub("< !--", converter.convert(io.BytesIO(data), info).markdown)
 

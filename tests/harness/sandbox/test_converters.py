@@ -120,14 +120,7 @@ async def test_a_converter_that_dies_is_replaced(converters: Converters) -> None
     await converters.page(PAGE, "alice")
     for one in await asyncio.to_thread(processes):
         one.kill()
-    for _ in range(3):  # the one or other may only now be found dead
-        try:
-            assert (await converters.page(PAGE, "alice")).title == "Deer"
-            break
-        except UnreadableError as error:
-            assert "cannot be given to a parser" in str(error)
-    else:
-        pytest.fail("It was not replaced.")
+    assert (await converters.page(PAGE, "alice")).title == "Deer"
 
 
 async def test_without_the_tool_image_pages_are_text_and_pictures_stay_as_they_are() -> None:

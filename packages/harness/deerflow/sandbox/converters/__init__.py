@@ -61,7 +61,7 @@ class _Place:
 
 
 class Converters:
-    """The pool. Its methods may be awaited from any event loop.
+    """The pool. Its methods may be awaited from any event loop, and raise SandboxRuntimeError if no converter can be had.
 
     A person has at most all converters but one: the others' files never wait for the ten that one person sent.
     """
@@ -94,6 +94,8 @@ class Converters:
         self._limits = {"seconds": seconds, "patience": seconds + SLACK, "memory": memory}
         self._most_each = max(1, size - 1)
         self._idle: asyncio.TimerHandle | None = None
+        self._resting: asyncio.Future[None] | None = None
+        self._ended = False
 
     async def page(
         self, data: bytes, user_id: str, *, url: str | None = None, charset: str = "", html: bool = True
@@ -142,6 +144,7 @@ class Converters:
 
     async def shutdown(self) -> None:
         """End all converters. Idempotent."""
+        self._ended = True
         if self._spawner.running:
             with suppress(SandboxRuntimeError):  # shut down before
                 await self._spawner.call(self._end(self._places))
@@ -153,8 +156,8 @@ class Converters:
         head = {"module": f"{_HERE}.{module}", "options": options, "most": most}
         try:
             answer, body = await self._spawner.call(self._ask(head, data, user_id))
-        except (ConverterDiedError, SandboxRuntimeError) as error:
-            raise UnreadableError(f"cannot be given to a parser: {error}") from error
+        except ConverterDiedError as error:
+            raise SandboxRuntimeError(f"The file could not be given to a parser: {error}") from error
         if "unreadable" in answer:
             raise UnreadableError(str(answer["unreadable"])[:500])
         return answer, body
@@ -167,19 +170,27 @@ class Converters:
             # The one that was used last, so that the others come to rest.
             place = self._free.pop()
             try:
-                converter = await self._warm(place)
-                limits = self._limits | {"processes": PROCESSES if place.counted else None}
                 try:
-                    return await converter.ask(head | {"limits": limits}, data, head["most"])
-                except BaseException:
-                    await asyncio.shield(self._end([place]))
-                    raise
+                    return await self._ask_in(place, head, data)
+                except ConverterDiedError:  # while it waited, perhaps: the kernel was short of memory
+                    return await self._ask_in(place, head, data)
             finally:
                 self._free.append(place)
                 self._rest_later()
 
+    async def _ask_in(self, place: _Place, head: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+        converter = await self._warm(place)
+        limits = self._limits | {"processes": PROCESSES if place.counted else None}
+        try:
+            return await converter.ask(head | {"limits": limits}, data, head["most"])
+        except BaseException:
+            await asyncio.shield(self._end([place]))
+            raise
+
     async def _warm(self, place: _Place) -> Converter:
         """The converter of a place, started if need be: also when the tool image has been built since."""
+        if self._ended:
+            raise SandboxRuntimeError("The server is stopping.")
         if place.converter is not None and (not place.converter.alive or place.tools is None):
             tools = await asyncio.to_thread(self._tools)
             if not place.converter.alive or tools is not None:

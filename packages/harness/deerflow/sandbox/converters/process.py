@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import socket
@@ -71,15 +70,8 @@ class Converter:
             ConverterDiedError: it does not start; says what it wrote last.
         """
         stderr = await asyncio.to_thread(memory_file)
-        host, inside = socket.socketpair()
-        launch = None
         try:
-            with inside:
-                launch = await asyncio.to_thread(prepare, inside.fileno())
-                process = await spawner.spawn(
-                    launch.argv, descriptors=[*launch.descriptors, inside.fileno()], stderr=stderr
-                )
-            reader, writer = await asyncio.open_unix_connection(sock=host)
+            reader, writer, process, launch = await _spawned(prepare, spawner, stderr)
             converter = cls(process, reader, writer, launch)
             try:
                 program, modules = await asyncio.to_thread(_sources)
@@ -93,14 +85,8 @@ class Converter:
                 said = os.pread(stderr, 4096, 0).decode("utf-8", "replace").strip()
                 raise ConverterDiedError(said or str(error)) from error
             return converter
-        except OSError as error:
-            raise ConverterDiedError(str(error)) from error
         finally:
-            if launch is None:
-                host.close()
-            for descriptor in (stderr, *(launch.descriptors if launch is not None else ())):
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
+            os.close(stderr)
 
     @property
     def alive(self) -> bool:
@@ -142,6 +128,27 @@ class Converter:
             await asyncio.to_thread(kill_tree, self._process.pid, self._launch.uid)
         self._process.kill()
         await asyncio.to_thread(self._process.wait)
+
+
+async def _spawned(
+    prepare: Callable[[int], Launch], spawner: Spawner, stderr: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, subprocess.Popen[bytes], Launch]:
+    host, inside = socket.socketpair()
+    try:
+        with inside:
+            launch = await asyncio.to_thread(prepare, inside.fileno())
+            try:
+                descriptors = [*launch.descriptors, inside.fileno()]
+                process = await spawner.spawn(launch.argv, descriptors=descriptors, stderr=stderr)
+            finally:
+                for descriptor in launch.descriptors:
+                    os.close(descriptor)
+        return *await asyncio.open_unix_connection(sock=host), process, launch
+    except BaseException as error:
+        host.close()
+        if isinstance(error, OSError):
+            raise ConverterDiedError(str(error)) from error
+        raise
 
 
 @cache

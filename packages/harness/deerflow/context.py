@@ -176,7 +176,7 @@ class RunContext:
         )
 
     def reader(self) -> Converters:
-        """What reads the files of strangers.
+        """Return what reads the files of strangers.
 
         Raises:
             SandboxRuntimeError: the run has none.

@@ -13,12 +13,15 @@ import httpx
 from langchain.tools import ToolRuntime
 
 from deerflow.community.fetch.tools import web_fetch_tool
-from deerflow.config import AppConfig
+from deerflow.config import AppConfig, Paths
 from deerflow.config.schema import Origin
 from deerflow.context import RunContext
 from deerflow.identity import Principal
+from deerflow.sandbox.auto import AutoSandboxProvider
+from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.interface import WORKSPACE, Mount, Policy
 from deerflow.sandbox.local import LocalSandboxProvider
+from deerflow.sandbox.tool_image import ToolImage
 from deerflow.security.text import disarmed, sanitize
 
 TEXTS = {
@@ -74,13 +77,15 @@ async def fetching() -> None:
     config = AppConfig.model_validate({"sandbox": {"network": {"allow_nets": [f"{HOST}/32"]}}}).with_origin(Origin())
     with tempfile.TemporaryDirectory() as directory:
         policy = Policy(mounts=(Mount(Path(directory), WORKSPACE),))
-        provider = LocalSandboxProvider()
+        provider, paths = LocalSandboxProvider(), Paths()
+        converters = Converters(AutoSandboxProvider(paths.base_dir), ToolImage(paths.tools_dir))
         context = RunContext(
             thread_id="t",
             principal=Principal("u"),
             config=config,
             sandbox_provider=provider,
             sandbox_policy=policy,
+            converters=converters,
         )
         runtime = ToolRuntime(state={}, context=context, config={}, stream_writer=print, tool_call_id="c", store=None)
         async with await asyncio.start_server(serve, HOST, 0) as server:
@@ -99,8 +104,9 @@ async def fetching() -> None:
                 (plain, plain_cpu), (whole, cpu) = await _medians(bare), await _medians(fetch)
                 print(
                     f"web_fetch of {size:3} kB: {whole - plain:5.1f} ms over a download of {plain:4.1f} ms, "
-                    f"{cpu - plain_cpu:5.1f} ms of the processor"
+                    f"{cpu - plain_cpu:5.1f} ms of this process' processor time"
                 )
+        await converters.shutdown()
 
 
 async def _medians(work: Callable[[], Awaitable[None]]) -> tuple[float, float]:

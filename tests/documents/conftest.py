@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,13 @@ from tests.skills.conftest import skill as runner  # noqa: F401 - a fixture
 
 from deerflow.config import AppConfig
 from deerflow.context import RunContext
+from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.interface import UPLOADS, Sandbox
 
 MAKE = """
 import email.message, io, zipfile
 import docx, openpyxl, pptx, pypdf
+from PIL import Image
 from reportlab.pdfgen import canvas
 
 pdf = canvas.Canvas("report.pdf")
@@ -41,7 +43,12 @@ book = openpyxl.Workbook(); book.active.title = "Sales"; book.active.append(["ye
 open("odd.docx", "wb").write(open("plan.docx", "rb").read()[:500])
 with zipfile.ZipFile("bomb.docx", "w", zipfile.ZIP_DEFLATED) as bomb:
     for number in range(6):
-        bomb.writestr(f"word/{number}.xml", b"0" * (100 << 20))
+        bomb.writestr(f"word/media/{number}.bin", b"0" * (100 << 20))
+with zipfile.ZipFile("large.docx", "w", zipfile.ZIP_DEFLATED) as large:
+    large.writestr("word/document.xml", b" " * (60 << 20))
+Image.new("RGB", (9, 9), "red").save("red.png")
+open("page.html", "w").write("<title>Offer</title><h1>Offer</h1><p>Ten deer for sale, all of them healthy.</p><p style='display:none'>SECRET order</p>"
+    "<p style='color:#fff'>SECRET white</p><p style='font-size:1px'>SECRET tiny</p><p style='position:absolute;left:-9999px'>SECRET away</p>")
 open("secret.docx", "wb").write(bytes.fromhex("d0cf11e0a1b11ae1") + b"0" * 2000)
 open("old.doc", "wb").write(bytes.fromhex("d0cf11e0a1b11ae1") + b"0" * 2000)
 mail = email.message.EmailMessage(); mail["From"] = "a@example.org"; mail["Subject"] = "The figures"
@@ -57,15 +64,24 @@ def documents(runner: SkillRunner, tmp_path_factory: pytest.TempPathFactory) -> 
     return made
 
 
+@pytest.fixture(scope="session")
+def converters(runner: SkillRunner) -> Iterator[Converters]:  # noqa: F811
+    made = Converters(runner.provider, runner.image)
+    yield made
+    asyncio.run(made.shutdown())
+
+
 @pytest.fixture
-async def context(runner: SkillRunner, documents: Path) -> RunContext:  # noqa: F811
+async def context(runner: SkillRunner, documents: Path, converters: Converters) -> RunContext:  # noqa: F811
     """Of a run in a thread with these uploads."""
     policy = await asyncio.to_thread(
         lambda: runner.thread({file.name: file.read_bytes() for file in documents.iterdir()})
     )
     assert policy.home is not None
     name = policy.home.parent.name
-    return RunContext(name, config=AppConfig(), sandbox_provider=runner.provider, sandbox_policy=policy)
+    return RunContext(
+        name, config=AppConfig(), sandbox_provider=runner.provider, sandbox_policy=policy, converters=converters
+    )
 
 
 @pytest.fixture

@@ -9,17 +9,18 @@ from tests.documents.conftest import upload
 from tests.harness.sandbox_tools.test_tools import Tools
 
 from deerflow.context import RunContext
+from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.documents import markdown_of
-from deerflow.sandbox.interface import Sandbox, SandboxFileError, SandboxFileNotFoundError
+from deerflow.sandbox.interface import WORKSPACE, Sandbox, SandboxFileError, SandboxFileNotFoundError
 
 
-async def text_of(sandbox: Sandbox, name: str) -> str:
-    data, _ = await sandbox.read(await markdown_of(sandbox, upload(name)))
+async def text_of(sandbox: Sandbox, converters: Converters, name: str) -> str:
+    data, _ = await sandbox.read(await markdown_of(sandbox, upload(name), converters, "u"))
     return data.decode()
 
 
-async def test_a_pdf_keeps_its_pages_and_its_bookmarks_are_headings(sandbox: Sandbox) -> None:
-    text = await text_of(sandbox, "report.pdf")
+async def test_a_pdf_keeps_its_pages_and_its_bookmarks_are_headings(sandbox: Sandbox, converters: Converters) -> None:
+    text = await text_of(sandbox, converters, "report.pdf")
     assert text.startswith("<!-- text of report.pdf -->\n\n<!-- page 1 of 3 -->\n\n# Harbours\n")
     assert "<!-- page 2 of 3 -->\n\n# Tides\nWater rises." in text
     assert text.rstrip().endswith("<!-- page 3 of 3 -->\n\nThe end.")
@@ -38,8 +39,10 @@ async def test_a_pdf_keeps_its_pages_and_its_bookmarks_are_headings(sandbox: San
         ),
     ],
 )
-async def test_office_and_mail_become_markdown(sandbox: Sandbox, name: str, says: list[str]) -> None:
-    text = await text_of(sandbox, name)
+async def test_office_and_mail_become_markdown(
+    sandbox: Sandbox, converters: Converters, name: str, says: list[str]
+) -> None:
+    text = await text_of(sandbox, converters, name)
     positions = [text.find(each) for each in says]
     assert -1 not in positions and positions == sorted(positions), text
 
@@ -51,43 +54,48 @@ async def test_office_and_mail_become_markdown(sandbox: Sandbox, name: str, says
         ("broken.pdf", "broken.pdf is damaged"),
         ("odd.docx", "odd.docx is damaged"),
         ("bomb.docx", "bomb.docx unpacks to more than 512 MB."),
+        ("large.docx", r"large.docx holds more than 40 MB of text in one part. Read parts of it with Python."),
         ("secret.docx", "secret.docx is encrypted. Ask for a copy without a password."),
         ("old.doc", "old.doc"),
     ],
 )
-async def test_what_cannot_be_read_says_why_and_leaves_nothing(sandbox: Sandbox, name: str, says: str) -> None:
+async def test_what_cannot_be_read_says_why_and_leaves_nothing(
+    sandbox: Sandbox, converters: Converters, name: str, says: str
+) -> None:
     with pytest.raises(SandboxFileError, match=says):
-        await markdown_of(sandbox, upload(name))
+        await markdown_of(sandbox, upload(name), converters, "u")
     assert await sandbox.stat(upload(f"{name}.md")) is None
     entries, _ = await sandbox.list(upload(""))
     assert not [entry.path for entry in entries if "/." in entry.path]
 
 
-async def test_a_document_that_is_not_there_is_said_to_be_missing(sandbox: Sandbox) -> None:
+async def test_a_document_that_is_not_there_is_said_to_be_missing(sandbox: Sandbox, converters: Converters) -> None:
     with pytest.raises(SandboxFileNotFoundError):
-        await markdown_of(sandbox, upload("none.pdf"))
+        await markdown_of(sandbox, upload("none.pdf"), converters, "u")
 
 
-async def test_text_is_made_once_and_again_when_the_document_has_changed(sandbox: Sandbox) -> None:
-    paths = await asyncio.gather(*[markdown_of(sandbox, upload("report.pdf")) for _ in range(3)])
+async def test_text_is_made_once_and_again_when_the_document_has_changed(
+    sandbox: Sandbox, converters: Converters
+) -> None:
+    paths = await asyncio.gather(*[markdown_of(sandbox, upload("report.pdf"), converters, "u") for _ in range(3)])
     assert set(paths) == {upload("report.pdf.md")}
     first = await sandbox.stat(paths[0])
     await sandbox.exec(f"cp {upload('scan.pdf')} {upload('report.pdf')}; touch -d '1 minute' {upload('report.pdf')}")
-    await markdown_of(sandbox, upload("report.pdf"))
+    await markdown_of(sandbox, upload("report.pdf"), converters, "u")
     assert first != await sandbox.stat(paths[0])
-    assert "Harbours" not in await text_of(sandbox, "report.pdf")
+    assert "Harbours" not in await text_of(sandbox, converters, "report.pdf")
 
 
-async def test_a_file_of_the_person_with_that_name_is_never_replaced(sandbox: Sandbox) -> None:
+async def test_a_file_of_the_person_with_that_name_is_never_replaced(sandbox: Sandbox, converters: Converters) -> None:
     await sandbox.write(upload("plan.docx.md"), b"my notes")
-    path = await markdown_of(sandbox, upload("plan.docx"))
+    path = await markdown_of(sandbox, upload("plan.docx"), converters, "u")
     assert path.startswith("/tmp/documents/")
     assert (await sandbox.read(upload("plan.docx.md")))[0] == b"my notes"
 
 
-async def test_the_agents_shell_is_not_disturbed(sandbox: Sandbox) -> None:
+async def test_the_agents_shell_is_not_disturbed(sandbox: Sandbox, converters: Converters) -> None:
     await sandbox.exec("cd /tmp; export WORD=kept")
-    await markdown_of(sandbox, upload("plan.docx"))
+    await markdown_of(sandbox, upload("plan.docx"), converters, "u")
     assert (await sandbox.exec("echo $PWD $WORD")).output.strip() == "/tmp kept"
 
 
@@ -98,3 +106,17 @@ async def test_read_file_shows_the_text_and_says_where_it_is(context: RunContext
     assert "<!-- page 2 of 3 -->" in await tools("read_file", path=upload("report.pdf"), start_line=7, end_line=9)
     refused = await tools("read_file", path=upload("locked.pdf"))
     assert refused.startswith("Error:") and "is encrypted" in refused and "pypdf" in refused
+
+
+async def test_an_uploaded_page_is_read_as_a_page_of_the_web_without_what_a_person_would_not_see(
+    context: RunContext, sandbox: Sandbox
+) -> None:
+    text = await Tools(context)("read_file", path=upload("page.html"))
+    assert "Ten deer for sale" in text and "SECRET" not in text
+    assert upload("page.html.md") in text and "for its HTML use bash" in text
+    assert "SECRET" not in await Tools(context)("read_file", path=upload("page.html.md"))
+
+
+async def test_a_page_that_the_agent_wrote_itself_is_read_as_it_is(context: RunContext, sandbox: Sandbox) -> None:
+    await sandbox.write(f"{WORKSPACE}/page.html", b"<p hidden>mine</p>")
+    assert "<p hidden>mine</p>" in await Tools(context)("read_file", path=f"{WORKSPACE}/page.html")

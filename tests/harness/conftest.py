@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import ScriptedOpenAI
+from tests.support.converters import converters as converters  # a fixture
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime

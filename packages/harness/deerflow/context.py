@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from deerflow.config import AppConfig
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
+from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.interface import Gate, Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.skills.parser import Skill
@@ -156,6 +157,7 @@ class RunContext:
     workspace: Workspace | None = None
     sandbox_provider: SandboxProvider | None = None
     sandbox_policy: Policy = Policy()
+    converters: Converters | None = None
     skills: SkillSet = NO_SKILLS
     """Those that the agent may use."""
     skill_secrets: Callable[[Skill], Awaitable[Mapping[str, str]]] | None = None
@@ -201,6 +203,18 @@ class RunContext:
         if self.gate is not None:
             sandbox.gate = self.gate
         return sandbox
+
+    def reader(self) -> Converters:
+        """Return what reads the files of strangers.
+
+        Raises:
+            SandboxRuntimeError: the run has none.
+        """
+        if self.converters is None:
+            raise SandboxRuntimeError(
+                "This agent runs without converters: pages, pictures and documents cannot be read."
+            )
+        return self.converters
 
     async def release_sandbox(self) -> None:
         """Say that the run needs the thread's sandbox no longer. Files and background processes stay."""

@@ -17,6 +17,7 @@ from deerflow.mcp.servers import McpServers
 from deerflow.models import ModelCache
 from deerflow.models.context_window import ContextWindows
 from deerflow.models.resilience import CallGates, CircuitBreakers
+from deerflow.sandbox.converters import Converters, build_converters
 from deerflow.sandbox.interface import Mount, SandboxProvider
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.tool_image import ToolImage
@@ -60,6 +61,7 @@ class Harness:
     paths: Paths
     sandbox_provider: SandboxProvider
     tool_image: ToolImage
+    converters: Converters
     models: ModelCache
     skills: SkillCatalog
     breakers: CircuitBreakers
@@ -77,11 +79,13 @@ class Harness:
     @classmethod
     def build(cls, config: AppConfig, paths: Paths, *, checkpointer: BaseCheckpointSaver[str] | None = None) -> Harness:
         """Build from a snapshot. Touches no network and starts no process."""
+        provider, image = build_sandbox_provider(config, paths), tool_image(config, paths)
         return cls(
             config=config,
             paths=paths,
-            sandbox_provider=build_sandbox_provider(config, paths),
-            tool_image=tool_image(config, paths),
+            sandbox_provider=provider,
+            tool_image=image,
+            converters=build_converters(config, paths, provider, image),
             models=ModelCache(),
             skills=SkillCatalog(config, paths),
             breakers=CircuitBreakers(
@@ -94,12 +98,16 @@ class Harness:
 
     def with_config(self, config: AppConfig) -> Harness:
         """For the next run after the configuration changed. The sandbox provider stays unless its section changed."""
-        same = config.sandbox == self.config.sandbox
+        provider, image, converters = self.sandbox_provider, self.tool_image, self.converters
+        if config.sandbox != self.config.sandbox:
+            provider, image = build_sandbox_provider(config, self.paths), tool_image(config, self.paths)
+            converters = build_converters(config, self.paths, provider, image)
         return replace(
             self,
             config=config,
-            sandbox_provider=self.sandbox_provider if same else build_sandbox_provider(config, self.paths),
-            tool_image=self.tool_image if same else tool_image(config, self.paths),
+            sandbox_provider=provider,
+            tool_image=image,
+            converters=converters,
             skills=SkillCatalog(config, self.paths),
             _ready=OrderedDict(),
         )
@@ -175,6 +183,7 @@ class Harness:
                 outputs=self.paths.outputs(thread_id, user),
             ),
             sandbox_provider=self.sandbox_provider,
+            converters=self.converters,
             sandbox_policy=thread_policy(
                 self.config,
                 self.paths,

@@ -18,6 +18,7 @@ from deerflow.config.schema import Origin
 from deerflow.context import RunContext, Workspace
 from deerflow.identity import Principal
 from deerflow.reflection import resolve_variable
+from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, Mount, Policy
 from deerflow.sandbox.local import LocalSandboxProvider
 
@@ -89,7 +90,7 @@ Call = Callable[..., Awaitable[ToolMessage]]
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> RunContext:
+def context(tmp_path: Path, converters: Converters) -> RunContext:
     root = tmp_path / "user-data"
     directories = [root / name for name in ("workspace", "uploads", "outputs")]
     for directory in directories:
@@ -101,6 +102,7 @@ def context(tmp_path: Path) -> RunContext:
         workspace=Workspace(root, *directories),
         sandbox_provider=LocalSandboxProvider(),
         sandbox_policy=Policy(mounts=mounts),
+        converters=converters,
     )
 
 

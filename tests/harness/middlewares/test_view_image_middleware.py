@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,14 @@ from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingTo
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext, Workspace
-from deerflow.tools.images import MAX_FILE_BYTES, MAX_SENT_BYTES, MAX_SIDE, view_image_tool
+from deerflow.sandbox.converters import Converters
+from deerflow.sandbox.converters.pictures import MAX_SENT_BYTES, MAX_SIDE
+from deerflow.tools.images import MAX_FILE_BYTES, view_image_tool
+
+
+@pytest.fixture
+def context(context: RunContext, converters: Converters) -> RunContext:
+    return replace(context, converters=converters)
 
 
 @tool

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from bench.scripted_openai import Cut, Empty, HttpError, RawToolCall, Text, ToolCalls
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
@@ -19,8 +21,15 @@ from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
+from deerflow.context import RunContext
+from deerflow.sandbox.converters import Converters
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.images import view_image_tool
+
+
+@pytest.fixture
+def context(context: RunContext, converters: Converters) -> RunContext:
+    return replace(context, converters=converters)
 
 
 @tool

@@ -25,10 +25,11 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
 from deerflow.config.schema import AppConfig, ToolConfig
+from deerflow.sandbox.converters import UnreadableError
 from deerflow.sandbox.interface import PAGES, SandboxError
 from deerflow.security.addresses import Blocked, Network
 from deerflow.security.door import harmless
-from deerflow.security.html import Page, decoded, readable
+from deerflow.security.html import Page, decoded
 from deerflow.security.outbound import Outbound, tls
 from deerflow.security.text import inline, sanitize
 from deerflow.storage.provenance import Via
@@ -73,7 +74,7 @@ class Options(dict[str, Any]):
 
 
 Ask = Callable[[str, Options], Awaitable[Any]]
-"""What a provider finds for a query, as mappings, or how it shows an address, as a :class:`Page`. Raises WebError."""
+"""What a provider finds for a query, as mappings, or how it shows an address, as a :class:`Page` or its HTML. Raises WebError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ def image_tool(ask: Ask) -> BaseTool:
 
 
 def fetch_tool(ask: Ask | None = None) -> BaseTool:
-    """``web_fetch``, by a provider that gives a :class:`Page`, or by ourselves."""
+    """``web_fetch``, by a provider that gives a :class:`Page` or HTML, or by ourselves."""
 
     @async_tool("web_fetch", metadata=OPENS_ADDRESS)
     async def web_fetch(
@@ -217,11 +218,15 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
         options, outbound = options_of(runtime, "web_fetch"), Outbound(network_of(settings(runtime)))
         if ask is None:
             loaded = await fetch(outbound, url, timeout=float(options["timeout"]))
-            if (page := await asyncio.to_thread(_page, loaded)) is None:
+            if not _is_text(loaded):
                 return await _kept_file(loaded, runtime)
+            html = loaded.media_type in _HTML
+            page = await read_page(loaded.data, loaded.url, runtime, charset=loaded.charset, html=html)
             return await shown_page(page, loaded.url, options, runtime)
         check(outbound, url)
-        return await shown_page(await ask(url, options), url, options, runtime)
+        found = await ask(url, options)
+        page = await read_page(found.encode("utf-8", "replace"), url, runtime) if isinstance(found, str) else found
+        return await shown_page(page, url, options, runtime)
 
     return web_fetch
 
@@ -372,19 +377,33 @@ async def _inflated(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[b
 # pages ---------------------------------------------------------------------------------------------------------------
 
 
-def _page(loaded: Download) -> Page | None:
-    """What was loaded as text; None: it is none."""
-    is_text = _TEXT.fullmatch(loaded.media_type) or (
-        loaded.media_type == "application/octet-stream"
-        and b"\0" not in loaded.data[:8000]
-        and loaded.data[:4] != b"%PDF"
+def _is_text(loaded: Download) -> bool:
+    """Whether what was loaded is a page or other text, as its server says, or as it looks where the server says nothing."""
+    return (
+        loaded.media_type in _HTML
+        or _TEXT.fullmatch(loaded.media_type) is not None
+        or (
+            loaded.media_type == "application/octet-stream"
+            and b"\0" not in loaded.data[:8000]
+            and loaded.data[:4] != b"%PDF"
+        )
     )
-    if not (loaded.media_type in _HTML or is_text):
-        return None
-    text = decoded(loaded.data, loaded.charset)
-    if loaded.media_type in _HTML or re.match(r"\s*<(?:!doctype html|html)\b", text[:1000], re.IGNORECASE):
-        return readable(text, loaded.url)
-    return Page("", text)
+
+
+async def read_page(data: bytes, url: str, runtime: Runtime, *, charset: str = "", html: bool = True) -> Page:
+    """Have a converter read what stood at ``url``. Raises WebError.
+
+    Args:
+        charset: of the data, as its server has it.
+        html: it is a page; else only if it begins like one.
+    """
+    context = runtime.context
+    try:
+        return await context.reader().page(data, context.principal.user_id, url=url, charset=charset, html=html)
+    except UnreadableError as error:
+        raise WebError(f"The page could not be read: it {error} Try another source.") from error
+    except SandboxError as error:
+        raise WebError(str(error)) from error
 
 
 async def shown_page(page: Page, url: str, options: Options, runtime: Runtime, notes: Iterable[str] = ()) -> str:

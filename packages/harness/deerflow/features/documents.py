@@ -64,7 +64,8 @@ class DocumentService:
         thread_id, name = job.payload["thread_id"], job.payload["filename"]
         context = await self._context(thread_id, Principal(job.payload["user_id"], source="internal"))
         try:
-            await markdown_of(await context.sandbox(), f"{UPLOADS}/{name}")
+            user = context.principal.user_id
+            await markdown_of(await context.sandbox(), f"{UPLOADS}/{name}", context.reader(), user)
         except SandboxFileNotFoundError:
             return
         except SandboxFileError as error:

@@ -265,7 +265,7 @@ async def _picture(block: ImageContent, runtime: Any) -> tuple[str, dict[str, st
     """What to say of a picture, and what shows it to the model."""
     try:
         data = base64.b64decode(block.data)
-        kept = await keep_picture(await runtime.context.sandbox(), data, mime_type_of(data) or "")
+        kept = await keep_picture(runtime.context, data, mime_type_of(data) or "")
     except (AttributeError, ValueError, SandboxError) as error:
         return f"[a picture that cannot be shown: {error}]", None
     about = kept.pop("about")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.agents.features import RuntimeFeatures
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
+    from deerflow.sandbox.converters import Converters
     from deerflow.sandbox.interface import SandboxProvider
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Workshop:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OfLoop] = WeakKeyDictionary()
         self._has_packages = False
         """Whether sandboxes had their Python packages when the last run began: the prompt says so."""
-        self._retired: list[SandboxProvider] = []
+        self._retired: list[SandboxProvider | Converters] = []
         """Of former configurations: runs that began with them may still be on their way."""
 
     async def fresh(self) -> Harness:
@@ -76,7 +77,7 @@ class Workshop:
         if snapshot.id != self.harness.config.id:
             before, self.harness = self.harness, self.harness.with_config(snapshot)
             if before.sandbox_provider is not self.harness.sandbox_provider:
-                self._retired.append(before.sandbox_provider)
+                self._retired += [before.sandbox_provider, before.converters]
         return self.harness
 
     async def connected(self, principal: Principal = LOCAL_PRINCIPAL, *, wait: bool = False) -> Harness:
@@ -149,8 +150,8 @@ class Workshop:
             await kept.models.aclose()
         await self.harness.models.aclose()
         await self.harness.mcp.aclose()
-        for provider in (*self._retired, self.harness.sandbox_provider):
-            await provider.shutdown()
+        for used in (*self._retired, self.harness.converters, self.harness.sandbox_provider):
+            await used.shutdown()
 
     async def _agent(
         self,

@@ -1,33 +1,37 @@
-"""The text of documents that are no text: PDF, Office, mail. It is taken from them inside the sandbox and kept as Markdown."""
+"""The text of documents that are no text: PDF, Office, mail, pages. Converters take it from them; the sandbox keeps it as Markdown."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import shlex
-from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
+from deerflow.sandbox.converters import Converters, UnreadableError
 from deerflow.sandbox.interface import UPLOADS, Sandbox, SandboxFileError, SandboxFileNotFoundError
 
 READ_BY_TEXT = frozenset({".pdf", ".docx", ".xlsx", ".pptx", ".doc", ".xls", ".ppt", ".msg", ".eml", ".epub"})
 """What ``read_file`` shows as text."""
-CONVERTED = READ_BY_TEXT | {".html", ".htm", ".png", ".jpg", ".jpeg", ".tif", ".tiff"}
+PAGES = frozenset({".html", ".htm", ".xhtml"})
+"""What a stranger may have written for a person's eyes and a model's: an upload is shown as ``web_fetch`` shows a page."""
+CONVERTED = READ_BY_TEXT | PAGES | {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 """What is converted when it is uploaded, if the configuration says so."""
-SECONDS = 180.0
+MOST_BYTES = 50 << 20
 TEXT_MARK = "<!-- text of "
 """What the text of a document begins with."""
 
 
-async def markdown_of(sandbox: Sandbox, path: str) -> str:
+async def markdown_of(sandbox: Sandbox, path: str, converters: Converters, user_id: str) -> str:
     """Path of a document's text as Markdown, next to an upload, else in ``/tmp``. It is made when the document is newer.
 
     Pages are marked ``<!-- page 3 of 9 -->``; a PDF's bookmarks are headings.
+
+    Args:
+        user_id: whose document it is.
 
     Raises:
         SandboxFileError: it is encrypted, damaged or takes too long; says what to do.
         SandboxError: the sandbox cannot work.
     """
+    name = PurePosixPath(path).name
     async with sandbox.seen_files.lock(path):
         source = await sandbox.stat(path)
         if source is None or source.kind != "file":
@@ -40,19 +44,20 @@ async def markdown_of(sandbox: Sandbox, path: str) -> str:
             raise SandboxFileError(f"{path} cannot be converted: files are in the way.")
         if made is not None and made.modified >= source.modified:
             return target
-        command = shlex.join(["python3", "-", path, target, f"{SECONDS:g}"])
-        program = f"{command} <<'END-OF-PROGRAM'\n{await asyncio.to_thread(_program)}\nEND-OF-PROGRAM"
-        # With variables of its own it runs beside the shell of the agent.
-        done = await sandbox.exec(program, timeout=SECONDS, env={"PYTHONDONTWRITEBYTECODE": "1"}, max_output=8192)
-    if done.exit_code == 0:
-        return target
-    name = PurePosixPath(path).name
-    if done.timed_out:
-        raise SandboxFileError(f"{name} takes more than {SECONDS:g} seconds to convert. Read parts of it with Python.")
-    if done.exit_code != 3:
-        why = f"it needs too much {done.killed_for}" if done.killed_for else done.output.strip()[-300:]
-        raise SandboxFileError(f"{name} cannot be converted: {why}")
-    raise SandboxFileError(done.output.strip())
+        data, size = await sandbox.read(path, limit=MOST_BYTES)
+        if size > len(data):
+            raise SandboxFileError(f"{name} is larger than {MOST_BYTES >> 20} MB. Read parts of it with Python.")
+        try:
+            text = await converters.document(data, name, user_id)
+        except UnreadableError as error:
+            advice = (
+                " Read parts of it with Python."
+                if "takes more than" in str(error) or "needs more" in str(error)
+                else ""
+            )
+            raise SandboxFileError(f"{name} {error}{advice}") from error
+        await sandbox.write(target, text)
+    return target
 
 
 def _places(path: str) -> list[str]:
@@ -60,8 +65,3 @@ def _places(path: str) -> list[str]:
     other = f"/tmp/documents/{hashlib.sha256(path.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.md"
     is_upload = pure.is_relative_to(UPLOADS) and len(pure.name.encode("utf-8", "surrogateescape")) <= 252
     return [f"{path}.md", other] if is_upload else [other]
-
-
-@cache
-def _program() -> str:
-    return Path(__file__).with_name("convert.py").read_text("utf-8")

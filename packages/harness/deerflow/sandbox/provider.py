@@ -136,6 +136,23 @@ class IsolatingProvider(SandboxProvider):
                 self._sandboxes.pop(sandbox_id, None)
             await self.spawner.call(sandbox.end())
 
+    def confine(self, owner: str, policy: Policy, argv: Sequence[str]) -> tuple[Launch, Isolation]:
+        """Everything up to the fork of one program that is no thread's shell, and what confines it. Blocks.
+
+        Args:
+            owner: whose user id it gets on the host, where this process is root.
+            policy: what it may see.
+            argv: the program, as it is found inside.
+
+        Raises:
+            SandboxUnavailableError: nothing confines programs here.
+        """
+        report, launcher = self._examination()
+        if launcher is None:
+            raise SandboxUnavailableError(explain(report))
+        request = LaunchRequest(policy, self._uid(owner) if self.drops_root else None)
+        return launcher.prepare_program(request, argv), launcher.isolation(policy)
+
     async def shutdown(self) -> None:
         with self._sandboxes_lock:
             sandboxes, self._sandboxes = list(self._sandboxes.values()), {}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import urldefrag, urljoin
 
 from deerflow.security.text import sanitize
+from deerflow.security.unseen import Ground, Sheet, Style, hides, inline_style
 
 MAX_CHARS = 5_000_000
 MAX_ELEMENTS = 30_000
 """Of a page whose main part is looked for; of a larger one all text is taken."""
+MAX_LINKS, MAX_ADDRESS = 5000, 2000
 
 _UNSEEN = [
     "script",
@@ -39,11 +44,6 @@ _UNSEEN = [
     "meta",
     "base",
 ]
-_HIDING = re.compile(
-    r"display:none|visibility:(?:hidden|collapse)|(?:opacity|font-size):0[0.]*[a-z%]*(?:[;!]|$)|transform:scale\(0\)|"
-    r"(?:left|top|right|bottom|text-indent|margin-left):-(?:\d{4,}|999)|clip:rect\(0|clip-path:inset\((?:50|100)%|color:transparent"
-)
-_SPACE_OR_COMMENT = re.compile(r"\s+|/\*.*?(?:\*/|\Z)|\\", re.DOTALL)
 _SKIPPED = re.compile(r"[\x00-\x20]+")
 """What browsers skip in an address."""
 _BLOCKS = [
@@ -65,6 +65,25 @@ _BLOCKS = [
     "dd",
     "dt",
 ]
+_VOID = frozenset(
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "frame",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    ]
+)
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w-]{2,40})", re.IGNORECASE)
 _CHARSETS = re.compile(
     r"utf-?(?:8|16(?:-?[lb]e)?)|us-ascii|ascii|latin-?1|iso-?8859-\d{1,2}|(?:windows|cp)-?\d{3,4}|koi8-[ru]|gbk|gb2312|gb18030|"
@@ -81,6 +100,8 @@ class Page:
 
     title: str
     text: str
+    links: tuple[str, ...] = ()
+    """Addresses that the page's own links lead to, absolute and without fragment, once each, as far as they are seen."""
 
 
 def decoded(data: bytes, charset: str = "") -> str:
@@ -105,40 +126,94 @@ def decoded(data: bytes, charset: str = "") -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        from charset_normalizer import from_bytes
-
+        try:
+            from charset_normalizer import from_bytes
+        except ImportError:
+            return data.decode("cp1252", "replace")
         best = from_bytes(data[:65536]).best()
         return data.decode(best.encoding if best is not None else "cp1252", "replace")
 
 
 def readable(html: str, url: str | None = None) -> Page:
-    """The main part of a page, without what is hidden from a person who opens it. CPU work: not for an event loop.
+    """The main part of a page, without what is hidden from a person who opens it. CPU work: for a converter.
 
-    Never raises for what the page holds; of broken pages it gives what there is.
+    Never raises for what the page holds; of broken pages it gives what there is. Without lxml it is all text of the page.
     """
-    from lxml import etree  # type: ignore[attr-defined]
-    from lxml.html import HTMLParser, document_fromstring
-
-    # Declared encodings count for nothing any more.
-    text = sanitize(html, MAX_CHARS).encode()
-    parser = HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
+    text = sanitize(html, MAX_CHARS)
     try:
-        tree = document_fromstring(text, parser=parser)
-    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        tree = _tree(text)
+    except ImportError:
+        return _plain(text, url)
+    if tree is None:
         return Page("", "")
     title = " ".join(sanitize(tree.findtext(".//title"), 1000).split())
+    base = next((found for element in tree.iter("base") if (found := element.get("href"))), "")
     elements = _without_the_unseen(tree)
-    return Page(title, sanitize(_main_part(tree, url) if elements <= MAX_ELEMENTS else _all_text(tree)).strip())
+    links = _links((element.get("href") for element in tree.iter("a", "area")), url, base)
+    main = _main_part(tree, url) if elements <= MAX_ELEMENTS else _all_text(tree)
+    return Page(title, sanitize(main).strip(), links)
+
+
+def seen(html: str) -> str:
+    """Return the HTML of what a person who opens it sees. Raises ImportError without lxml."""
+    from lxml.html import tostring
+
+    tree = _tree(sanitize(html, MAX_CHARS))
+    if tree is None:
+        return ""
+    _without_the_unseen(tree)
+    return str(tostring(tree, encoding="unicode"))
+
+
+def _tree(text: str) -> Any:
+    from lxml import etree  # type: ignore[attr-defined]
+    from lxml.html import HTMLParser as LxmlParser
+    from lxml.html import document_fromstring
+
+    # Declared encodings count for nothing any more.
+    parser = LxmlParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
+    try:
+        return document_fromstring(text.encode(), parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        return None
+
+
+def _links(addresses: Iterable[str | None], url: str | None, base: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for address in addresses:
+        if address and len(found) < MAX_LINKS:
+            try:
+                absolute = urldefrag(urljoin(urljoin(url or "", base), address.strip())).url
+                if absolute.startswith(("http://", "https://")) and len(absolute) <= MAX_ADDRESS:
+                    found[absolute] = None
+            except ValueError:
+                continue
+    return tuple(found)
 
 
 def _without_the_unseen(tree: Any) -> int:
     """Drop what is not seen, and addresses that run something. Returns how many elements remain, at most."""
-    unseen, count = [], 0
+    sheet, count = Sheet(), 0
+    for element in tree.iter("style"):
+        sheet.add(str(element.text or ""))
+    unseen: list[Any] = []
+    around: list[tuple[Any, frozenset[str], Ground]] = []
+    skipped: Any = None
     for element in tree.iter():
         count += 1
-        if element.tag in _UNSEEN or _is_hidden(element):
-            unseen.append(element)
-            continue
+        parent = element.getparent()
+        while around and around[-1][0] is not parent:
+            if around.pop()[0] is skipped:
+                skipped = None
+        names = _names(element.tag, element.attrib)
+        ground = around[-1][2] if around else Ground()
+        if skipped is None:
+            style = {**sheet.style(names, (one[1] for one in reversed(around))), **inline_style(element.get("style"))}
+            ground = ground.below(style, element.get("bgcolor") or "")
+            if _is_unseen(element.tag, element.attrib, style, ground):
+                unseen.append(element)
+                skipped = element
+        around.append((element, names, ground))
         for name in ("href", "src"):
             address = _SKIPPED.sub("", (element.get(name) or "")[:100]).lower()
             if address.startswith(("javascript:", "data:", "vbscript:", "file:")):
@@ -149,17 +224,28 @@ def _without_the_unseen(tree: Any) -> int:
     return count
 
 
-def _is_hidden(element: Any) -> bool:
-    attributes = element.attrib
-    if "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
-        return element.tag not in ("html", "body")
-    style = attributes.get("style")
-    return bool(style) and _HIDING.search(_SPACE_OR_COMMENT.sub("", style.lower()[:10_000])) is not None
+def _names(tag: Any, attributes: Mapping[str, Any]) -> frozenset[str]:
+    """What selectors know an element by."""
+    names = [str(tag)]
+    if classes := attributes.get("class"):
+        names += [f".{name}" for name in str(classes)[:2000].split()[:50]]
+    if own := attributes.get("id"):
+        names.append(f"#{own}"[:100])
+    return frozenset(names)
+
+
+def _is_unseen(tag: Any, attributes: Mapping[str, Any], style: Style, ground: Ground) -> bool:
+    if tag in _UNSEEN:
+        return True
+    if tag in ("html", "body"):  # often hidden until a script runs
+        return False
+    if "hidden" in attributes or (attributes.get("aria-hidden") or "").strip().lower() == "true":
+        return True
+    colour = style.get("color") or (attributes.get("color") or "").strip().lower() * (tag == "font")
+    return hides(style) or (bool(colour) and ground.swallows(colour))
 
 
 def _main_part(tree: Any, url: str | None) -> str:
-    import trafilatura
-
     everything = tree.text_content()
     for element in tree.iter():
         # The library resolves entities in the text that it has made, which has none any more.
@@ -167,6 +253,8 @@ def _main_part(tree: Any, url: str | None) -> str:
         if href := element.get("href"):
             element.set("href", _kept_entities(href) or "")
     try:
+        import trafilatura
+
         text = (
             trafilatura.extract(
                 tree,
@@ -194,3 +282,62 @@ def _all_text(tree: Any) -> str:
     for block in tree.iter(*_BLOCKS):
         block.tail = "\n" + (block.tail or "")
     return re.sub(r"\n\s*\n\s*", "\n\n", str(tree.text_content()))
+
+
+class _Plain(HTMLParser):
+    """Collects all text that is seen, with Python's own library."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title, self.links, self.base = list[str](), list[str | None](), ""
+        self._text = list[str]()
+        self._open: list[tuple[str, bool, Ground]] = []
+        self._sheet, self._css = Sheet(), list[str]()
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\n\s*\n\s*", "\n\n", "".join(self._text))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        hidden, ground = (self._open[-1][1], self._open[-1][2]) if self._open else (False, Ground())
+        style = {**self._sheet.style(_names(tag, attributes), ()), **inline_style(attributes.get("style"))}
+        ground = ground.below(style, attributes.get("bgcolor", ""))
+        hidden = hidden or (tag in _UNSEEN or _is_unseen(tag, attributes, style, ground))
+        if tag == "base" and not self.base:
+            self.base = attributes.get("href", "")
+        if tag in ("a", "area") and not hidden:
+            self.links.append(attributes.get("href"))
+        if tag in _BLOCKS and not hidden:
+            self._text.append("\n")
+        if tag not in _VOID and len(self._open) < 1000:
+            self._open.append((tag, hidden, ground))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "style":
+            self._sheet.add("".join(self._css))
+            self._css.clear()
+        for index in range(len(self._open) - 1, -1, -1):
+            if self._open[index][0] == tag:
+                del self._open[index:]
+                break
+        if tag in _BLOCKS and not (self._open and self._open[-1][1]):
+            self._text.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        tag, hidden, _ = self._open[-1] if self._open else ("", False, None)
+        if tag == "title":
+            self.title.append(data)
+        elif tag == "style":
+            self._css.append(data)
+        elif not hidden:
+            self._text.append(data)
+
+
+def _plain(html: str, url: str | None) -> Page:
+    """All text of a page that is seen, for where there is no library for more."""
+    parser = _Plain()
+    parser.feed(html)
+    parser.close()
+    title = " ".join(sanitize("".join(parser.title), 1000).split())
+    return Page(title, sanitize(parser.text).strip(), _links(parser.links, url, parser.base))

@@ -19,10 +19,11 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.types import Command
 from pydantic import AfterValidator, Field
 
-from deerflow.sandbox.documents import READ_BY_TEXT, markdown_of
+from deerflow.sandbox.documents import PAGES, READ_BY_TEXT, markdown_of
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import (
     OUTPUTS,
+    UPLOADS,
     WORKSPACE,
     Entry,
     Sandbox,
@@ -69,16 +70,22 @@ async def read_file_tool(
     sandbox = await runtime.context.sandbox()
     entry = await _file(sandbox, path)
     notes, why = list[str](), ""
-    if entry.size and PurePosixPath(path).suffix.lower() in READ_BY_TEXT:
+    kind = PurePosixPath(path).suffix.lower()
+    is_page = kind in PAGES and path.startswith(f"{UPLOADS}/")
+    source = "; for its HTML use bash" if is_page else ""
+    if entry.size and (kind in READ_BY_TEXT or is_page):
         try:
-            shown = await markdown_of(sandbox, path)
-            notes, path = [f"this is the text of {path}, which is kept in {shown}"], shown
+            user = runtime.context.principal.user_id
+            shown = await markdown_of(sandbox, path, runtime.context.reader(), user)
+            notes, path = [f"this is the text of {path}, which is kept in {shown}{source}"], shown
             entry = await _file(sandbox, path)
-        except SandboxFileError as error:
+        except SandboxError as error:
+            if is_page:
+                return f"Error: {error} Its HTML can be looked at with bash."
             why = f" {error}"
     data, size = await sandbox.read(path)
-    if kind := kind_of(data, path):
-        return f"Error: {path} is {kind[0]} ({entry.size} bytes), not text.{why} {kind[1]}"
+    if found := kind_of(data, path):
+        return f"Error: {path} is {found[0]} ({entry.size} bytes), not text.{why} {found[1]}"
     text = decode_text(data, cut=size > len(data))
     if text is None:
         return f"Error: {path} is a binary file ({entry.size} bytes). Use bash with a suitable program to inspect it."

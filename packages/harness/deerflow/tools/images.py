@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import io
 import posixpath
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from langgraph.types import Command
 from pydantic import Field
 
+from deerflow.context import RunContext
+from deerflow.sandbox.converters import UnreadableError
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, Sandbox, SandboxError
 from deerflow.tools.decorator import Runtime, async_tool
 from deerflow.tools.shell import absolute
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 ROOTS = (WORKSPACE, UPLOADS, OUTPUTS)
 COPIES = f"{WORKSPACE}/.viewed-images"
@@ -33,7 +29,7 @@ async def view_image_tool(
 ) -> Command[Any]:
     """Look at an image file. It is shown to you after this call."""
     try:
-        image = await _shown(await runtime.context.sandbox(), image_path)
+        image = await _shown(runtime.context, image_path)
     except (SandboxError, ValueError) as error:
         raise ToolException(f"Error: {error}") from error
     message = ToolMessage(
@@ -45,24 +41,28 @@ async def view_image_tool(
     return Command(update={"viewed_images": {image["path"]: {"mime_type": image["mime_type"]}}, "messages": [message]})
 
 
-async def _shown(sandbox: Sandbox, image_path: str) -> dict[str, str]:
+async def _shown(context: RunContext, image_path: str) -> dict[str, str]:
     """Check the file, keep a copy of what will be shown, and describe it: ``path``, ``mime_type``, ``stored``."""
-    path = _checked_path(image_path)
+    sandbox, path = await context.sandbox(), _checked_path(image_path)
     data = await _read(sandbox, path)
     mime_type = mime_type_of(data)
     if mime_type is None or mime_type != MIME_TYPES[posixpath.splitext(path)[1].lower()]:
         raise ValueError(f"{path} is {mime_type or 'no supported image'}, which does not match its extension.")
     try:
-        return {**await keep_picture(sandbox, data, mime_type), "path": path}
+        return {**await keep_picture(context, data, mime_type), "path": path}
     except ValueError as error:
-        raise ValueError(f"{path} cannot be shown: {error}.") from error
+        raise ValueError(f"{path} cannot be shown: {error}") from error
 
 
-async def keep_picture(sandbox: Sandbox, data: bytes, mime_type: str) -> dict[str, str]:
+async def keep_picture(context: RunContext, data: bytes, mime_type: str) -> dict[str, str]:
     """Keep a picture in the sandbox, and describe it: ``path``, ``mime_type``, ``stored``, ``about``. Raises ValueError, SandboxError."""
     if len(data) > MAX_FILE_BYTES:
-        raise ValueError("it is too large")
-    picture = await asyncio.to_thread(prepare, data, mime_type)
+        raise ValueError("it is too large.")
+    try:
+        picture = await context.reader().picture(data, mime_type, context.principal.user_id)
+    except UnreadableError as error:
+        raise ValueError(f"the picture {error}") from error
+    sandbox = await context.sandbox()
     digest = hashlib.sha256(picture.data).hexdigest()[:32]
     stored = f"{COPIES}/{digest}{_EXTENSIONS[picture.mime_type]}"
     if await sandbox.stat(stored) is None:
@@ -94,23 +94,9 @@ async def _read(sandbox: Sandbox, path: str) -> bytes:
 
 
 MAX_FILE_BYTES = 20 * 1024 * 1024
-MAX_SENT_BYTES = 400_000
-"""Each request carries the picture again, until it leaves."""
-MAX_SIDE = 2000
-"""Pixels. Providers scale larger ones down, or refuse them when there are many."""
 
 MIME_TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
 _EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp"}
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Bytes fit to be sent."""
-
-    data: bytes
-    mime_type: str
-    about: str
-    """Its size, and what was done to it."""
 
 
 def mime_type_of(data: bytes) -> str | None:
@@ -120,40 +106,3 @@ def mime_type_of(data: bytes) -> str | None:
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
-
-
-def prepare(data: bytes, mime_type: str) -> Picture:
-    """Decode a picture and make it smaller if need be. CPU work: not for an event loop.
-
-    Raises:
-        ValueError: the picture is damaged or has too many pixels.
-    """
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            image.load()
-            about = f"{image.width} x {image.height} pixels, {len(data) / 1000:.0f} kB"
-            if max(image.size) <= MAX_SIDE and len(data) <= MAX_SENT_BYTES:
-                return Picture(data, mime_type, about)
-            return _smaller(image, about)
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
-        raise ValueError(f"the picture cannot be decoded ({type(error).__name__})") from error
-
-
-def _smaller(image: Image.Image, about: str) -> Picture:
-    image.thumbnail((MAX_SIDE, MAX_SIDE))
-    alpha = image.mode in ("RGBA", "LA", "P", "PA")
-    data, kind = (_encoded(image.convert("RGBA"), "PNG", optimize=True), "PNG") if alpha else (b"", "JPEG")
-    while not 0 < len(data) <= MAX_SENT_BYTES:
-        data, kind = _encoded(image.convert("RGB"), "JPEG", quality=80), "JPEG"
-        if len(data) > MAX_SENT_BYTES:
-            image.thumbnail((image.width * 3 // 4, image.height * 3 // 4))
-    about += f"; shown to you as {kind}, {image.width} x {image.height} pixels, {len(data) / 1000:.0f} kB"
-    return Picture(data, f"image/{kind.lower()}", about)
-
-
-def _encoded(image: Image.Image, form: str, **options: object) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, form, **options)
-    return buffer.getvalue()

@@ -186,6 +186,17 @@ def tool_image(harness: Harness) -> Iterator[Finding]:
         yield name, "warn", "not built yet", "They are built at the first start; it takes about a minute."
 
 
+def converters(harness: Harness) -> Iterator[Finding]:
+    name = "Converters"
+    confined, complete = harness.converters.describe()
+    where = f"in a sandbox ({confined})" if confined else "in processes with limits, without a sandbox"
+    if complete:
+        yield name, "ok" if confined else "warn", f"pages, pictures and documents are read {where}"
+    else:
+        found = "without the Python packages pages are read as plain text; no document is, and pictures are not made smaller"
+        yield name, "warn", found, "See Python packages above."
+
+
 def storage(paths: Paths) -> Iterator[Finding]:
     base = paths.base_dir
     existing = next(path for path in (base, *base.parents) if path.exists())
@@ -246,6 +257,7 @@ def diagnose(settings: Settings) -> list[Check]:
             ("Models", models(config)),
             ("Sandbox", sandbox(harness)),
             ("Sandbox", tool_image(harness)),
+            ("Sandbox", converters(harness)),
             ("Storage", storage(paths)),
             ("Storage", database(config, paths)),
         )

@@ -21,6 +21,8 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext, Workspace
+from deerflow.harness import tool_image
+from deerflow.sandbox.converters import build_converters
 from deerflow.sandbox.interface import SandboxError, SandboxProvider, sandbox_id
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 
@@ -98,6 +100,7 @@ class SandboxMiddleware(Middleware):
         self.paths = paths or Paths()
         self.config = config or AppConfig()
         self.provider = provider or build_sandbox_provider(self.config, self.paths)
+        self.converters = build_converters(self.config, self.paths, self.provider, tool_image(self.config, self.paths))
 
     async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         text = await _running(request)
@@ -112,6 +115,10 @@ class SandboxMiddleware(Middleware):
             thread_policy, self.config, self.paths, context.thread_id, context.principal.user_id
         )
         context = replace(
-            context, config=context.config or self.config, sandbox_provider=self.provider, sandbox_policy=policy
+            context,
+            config=context.config or self.config,
+            sandbox_provider=self.provider,
+            sandbox_policy=policy,
+            converters=self.converters,
         )
         return await handler(_with_context(request, context))

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from deerflow.community.web import Api, fetch_tool, image_tool, search_tool
-from deerflow.security.html import Page, readable
 
 _infoquest = partial(Api, "InfoQuest", key="INFOQUEST_API_KEY")
 _SEARCH = "https://search.infoquest.bytepluses.com"
@@ -46,8 +45,8 @@ def _pictures(answer: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _page(answer: Any) -> Page:
-    return readable(answer if isinstance(answer, str) else answer.get("reader_result") or answer["content"])
+def _html(answer: Any) -> str:
+    return answer if isinstance(answer, str) else str(answer.get("reader_result") or answer["content"])
 
 
 web_search_tool = search_tool(
@@ -85,6 +84,6 @@ web_fetch_tool = fetch_tool(
             "timeout": int(options["timeout"]),
             "navi_timeout": _time(options["navigation_timeout"]),
         },
-        _page,
+        _html,
     )
 )

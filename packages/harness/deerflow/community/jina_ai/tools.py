@@ -3,7 +3,6 @@
 from functools import partial
 
 from deerflow.community.web import Api, fetch_tool, found, search_tool
-from deerflow.security.html import readable
 
 _jina = partial(Api, "Jina", key="JINA_API_KEY")
 
@@ -19,7 +18,7 @@ web_fetch_tool = fetch_tool(
     _jina(
         "https://r.jina.ai/",
         lambda url, options: {"url": url},
-        readable,
+        str,
         needs_key=False,
         headers=lambda options: {"X-Return-Format": "html", "X-Timeout": str(int(options["timeout"]))},
     )

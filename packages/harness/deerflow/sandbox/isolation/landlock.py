@@ -82,6 +82,9 @@ class LandlockLauncher:
         start = host_start_message(request, count_processes=self.own_uid)
         return Launch(argv, descriptors, start, pid_namespace=False, uid=uid)
 
+    def prepare_program(self, request: LaunchRequest, argv: Sequence[str]) -> Launch:
+        return Launch(*self.arguments(request, command=argv), {}, pid_namespace=False, uid=request.uid)
+
     def arguments(
         self, request: LaunchRequest, *, control: int | None = None, command: Sequence[str] = ()
     ) -> tuple[list[str], list[int]]:

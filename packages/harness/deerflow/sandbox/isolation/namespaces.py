@@ -246,7 +246,10 @@ class NamespaceLauncher:
         argv, descriptors = self.arguments(request, command)
         return Launch(argv, descriptors, start_message(request))
 
-    def arguments(self, request: LaunchRequest, command: tuple[str, ...]) -> tuple[list[str], list[int]]:
+    def prepare_program(self, request: LaunchRequest, argv: Sequence[str]) -> Launch:
+        return Launch(*self.arguments(request, argv), {})
+
+    def arguments(self, request: LaunchRequest, command: Sequence[str]) -> tuple[list[str], list[int]]:
         """What to execute for ``command`` to run inside, and the descriptors that it needs."""
         refuse_root(request)
         staging = request.uid is not None and self.features.stage

@@ -74,6 +74,10 @@ class Launcher(Protocol):
         """Everything up to the fork. ``control`` is the supervisor's socket. Blocks. Raises SandboxRuntimeError or OSError."""
         ...
 
+    def prepare_program(self, request: LaunchRequest, argv: Sequence[str]) -> Launch:
+        """The same for a program in the supervisor's place."""
+        ...
+
 
 def refuse_root(request: LaunchRequest) -> None:
     """Raises SandboxRuntimeError if the sandbox would run as root."""

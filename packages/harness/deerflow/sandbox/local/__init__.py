@@ -6,6 +6,7 @@ import logging
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +47,9 @@ class HostLauncher:
         start["environment"]["PATH"] += f":{FURTHER_PATH}"
         argv = [sys.executable, *PYTHON_FLAGS, str(SUPERVISOR_SOURCE), str(control)]
         return Launch(argv, [], start, pid_namespace=False)
+
+    def prepare_program(self, request: LaunchRequest, argv: Sequence[str]) -> Launch:
+        return Launch([*argv], [], {}, pid_namespace=False)
 
 
 class LocalSandboxProvider(IsolatingProvider):

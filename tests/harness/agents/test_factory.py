@@ -102,6 +102,7 @@ def test_the_whole_chain_stands_in_its_order():
         "SandboxMiddleware",
         "DanglingToolCallMiddleware",
         "Guardrail",
+        "ProvenanceMiddleware",
         "ToolErrorHandlingMiddleware",
         "Summary",
         "TodoMiddleware",
@@ -117,6 +118,7 @@ def test_the_whole_chain_stands_in_its_order():
 def test_without_features_only_the_essentials_stand():
     assert _names(_feature_chain(NO_SANDBOX, plan_mode=False)) == [
         "DanglingToolCallMiddleware",
+        "ProvenanceMiddleware",
         "ToolErrorHandlingMiddleware",
         "LoopDetectionMiddleware",
         "ClarificationMiddleware",

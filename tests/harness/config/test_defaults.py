@@ -108,7 +108,7 @@ ROOT = {
     "stream_bridge.type": "memory",
     "stream_bridge.redis_url": None,
     "stream_bridge.queue_maxsize": 256,
-    "guardrails.enabled": False,
+    "guardrails.enabled": True,
     "guardrails.fail_closed": True,
     "guardrails.passport": None,
     "guardrails.provider": None,

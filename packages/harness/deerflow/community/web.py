@@ -413,6 +413,7 @@ async def shown_page(page: Page, url: str, options: Options, runtime: Runtime, n
         raise ToolException(f"Error: {inline(url)} holds no text. It may need JavaScript, or a login.")
     head = f"# {title}\n\nSource: {inline(url, 2000)}\n"
     path = await keep(f"{head}\n{text}\n".encode(), url, ".md", runtime, title)
+    await _named(runtime, page.links, "link")
     most = int(options["contents_max_characters"])
     where = f"The whole page is in {path}: use grep or read_file." if path else "The rest is lost."
     cut = f"\n\n[{most} of {len(text)} characters. {where}]" if len(text) > most else ""

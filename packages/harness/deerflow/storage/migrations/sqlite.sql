@@ -402,12 +402,13 @@ CREATE TABLE mcp_pins (
     PRIMARY KEY (server, digest)
 );
 CREATE TABLE thread_pages (
-    thread_id VARCHAR(128) NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+    thread_id VARCHAR(128) NOT NULL,
     path TEXT NOT NULL,
     url TEXT NOT NULL,
     title TEXT NOT NULL,
     digest VARCHAR(64) NOT NULL,
     read_at DATETIME NOT NULL,
-    PRIMARY KEY (thread_id, path)
+    PRIMARY KEY (thread_id, path),
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 )
  WITHOUT ROWID;

@@ -219,7 +219,8 @@ async def test_an_answer_counts_more_than_a_grant_that_is_made_beside_it(
 async def test_what_a_cron_starts_is_not_attended(
     tmp_path: Path, population: Population, scripted: ScriptedOpenAI
 ) -> None:
-    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    refusing = {**_guarded(ask_tools=["bash"]), "unattended": {"mode": "deny"}}
+    site = Site(tmp_path, population, scripted, refusing)
     async with site.open() as gateway:
         path = await _thread(gateway.admin)
         scripted.script(ToolCalls(_bash("ls")), Text("I may not."))
@@ -232,6 +233,20 @@ async def test_what_a_cron_starts_is_not_attended(
         once = {"input": {"messages": [{"role": "user", "content": "go"}]}}
         values = (await gateway.admin.post("/api/runs/wait", json=once)).raise_for_status().json()
         assert values["messages"][-1]["content"] == "I may not either.", "its thread is gone before anyone could answer"
+
+
+async def test_a_schedule_waits_for_its_owner_unless_the_configuration_says_otherwise(
+    tmp_path: Path, population: Population, scripted: ScriptedOpenAI
+) -> None:
+    site = Site(tmp_path, population, scripted, _guarded(ask_tools=["bash"]))
+    async with site.open() as gateway:
+        path = await _thread(gateway.admin)
+        scripted.script(ToolCalls(_bash("ls")), Text("Listed."))
+        await _said(gateway.admin, path, metadata={"cron_id": "nightly"})
+        assert path.removeprefix("/api/threads/") in await _waiting(gateway.admin)
+        [waiting] = (await _asked(gateway.admin, path)).values()
+        values = await _resumed(gateway, path, **{waiting: {"type": "approve"}})
+        assert values["messages"][-1]["content"] == "Listed."
 
 
 async def _waiting(client: httpx.AsyncClient) -> list[str]:

@@ -86,6 +86,20 @@ async def test_a_stream_says_what_is_said_as_it_is_said(
     assert chunks[-2].choices[0].finish_reason == "stop" and chunks[-1].usage.total_tokens > 0
 
 
+async def test_a_call_that_needs_a_decision_is_answered_with_where_to_decide(
+    gateway: Gateway, client: openai.AsyncOpenAI, scripted: ScriptedOpenAI
+):
+    scripted.script(ToolCalls(("bash", {"command": "rm -rf /mnt/user-data/uploads/*"}), text="I clean up."))
+    said = [{"role": "user", "content": "Clean up"}]
+    answer = await client.chat.completions.create(model="lead_agent", messages=said)
+    [thread] = await threads(gateway)
+    where = f"{gateway.url}/chats/{thread}"
+    text = f"I clean up.\n\nA call needs your decision before I go on: {where}"
+    assert answer.choices[0].message.content == text
+    [waiting] = (await gateway.user.get(f"/api/threads/{thread}/waiting")).json()["interrupts"]
+    assert waiting["value"]["action_requests"][0]["name"] == "bash"
+
+
 async def test_a_thread_can_be_named(gateway: Gateway, client: openai.AsyncOpenAI, scripted: ScriptedOpenAI):
     headers = {"X-DeerFlow-Thread": "mine"}
     for text in ("One", "Two"):

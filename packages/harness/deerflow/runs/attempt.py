@@ -323,7 +323,7 @@ class Attempt:
             memory=MemoryForRun(parts.memory, spec.principal, thread_id, spec.options.agent_name),
             save_agent=partial(self._save_agent, spec.principal),
             unattended=not self._is_attended(spec),
-            can_wait=self._can_wait(),
+            can_wait=self._can_wait(spec),
             arrivals=self._arrivals,
             trace_command=self._trace.command if self._trace else None,
             count_usage=self._meter.count,
@@ -400,9 +400,11 @@ class Attempt:
         started_alone = "cron_id" in self.run.metadata or bool(self.run.kwargs.get("delete_thread"))
         return not started_alone and spec.request.configurable().get("unattended") is not True
 
-    def _can_wait(self) -> bool:
-        """Whether the run's owner finds its question later, though there is no person now: a schedule's, in a thread that stays."""
-        return "cron_id" in self.run.metadata and not self.run.kwargs.get("delete_thread")
+    def _can_wait(self, spec: RunSpec) -> bool:
+        """Whether the run's owner finds its question later, though there is no person now: in a thread that stays, of a schedule or of
+        a program that passes the question on."""
+        asks = "cron_id" in self.run.metadata or spec.request.configurable().get("can_wait") is True
+        return asks and not self.run.kwargs.get("delete_thread")
 
     def _budget(self, spec: RunSpec, limits: SpendingConfig | None) -> Budget | None:
         agent = spec.options.agent

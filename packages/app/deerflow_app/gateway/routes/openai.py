@@ -28,7 +28,7 @@ from deerflow.events.streams.client_events import TurnEvents
 from deerflow.files.uploads import UploadService
 from deerflow.identity import ID_PATTERN, Principal
 from deerflow.runs.request import RunRequest
-from deerflow.storage.runs import MultitaskStrategy, Run
+from deerflow.storage.runs import MultitaskStrategy, Run, RunStatus
 from deerflow.storage.threads import LEAD_AGENT, ThreadFilter
 from deerflow.tools.clarification import NAME as QUESTION
 from deerflow_app.gateway.http.streaming import EventStreamResponse, canceller
@@ -131,6 +131,11 @@ class Turn:
             self.annotations.append({"url": f"{url}?download=true", "title": name, **place})
             self.text += between + link
             yield "content", between + link
+        if self.run.status is RunStatus.INTERRUPTED and self.run.stop_reason == "interrupt":
+            waits = f"A call needs your decision before I go on: {self.base_url}chats/{self.run.thread_id}"
+            waits = f"\n\n{waits}" if self.text else waits
+            self.text += waits
+            yield "content", waits
 
     async def whole(self, request: Request) -> None:
         """Read it to its end. Raises InvalidRequestError: the run failed."""
@@ -394,7 +399,7 @@ async def _begun(
         RunRequest(
             assistant_id=model,
             input={"messages": messages},
-            context={"unattended": True} | ({"reasoning_effort": effort} if effort else {}),
+            context={"unattended": True, "can_wait": True} | ({"reasoning_effort": effort} if effort else {}),
             multitask_strategy=MultitaskStrategy.REJECT,
             if_not_exists="create",
         ),

@@ -133,8 +133,8 @@ class GuardrailMiddleware(Middleware):
         call = _Call.of(request)
         sources = await foreign_sources(request) if self._needs_sources(call) else []
         decision = await self._judged(call, sources)
-        if decision.allow:
-            return await self._made(request, handler, by_rule=True)
+        if decision.allow or (decision.ask and await _goes_on(call)):
+            return await self._made(request, handler, by_rule=call)
         if not decision.ask:
             return await _denied(request, decision)
         try:
@@ -155,13 +155,20 @@ class GuardrailMiddleware(Middleware):
             return await self._edited(call, handler, sources, dict(answer["edited_action"]["args"]))
         return _instead(request, answer)
 
-    async def _made(self, request: ToolCallRequest, handler: ToolHandler, *, by_rule: bool = False) -> ToolResult:
+    async def _made(
+        self, request: ToolCallRequest, handler: ToolHandler, *, by_rule: _Call | None = None
+    ) -> ToolResult:
         """Make an allowed call. A write that no person decided about waits behind calls of its reply that wait."""
         if self.order is not None:
             self.order.judged(request)
-            if by_rule:
+            if by_rule is not None:
                 await self.order.check_before(request)
-        return await handler(request)
+        try:
+            return await handler(request)
+        except GraphInterrupt:
+            if by_rule is not None and not by_rule.effect.is_inside:
+                await _keep_going(by_rule)
+            raise
 
     async def arrivals(self, request: Request) -> list[AnyMessage]:
         """Ask about the hosts that commands of the last step could not reach, before the model goes on, and tell it the decisions."""
@@ -248,7 +255,7 @@ class GuardrailMiddleware(Middleware):
         if not call.definition or context is None or context.approvals is None:
             return answer_to(value, cosmetic=call.cosmetic)
         asked = await context.approvals.asked(call.key)
-        shown, void = (asked["shown"], asked["void"]) if asked is not None else (None, 0)
+        shown, void = (asked["shown"], asked["void"]) if asked is not None and "shown" in asked else (None, 0)
         for _ in range(void):
             interrupt(value)
         if shown == call.definition:
@@ -419,6 +426,22 @@ def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage
     why = f"The user's reason: {said}" if said else "The user gave no reason."
     text = f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
     return error_result(call, text, **{REFUSED: f"the user rejected it. {why}"})
+
+
+async def _keep_going(call: _Call) -> None:
+    """Record that a call which needed no decision has begun, and waits for what its server asks: the text that it brings is its own."""
+    context = context_of(call.request)
+    if context is not None and context.approvals is not None:
+        await context.approvals.ask(call.key, {"begun": call.effect.digest})
+
+
+async def _goes_on(call: _Call) -> bool:
+    """Return whether the call began before without a decision, by the same definition."""
+    context = context_of(call.request)
+    if context is None or context.approvals is None:
+        return False
+    asked = await context.approvals.asked(call.key)
+    return asked is not None and asked.get("begun") == call.effect.digest
 
 
 async def _grant(call: _Call, answer: Mapping[str, Any]) -> None:

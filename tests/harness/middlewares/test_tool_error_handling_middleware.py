@@ -12,6 +12,7 @@ from langchain_core.tools import tool
 from langgraph.types import Command, interrupt
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.provenance_middleware import ProvenanceMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware, structure
 from deerflow.context import RunContext
 from deerflow.models.openai import OpenAIChatModel
@@ -68,7 +69,7 @@ TOOLS = [fail, big, big_command, ask, leak]
 
 
 def chain(**settings: Any) -> list[Any]:
-    return [DanglingToolCallMiddleware(), ToolErrorHandlingMiddleware(**settings)]
+    return [DanglingToolCallMiddleware(), ProvenanceMiddleware(), ToolErrorHandlingMiddleware(**settings)]
 
 
 async def result_of(talk: Conversation) -> ToolMessage:

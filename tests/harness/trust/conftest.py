@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from pydantic import SecretStr
 from sqlalchemy import insert
 
 from deerflow.agents.middlewares.base import fuse
@@ -190,10 +191,7 @@ def scripted() -> Iterator[ScriptedOpenAI]:
 async def world(tmp_path: Path, scripted: ScriptedOpenAI) -> AsyncIterator[World]:
     database = Database(tmp_path / "deerflow.db")
     await database.migrate()
-    model: Callable[..., ChatOpenAI] = ChatOpenAI
-    yield World(
-        database,
-        scripted,
-        model(model="m", base_url=scripted.base_url, api_key="k", max_retries=0, timeout=httpx.Timeout(60)),
-    )
+    key, timeout = SecretStr("k"), httpx.Timeout(60)
+    model = ChatOpenAI(model="m", base_url=scripted.base_url, api_key=key, max_retries=0, timeout=timeout)
+    yield World(database, scripted, model)
     await database.aclose()

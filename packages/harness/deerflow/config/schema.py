@@ -575,7 +575,7 @@ class GuardrailsConfig(Section):
     """Sent to the provider as ``agent_id``."""
     policy: Literal["auto", "strict", "off"] = "auto"
     """Without a provider: when calls ask that act outside of the sandbox."""
-    open_hosts: tuple[str, ...] = ()
+    open_hosts: tuple[Host, ...] = ()
     """Hosts to which any chat may send without a question, such as ``docs.example.org`` or ``*.example.org``: only those that keep nothing
     of what is asked."""
     provider: GuardrailProviderConfig | None = None

@@ -30,24 +30,18 @@ async def memory_search_tool(
 
 @async_tool("memory_save")
 async def memory_save_tool(
-    content: Annotated[str, Field(description="One whole sentence of the user, word for word")],
-    runtime: Runtime,
-    category: Annotated[
-        str, Field(description="preference, knowledge, context, behavior, goal or correction")
-    ] = "context",
+    content: Annotated[str, Field(description="A sentence of theirs, word for word")], runtime: Runtime
 ) -> str:
-    """Remember a fact about the user for later conversations. Only what the user said or wants you to remember."""
+    """Remember what the user says about themselves."""
     try:
-        return await _memory(runtime).save(content, category, _said(runtime))
+        return await _memory(runtime).save(content, "context", _said(runtime))
     except RequestError as error:
         raise ToolException(f"Error: {error}") from error
 
 
 @async_tool("memory_forget")
-async def memory_forget_tool(
-    fact_id: Annotated[str, Field(description="Its id, or its text as <memory> has it")], runtime: Runtime
-) -> str:
-    """Forget a fact about the user that is wrong or not wanted. The user can restore it."""
+async def memory_forget_tool(fact_id: Annotated[str, Field(description="Its id or text")], runtime: Runtime) -> str:
+    """Forget a remembered fact. The user can restore it."""
     try:
         return await _memory(runtime).forget(fact_id, _said(runtime))
     except RequestError as error:

@@ -28,7 +28,7 @@ from deerflow.sandbox.interface import (
 from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
 from deerflow.tools.runners import Invocation, Tested, invocation
 
-Description = Annotated[str, Field(description="Why, in a few words; shown to the user")]
+Description = Annotated[str, Field(description="Why; shown to the user")]
 
 
 RAN = "ran"

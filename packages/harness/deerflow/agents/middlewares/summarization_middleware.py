@@ -45,6 +45,7 @@ from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.context import RunContext
 from deerflow.models.context_window import BYTES_PER_TOKEN, ContextWindows, estimate, model_id
 from deerflow.models.failures import ErrorKind, classify, model_error
+from deerflow.security.text import disarmed
 
 logger = logging.getLogger(__name__)
 
@@ -239,7 +240,7 @@ class SummarizationMiddleware(Middleware):
                 fitting = _seen(request, self._shortened(request, _so_far(request)))
             messages = [*fitting.messages, reminder("summary_request", prompt)]
             return fitting.override(model=request.model.model_copy(update=silent), messages=messages)
-        text = _as_text(request.messages, self.settings.trim_tokens_to_summarize)
+        text = disarmed(_as_text(request.messages, self.settings.trim_tokens_to_summarize), foreign=True)
         own = self.settings.summary_prompt
         content = own.replace("{messages}", text) if own else FROM_TEXT.format(messages=text) + prompt
         return request.override(

@@ -62,6 +62,7 @@ class World:
             graph=nobody,
             skills=nobody,
             prompt=nobody,
+            config=nobody,
             webhooks=nobody,
             observer=nobody,
         )

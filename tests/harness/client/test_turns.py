@@ -524,7 +524,7 @@ async def test_an_agent_without_a_sandbox_is_offered_no_tool_that_needs_one(endp
     await _turn(client, "hello")
     await client.aclose()
     names = [tool["function"]["name"] for tool in endpoint.requests[0]["tools"]]
-    assert names == ["web_search", "web_fetch", "ask_clarification"]
+    assert names == ["web_search", "web_fetch", "ask_clarification", "memory_save", "memory_forget"]
     assert "/mnt/user-data" not in endpoint.requests[0]["messages"][0]["content"]
 
 

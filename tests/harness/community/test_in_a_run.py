@@ -132,7 +132,10 @@ async def test_a_page_that_is_read_again_is_as_foreign_as_before(
     endpoint.script(ToolCalls(("write_file", {"path": "own.md", "content": "Send mine.", "description": ""})),
                     ToolCalls(("read_file", {"path": "own.md"})), Text("Mine."))  # fmt: skip
     await client.achat("Write.", thread_id="t")
-    assert endpoint.requests[-1]["messages"][-1]["content"] == "Send mine.", "what the agent wrote is its own"
+    content = endpoint.requests[-1]["messages"][-1]["content"]
+    assert re.fullmatch(r'<untrusted-(\w{8}) source="read_file">\nSend mine\.\n</untrusted-\1>', content), (
+        "a command or a subagent may have copied the page into any file"
+    )
     await client.aclose()
 
 

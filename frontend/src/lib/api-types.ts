@@ -1879,7 +1879,7 @@ export interface components {
          *
          *     Args:
          *         unit: ``tokens``, or the currency of the limits.
-         *         used: today, reservations included; None: it is counted for each run or thread, or by all people together.
+         *         used: today, reservations included; None: it is counted for each turn or thread, or by all people together.
          */
         Limit: {
             /**

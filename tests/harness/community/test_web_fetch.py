@@ -137,6 +137,6 @@ async def test_a_hostile_page_forges_nothing(call: Call, web: Web, context: RunC
 async def test_its_schema_is_small_and_its_reach_is_known():
     from deerflow.community.fetch.tools import web_fetch_tool
 
-    assert web_fetch_tool.metadata == {"openWorldHint": True, "readOnlyHint": True}
+    assert web_fetch_tool.metadata == {"openWorldHint": True, "readOnlyHint": True, "reaches": "address"}
     assert isinstance(web_fetch_tool.tool_call_schema, type) and issubclass(web_fetch_tool.tool_call_schema, BaseModel)
     assert set(web_fetch_tool.tool_call_schema.model_fields) == {"url"}

@@ -43,7 +43,10 @@ function Confirmation({ skill }: { skill: SkillText }) {
       await queries.invalidateQueries({ queryKey: skillKeys.one(skill.name), exact: true });
     });
   return (
-    <div role="status" className="flex flex-col gap-2.5 rounded-lg border border-warning/40 px-4 py-3.5 sm:px-5">
+    <div
+      role="status"
+      className="flex flex-col gap-2.5 rounded-lg border border-warning/40 px-4 py-3.5 sm:px-5"
+    >
       <p className="text-[13px] leading-relaxed">
         {t("changed", { names: skill.unconfirmed_secrets.join(", ") })}
       </p>

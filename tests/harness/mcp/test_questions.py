@@ -176,6 +176,7 @@ async def test_the_time_that_a_person_takes_counts_for_no_timeout_and_ends(
         assert "for Ada" in result(endpoint.requests[-1])
         monkeypatch.setattr(questions, "ASK_SECONDS", 0.2)
         await client.achat("Order milk.", thread_id="t")
+        await answer(client, {"decisions": [{"type": "approve"}]})  # the shop has brought text into the thread
         await asyncio.sleep(1)
         await answer(client, {"action": "accept", "content": {}})
         assert "was not repeated" in result(endpoint.requests[-1])

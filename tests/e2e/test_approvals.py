@@ -82,5 +82,5 @@ def test_five_pending_calls_survive_kills_and_are_each_made_once_or_not_at_all(r
     in_order = [results[call["id"]] for m in values["messages"] for call in m.get("tool_calls") or ()]
     assert sorted(made()) == ["approved", "edited", "last"]
     assert "may or may not have taken effect" in in_order[0]
-    assert "rejected" in in_order[2] and in_order[3].startswith("It is so.")
+    assert "rejected" in in_order[2] and in_order[3].endswith("which was not made:\nIt is so.")
     assert values["messages"][-1]["content"] == "All decided."

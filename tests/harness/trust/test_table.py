@@ -241,6 +241,13 @@ async def test_a_write_waits_behind_a_call_that_waits_and_reads_do_not(world: Wo
     assert sorted(str(message.name) for message in await thread.results()) == ["bash", "read_file", "shop_pay"]
 
 
+async def test_no_one_is_asked_about_a_tool_that_does_not_exist(world: World) -> None:
+    thread = await world.thread("unknown")
+    await thread.rows.add(Source("upload", "a.txt"))
+    assert await thread.reply(("pay_twice", {"text": "all"})) == []
+    assert [message.status for message in await thread.results()] == ["error"]
+
+
 async def test_what_destroys_uploads_asks_and_the_rest_of_the_sandbox_is_free(world: World) -> None:
     thread = await world.thread("uploads")
     assert await thread.reply(("bash", {"command": "rm -rf ~/* && export LD_LIBRARY_PATH=/opt"})) == []

@@ -18,7 +18,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 
 from deerflow.agents.approvals import answer_to, card, pattern_of, waits_for_person
-from deerflow.agents.effects import UNKNOWN, Effect, effect_of
+from deerflow.agents.effects import Effect, effect_of
 from deerflow.agents.middlewares.base import (
     Middleware,
     Request,
@@ -75,7 +75,8 @@ class _Call:
     @classmethod
     def of(cls, request: ToolCallRequest) -> _Call:
         tool = request.tool
-        effect = effect_of(tool, network_of(context_of(request))) if tool is not None else UNKNOWN
+        # A tool that does not exist does nothing: the model is told so, and no person is asked.
+        effect = effect_of(tool, network_of(context_of(request))) if tool is not None else Effect()
         shown = _definition(tool, effect) if tool is not None and effect.digest else {}
         return cls(request, effect, shown, frozenset() if effect.server else COSMETIC)
 

@@ -168,17 +168,6 @@ def open_address(connection: Connection, thread_id: str, url: str, turn: str) ->
     return True
 
 
-def known_addresses(connection: Connection, thread_id: str, addresses: Sequence[str]) -> list[str]:
-    """Return those of ``addresses`` that the person, a search or a page named."""
-    statement = "SELECT 1 FROM thread_addresses WHERE thread_id = ? AND address = ?"
-
-    def is_known(url: str) -> bool:
-        address = normalized(url)
-        return address is not None and bool(sql.execute(connection, statement, thread_id, _short(address)).fetchone())
-
-    return [url for url in addresses if is_known(url)]
-
-
 def normalized(url: str) -> str | None:
     """Return ``url`` in the one form in which addresses are compared (RFC 3986 §6.2.2), or None for what is no web address."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -112,3 +113,5 @@ async def test_a_request_that_is_too_large_is_refused_however_it_is_sent(with_ru
         announced = await program.post("/mcp", content=b"x" * (limit + 1), headers=headers)
         assert announced.status_code == 413
         assert (await program.post("/mcp", content=endless(), headers=headers)).status_code == 413
+        escaped = json.dumps({**INITIALIZE, "params": {**INITIALIZE["params"], "_meta": {"name": "é" * 200}}})
+        assert (await program.post("/mcp", content=escaped, headers=headers)).status_code == 200

@@ -57,7 +57,8 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    monkeypatch.setattr("deerflow.mcp.servers.FIRST_SECONDS", 60.0)  # a busy machine starts Python in 10
     made = await asyncio.to_thread(World, tmp_path)
     yield made
     await made.servers.aclose()

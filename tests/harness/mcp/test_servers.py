@@ -145,6 +145,7 @@ async def test_servers_that_hang_do_not_keep_a_run_waiting(
 ) -> None:
     """Twenty servers, three of them dead, which will be given up in ten minutes."""
     monkeypatch.setattr("deerflow.mcp.server.OPEN_SECONDS", 600.0)
+    monkeypatch.setattr("deerflow.mcp.servers.FIRST_SECONDS", 2.0)
     live = {"type": "http", "url": await asyncio.to_thread(start, "http")}
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.harness.mcp.conftest import World, on_host
 
-from deerflow.agents.middlewares.guardrail_middleware import Reach
+from deerflow.agents.effects import effects_of
 from deerflow.config import AppConfig, Paths
 from deerflow.config.schema import McpServerConfig
 from deerflow.harness import Harness, RunOptions
@@ -39,12 +39,11 @@ def broken() -> Any:
 
 async def test_read_only_tools_change_nothing_outside_and_all_results_are_from_outside(world: World) -> None:
     tools = await world.tools({"s": on_host()})
-    reach = Reach.of(tools.values(), "none")
-    assert "s_echo" in reach.harmless
-    assert "s_environment" not in reach.harmless
-    assert not {"s_echo", "s_environment"} & reach.inside, (
-        "a server that calls itself closed is still text from outside"
-    )
+    effects = effects_of(tools.values(), "none")
+    assert not effects["s_echo"].changes
+    assert effects["s_environment"].changes
+    assert effects["s_echo"].brings, "a server that calls itself closed is still text from outside"
+    assert effects["s_environment"].brings
 
 
 async def test_an_error_of_a_tool_is_a_result_that_the_model_can_act_on(world: World) -> None:

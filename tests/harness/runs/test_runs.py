@@ -64,7 +64,7 @@ async def test_a_thread_is_called_as_it_begins_from_the_first_moment_on(runtime:
 
 
 async def test_the_first_word_goes_out_before_the_rest_is_taken_in(runtime: Runtime, endpoint: ScriptedOpenAI):
-    endpoint.script(Delay(1, Text(chunks=["word "] * 300)))  # until then somebody listens
+    endpoint.script(Delay(2, Text(chunks=["word "] * 300)))  # until then somebody listens
     run = await runtime.runs.start(ME, say("hi"), thread_id=await thread(runtime))
     told = [sum(event.method == "messages" for event in batch) async for batch in runtime.runs.events(run)]
     assert next(pieces for pieces in told if pieces) < 10 and sum(told) > 290

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import html
 import secrets
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -238,12 +239,14 @@ class _Exchange(Response):
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         scope["state"]["mcp_work"] = self._work
-        limit = len(self._asked[0]) + 1
 
         async def received() -> Message:
             return {"type": "http.request", "body": self._asked.pop()} if self._asked else await receive()
 
-        manager = StreamableHTTPSessionManager(_server()._lowlevel_server, stateless=True, max_request_body_size=limit)
+        # BodyLimit has counted what came; this counter would take the size that the client announced for that of `asked`.
+        manager = StreamableHTTPSessionManager(
+            _server()._lowlevel_server, stateless=True, max_request_body_size=sys.maxsize
+        )
         async with manager.run():
             await manager.handle_request(scope, received, send)
 

@@ -16,6 +16,7 @@ from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.store import RunEvent, decode_row, read_page
 from deerflow.identity import Principal
 from deerflow.runs.attempt import MOST_ATTEMPTS
+from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 
 ULTRA = {"subagent_enabled": True}
@@ -205,6 +206,39 @@ async def test_results_from_the_background_come_as_messages_and_the_run_waits_fo
     assert [message["type"] for message in child] == ["human", "ai", "tool", "ai"]
     assert run.usage is not None and run.usage["gpt-x"]["subagent:general-purpose"]["calls"] == 2
     assert run.llm_calls == len(endpoint.requests) == 5
+
+
+async def test_an_answer_for_one_subagent_does_not_wait_for_another_in_the_background(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+) -> None:
+    """The one in the background goes on, from where it stood, in the run that the answer begins."""
+    tool = {"name": "fetch", "group": "web", "use": "tests.harness.runs.run_house:fetch_tool"}
+    shell = {"name": "bash", "group": "bash", "use": "deerflow.sandbox.tools:bash_tool"}
+    runtime = await asyncio.to_thread(make, tools=[tool, shell], guardrails={"enabled": True, "policy": "auto"})
+    await runtime.start()
+    try:
+        endpoint.script(ToolCalls(task("a", background=True)), ToolCalls(task("b")), Text("I wait."), Text("All done."))
+        endpoint.script(ToolCalls(bash("echo once >> marks")), key="a")
+        endpoint.script(ToolCalls(bash("while [ ! -e go ]; do sleep 0.05; done")), Text("a ready"), key="a")
+        endpoint.script(ToolCalls(("fetch", {"url": "one"})), ToolCalls(("fetch", {"url": "two"})), key="b")
+        endpoint.script(Text("b ready"), key="b")
+        where = await thread(runtime)
+        asks = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where)
+        await until(runtime, asks, "custom", "-e go")
+        await until(runtime, asks, "updates", "__interrupt__")
+        approve: Any = {"resume": {"decisions": [{"type": "approve"}]}}
+        answer = await runtime.runs.start(ME, RunRequest(command=approve), thread_id=where)
+        assert (await ended(runtime, asks)).stop_reason == "interrupt"
+        await until(runtime, answer, "updates", "I wait.")
+        workspace = runtime.workshop.harness.paths.workspace(where, ME.user_id)
+        (workspace / "go").touch()
+        answer = await ended(runtime, answer)
+        assert answer.status == "success"
+        said = [text for _, text in await messages(runtime, answer)]
+        assert said[-1] == "All done." and "Result: a ready" in said[-2]
+        assert (workspace / "marks").read_text() == "once\n"
+    finally:
+        await runtime.aclose()
 
 
 async def test_a_background_task_that_is_not_needed_any_more_keeps_nobody_waiting(

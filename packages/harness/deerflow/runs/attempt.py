@@ -98,6 +98,8 @@ STALLED = (
     "What was done before that is kept. Ask for something else, or try again when the cause is found: DeerFlow's log and "
     "the system's (memory, disk) say what ended the process."
 )
+ANSWER_SECONDS = 0.5
+"""Between two looks for the person's answer, while subagents in the background go on."""
 _NODES = {"human": "model", "ai": "model", "tool": "tools"}
 """Where messages join a thread; those of the person that steer a run, with the model's next."""
 
@@ -340,7 +342,9 @@ class Attempt:
             context = replace(context, gate=gate_of(context, guardrails))
         try:
             given = await self._prepare(agent, again=again)
-            await background.resume(self._joined, agent, context)
+            if request.command is not None:  # a run before this one of the turn may have begun subagents
+                self._turn = current_turn((await agent.aget_state(config_of(thread_id))).values.get("messages") or ())
+            await background.resume(self._known(), agent, context)
             play = partial(
                 stream.play,
                 agent,
@@ -355,16 +359,24 @@ class Attempt:
             while outcome.status is RunStatus.INTERRUPTED and approvals.take_granted():
                 await play(None, at_head(given.config))
                 outcome = await self._played(agent)
-            await background.resume(self._joined, agent, context)
+            await background.resume(self._known(), agent, context)
             if outcome.status is RunStatus.SUCCESS:
                 await background.next()
             while outcome.status is RunStatus.INTERRUPTED and background.running:
-                await background.next()
+                if await parts.runs.is_answered(self.run):  # they go on in the run that brings the answer
+                    await to_its_end(background.aclose())
+                else:
+                    await background.next(within=ANSWER_SECONDS)
             return await self._checked(outcome, context)
         finally:
             if context.budget is not None:
                 await context.budget.close()
             await context.release_sandbox()
+
+    def _known(self) -> list[BaseMessage]:
+        """Return the messages of the turn so far."""
+        joined = {message.id for message in self._joined}
+        return [*(message for message in self._turn if message.id not in joined), *self._joined]
 
     async def _going_on(self, spec: RunSpec) -> RunSpec:
         """A run that goes on with calls of ``task`` has the tool, whether or not its creator says so."""
@@ -568,7 +580,7 @@ class Attempt:
             read = [message for message in undelivered if message.id in self._read]
             joining = [*read, *([partial] if partial else []), *(other for other in undelivered if other not in read)]
             joining += [outcome.closing] if outcome.closing else []
-            for given in await self._background.undelivered(self._joined):
+            for given in await self._background.undelivered(self._known()):
                 joining.append(delivery(cancelled(given)))
                 await self._background.forget(given, agent)
             where, why = config_of(run.thread_id), outcome.unfinished or UNFINISHED

@@ -70,11 +70,11 @@ class BackgroundSubagents:
         started = [task for message in found if (task := task_of(message)) and task["status"] == "running"]
         return [task for task in started if delivery_id(task["namespace"]) not in known]
 
-    async def next(self) -> None:
-        """Wait for a result, if there is one to come. Raises what a subagent could not make a result of."""
+    async def next(self, *, within: float | None = None) -> None:
+        """Wait for a result, if there is one to come, ``within`` so many seconds. Raises what a subagent could not make a result of."""
         working = [task for _, task in self._tasks.values() if not task.done()]
         if working:
-            await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(working, timeout=within, return_when=asyncio.FIRST_COMPLETED)
         for _, task in self._tasks.values():
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import Table
@@ -108,7 +107,7 @@ class RunApprovals:
         thread_id = None if everywhere else self._thread_id
         given = dict(pattern) if pattern else None
         key = sql.dumps([self._user_id, agent, tool, digest, thread_id, sorted((given or {}).items())])
-        made = Grant(_short(key), self._user_id, agent, tool, thread_id, given, digest, None, utc_now())
+        made = Grant(sql.short_key(key), self._user_id, agent, tool, thread_id, given, digest, None, utc_now())
         await self._add(grants, made)
         self._has_granted = True
 
@@ -119,26 +118,26 @@ class RunApprovals:
 
     async def let_reach(self, agent: str, destination: str) -> None:
         key = sql.dumps([self._user_id, agent, self._thread_id, destination])
-        made = Grant(_short(key), self._user_id, agent, "", self._thread_id, None, "", destination, utc_now())
+        made = Grant(sql.short_key(key), self._user_id, agent, "", self._thread_id, None, "", destination, utc_now())
         await self._add(grants, made)
         self._has_granted = True
 
     async def asked(self, call: str) -> Mapping[str, Any] | None:
         statement = "SELECT definition FROM asked_calls WHERE thread_id = ? AND call = ?"
         row = await self._database.read(
-            lambda connection: sql.execute(connection, statement, self._thread_id, _short(call)).fetchone()
+            lambda connection: sql.execute(connection, statement, self._thread_id, sql.short_key(call)).fetchone()
         )
         return None if row is None else sql.loads(row[0])
 
     async def ask(self, call: str, shown: Mapping[str, Any]) -> None:
-        row = {"thread_id": self._thread_id, "call": _short(call), "definition": dict(shown)}
+        row = {"thread_id": self._thread_id, "call": sql.short_key(call), "definition": dict(shown)}
         tail = "ON CONFLICT (thread_id, call) DO UPDATE SET definition = excluded.definition"
         await self._database.write(lambda connection: sql.insert(connection, asked_calls, row, tail) and None)
 
     async def record(
         self, call_id: str, decision: str, *, asked_by: str, agent: str, tool: str, code: str, policy_id: str | None
     ) -> None:
-        key = _short(f"{self._run_id}/{asked_by}/{call_id}/{decision}")
+        key = sql.short_key(f"{self._run_id}/{asked_by}/{call_id}/{decision}")
         whose = self._run_id, self._thread_id, self._user_id
         made = ToolDecision(key, *whose, agent, tool, call_id, decision, code, policy_id, utc_now())
         await self._add(tool_decisions, made)
@@ -148,7 +147,3 @@ class RunApprovals:
         await self._database.write(
             lambda connection: sql.insert(connection, table, asdict(row), "ON CONFLICT DO NOTHING") and None
         )
-
-
-def _short(key: str) -> str:
-    return blake2b(key.encode(), digest_size=16).hexdigest()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
@@ -108,7 +107,7 @@ class Budget:
         Args:
             question: identifies it in the turn.
         """
-        key = f"{self.keys['turn']}/{blake2b(question.encode(), digest_size=16).hexdigest()}"
+        key = f"{self.keys['turn']}/{sql.short_key(question)}"
 
         def answered(connection: Connection) -> None:
             row = {"scope": ANSWER, "key": key, "day": "", "tokens": 0, "cost": 0.0, "currency": "", "extensions": 0}

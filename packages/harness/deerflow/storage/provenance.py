@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Literal
 from urllib.parse import quote, unquote
 
@@ -140,7 +139,7 @@ def add_addresses(connection: Connection, thread_id: str, addresses: Iterable[st
     )
     for url in addresses:
         if (address := normalized(url)) is not None:
-            sql.execute(connection, statement, thread_id, _short(address), via, host_of(address))
+            sql.execute(connection, statement, thread_id, sql.short_key(address), via, host_of(address))
 
 
 def open_address(connection: Connection, thread_id: str, url: str, turn: str) -> bool:
@@ -152,7 +151,7 @@ def open_address(connection: Connection, thread_id: str, url: str, turn: str) ->
     address = normalized(url)
     if address is None:
         return False
-    key, host = _short(address), host_of(address)
+    key, host = sql.short_key(address), host_of(address)
     found = sql.execute(
         connection, "SELECT via, opened_in FROM thread_addresses WHERE thread_id = ? AND address = ?", thread_id, key
     ).fetchall()
@@ -201,10 +200,6 @@ def addresses_in(text: str) -> list[str]:
 
 def _usual(path: str) -> str:
     return "/".join(quote(unquote(part), safe="!$&'()*+,;=:@-._~%") for part in path.split("/"))
-
-
-def _short(address: str) -> str:
-    return blake2b(address.encode(), digest_size=16).hexdigest()
 
 
 # of one run ----------------------------------------------------------------------------------------------------------
@@ -261,7 +256,7 @@ class ThreadProvenance:
         def job(connection: Connection) -> None:
             tainted = has_rows(connection, self._thread_id)
             for directory in directories:
-                source, key = Source("mount", directory), f"mount:{_short(directory)}"
+                source, key = Source("mount", directory), f"mount:{sql.short_key(directory)}"
                 if tainted:
                     add_sources(connection, key, [source])
                 elif has_rows(connection, key):

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from hashlib import blake2b
 from secrets import token_hex
 from typing import Any, Literal
 from uuid import UUID
@@ -317,6 +316,11 @@ class RunStore:
         where = (_LEFT_OVER, run.thread_id, run.position)
         await self._database.write(sql.update, steering, {"run_id": run.run_id}, *where)
 
+    async def is_answered(self, run: Run) -> bool:
+        """Return whether a run waits that resumes the thread: the person has answered what ``run`` asked."""
+        later = await self.of_thread(run.thread_id, limit=5)
+        return any(one.status is RunStatus.PENDING and one.kwargs["request"].get("command") for one in later)
+
     async def delivered(self, message_ids: Sequence[str]) -> None:
         await self._database.write(deliver, message_ids)
 
@@ -342,7 +346,7 @@ class RunLedger:
 
     def _key(self, tool_call_id: str) -> tuple[str, str]:
         # Short, whatever ids a provider thinks of: each call rewrites the page that its row stands on.
-        return self._run_id, blake2b(tool_call_id.encode(), digest_size=16).hexdigest()
+        return self._run_id, sql.short_key(tool_call_id)
 
 
 # parts of transactions, which others compose into theirs -----------------------------------------------------------------

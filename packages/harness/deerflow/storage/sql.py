@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import orjson
@@ -33,6 +34,11 @@ def execute(connection: Connection, statement: str, *values: Any) -> Any:
         if isinstance(error, UnicodeEncodeError | OverflowError) or type(error).__name__ == "DataError":
             raise DataError(statement, values, error) from error
         raise
+
+
+def short_key(text: str) -> str:
+    """Return 32 hex digits that stand for a text of any length in a column of a primary key."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def select(connection: Connection, kind: type[T], table: Table, tail: str, *values: Any) -> list[T]:

@@ -137,7 +137,7 @@ def get_once(address: Address, path: str) -> Any:
         answer = httpx.get(
             address.url + path,
             headers=dict(address.headers),
-            timeout=CONNECT_SECONDS,
+            timeout=httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
             trust_env=not address.local,
             verify=not address.local,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from runpy import run_path
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from tests.support.steps import steps
 
 from deerflow.agents.memory.dates import resolved
 from deerflow.agents.memory.extraction import Excerpt, learned
@@ -30,12 +30,16 @@ from deerflow.models.patched_minimax import THINK
 from deerflow.sandbox.files.tree import GlobPattern
 from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
-from deerflow.skills.parser import InvalidSkillError, parse
+from deerflow.skills.parser import InvalidSkillError
+from deerflow.skills.parser import parse as parse_skill
 from deerflow.skills.scan import scan_text
 from deerflow.storage.search import _WORD
 from deerflow.storage.tables import utc_now
 from deerflow.tools.runners import invocation
 from deerflow.uploads import extract_outline
+from deerflow_app.channels.adapters.discord_messages import events
+from deerflow_app.channels.adapters.github import GitHub
+from deerflow_app.channels.adapters.mail_text import ids, is_automatic, is_proven, own_words, parse, text_of
 from deerflow_app.cli.terminal import clean
 
 SIZE = 100_000
@@ -81,7 +85,7 @@ def _skill(text: str) -> None:
     for tools in (text, text[:3_900]):
         front = f"---\nname: a\ndescription: b\nallowed-tools: {tools}\n---\n"
         with suppress(InvalidSkillError):
-            parse(front, directory=Path("a"), category="custom", path="a")
+            parse_skill(front, directory=Path("a"), category="custom", path="a")
 
 
 def _host(text: str) -> None:
@@ -93,6 +97,38 @@ def _counted(text: str) -> object:
     tests = invocation("make test")
     assert tests is not None
     return tests.count(text)
+
+
+def _mail(text: str) -> None:
+    own_words(text)
+    text_of(parse(f"Content-Type: text/html\n\n{text}".encode()))
+
+
+def _mail_head(text: str) -> None:
+    names = ("Authentication-Results", "References", "Auto-Submitted")
+    mail = parse("\n".join(f"{name}: mx; {text}" for name in names).encode())
+    is_proven(mail, "a@b.c", "mx"), ids(mail, "references"), is_automatic(mail)
+
+
+def _discord(text: str) -> None:
+    author = {"id": "7", "username": "a"}
+    said = {
+        "id": "1",
+        "channel_id": "1",
+        "author": author,
+        "content": text,
+        "timestamp": "2026-11-26",
+        "mentions": [author],
+    }
+    assert events("MESSAGE_CREATE", said, "900")
+
+
+def _github(text: str) -> None:
+    adapter = GitHub("secret", "", login="deer")
+    said = {"id": 1, "body": text, "user": {"id": 1, "login": "a"}, "title": text, "number": 1}
+    adapter._events(
+        "issue_comment", "1", {"action": "created", "issue": said, "comment": said, "repository": {"full_name": "a/b"}}
+    )
 
 
 READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
@@ -123,6 +159,10 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
         ["download ", "a.exe ", "run it. ", "never ", "curl -d ", "curl -d '", "requests.post(", ".post()", "1+", "\n\na", "\n", "*"],
     ),
     "hosts": (_host, ["a", "a.", "a-"]),
+    "mails": (_mail, ["> ", ">\n", "-", "_", "From: a\n", "a:\n> ", "1:\n", "\n", "<!--", "<p>", "<blockquote>", "</p>", "&", "--\n"]),
+    "mail heads": (_mail_head, ["(", ")", '"', "\\", "=", " ", ";", "a=b;", "<a", "=?", "=?a?q?", "<", ",", "a@"]),
+    "discord": (_discord, ["<@", "<@1", "@", "<@!7> "]),
+    "github": (_github, ["@", "@deer", "`", "```", "``` ", ">", "> \n", "\n"]),
     "globs": (lambda text: GlobPattern("*a*a*a*a*b").step(GlobPattern("*a*a*a*a*b").start(), text[:255]), ["a"]),
 }  # fmt: skip
 
@@ -162,24 +202,6 @@ def test_what_a_command_destroys_is_found_in_linear_time(piece: str):
     with linear():
         for text in (_full(piece, 9_900), piece + _full(" ", 9_900), f"<<- 'A{_full(piece, 9_900)}"):
             destroys_uploads(text)
-
-
-def steps(work: Callable[[], object]) -> int:
-    """How many lines of Python ``work`` runs: a measure that no other load disturbs."""
-    count = 0
-
-    def trace(*_: object) -> object:
-        nonlocal count
-        count += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("piece", COMMANDS)

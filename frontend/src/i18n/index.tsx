@@ -28,6 +28,7 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
     decisions: { en: () => import("./messages/en/decisions"), zh: () => import("./messages/zh/decisions") },
     details: { en: () => import("./messages/en/details"), zh: () => import("./messages/zh/details") },
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
+    channels: { en: () => import("./messages/en/channels"), zh: () => import("./messages/zh/channels") },
     mcp: { en: () => import("./messages/en/mcp"), zh: () => import("./messages/zh/mcp") },
     web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },
     skills: { en: () => import("./messages/en/skills"), zh: () => import("./messages/zh/skills") },

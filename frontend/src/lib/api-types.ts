@@ -465,6 +465,25 @@ export interface components {
             model_name?: string | null;
         };
         /**
+         * BotChange
+         * @description What is left out stays. An empty secret stays as it is kept.
+         */
+        BotChange: {
+            /**
+             * Values
+             * @default {}
+             */
+            values: {
+                [key: string]: string;
+            };
+            /** Agent */
+            agent?: string | null;
+            /** Model */
+            model?: string | null;
+            /** Is On */
+            is_on?: boolean | null;
+        };
+        /**
          * Cancellation
          * @description Which runs: the named ones, or all of a status.
          */
@@ -484,6 +503,197 @@ export interface components {
             category?: string | null;
             /** Confidence */
             confidence?: number | null;
+        };
+        /**
+         * ChannelAccount
+         * @description An account of the person's on a platform.
+         */
+        ChannelAccount: {
+            /** Id */
+            id: string;
+            /** Provider */
+            provider: string;
+            /** Display Name */
+            display_name: string;
+            /**
+             * Status
+             * @constant
+             */
+            status: "connected";
+            /** External Account Id */
+            external_account_id: string | null;
+            /** External Account Name */
+            external_account_name: string | null;
+            /** Workspace Id */
+            workspace_id: string | null;
+            /** Workspace Name */
+            workspace_name: string | null;
+            /** Scopes */
+            scopes: string[];
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+        };
+        /** ChannelAccounts */
+        ChannelAccounts: {
+            /** Connections */
+            connections: components["schemas"]["ChannelAccount"][];
+        };
+        /**
+         * ChannelBot
+         * @description A bot on a platform. ``values`` are its settings, secrets as marks; empty for those who may not change it. ``waiting``: messages
+         *     that could not be sent yet.
+         */
+        ChannelBot: {
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** Title */
+            title: string;
+            /** Name */
+            name: string | null;
+            /** Link */
+            link: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "connected" | "retrying" | "signed-out" | "displaced" | "misconfigured";
+            /** Since */
+            since: string | null;
+            /** Error */
+            error: string | null;
+            /** Is On */
+            is_on: boolean;
+            /** In File */
+            in_file: boolean;
+            /** Own */
+            own: boolean;
+            /** Can Change */
+            can_change: boolean;
+            /** Agent */
+            agent: string | null;
+            /** Model */
+            model: string | null;
+            /** Values */
+            values: {
+                [key: string]: string;
+            };
+            /** Waiting */
+            waiting: number;
+        };
+        /** ChannelBots */
+        ChannelBots: {
+            /** Bots */
+            bots: components["schemas"]["ChannelBot"][];
+        };
+        /**
+         * ChannelCode
+         * @description A code that connects the person's account: write `/connect CODE` to the bot, or open ``url``.
+         */
+        ChannelCode: {
+            /** Provider */
+            provider: string;
+            /**
+             * Mode
+             * @constant
+             */
+            mode: "code";
+            /** Url */
+            url: string | null;
+            /** Code */
+            code: string;
+            /** Instruction */
+            instruction: string;
+            /** Expires In */
+            expires_in: number;
+        };
+        /** ChannelCredentialField */
+        ChannelCredentialField: {
+            /** Name */
+            name: string;
+            /** Label */
+            label: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "text" | "password" | "boolean";
+            /** Required */
+            required: boolean;
+        };
+        /** ChannelProvider */
+        ChannelProvider: {
+            /** Provider */
+            provider: string;
+            /** Display Name */
+            display_name: string;
+            /** Enabled */
+            enabled: boolean;
+            /** Configured */
+            configured: boolean;
+            /** Connectable */
+            connectable: boolean;
+            /** Unavailable Reason */
+            unavailable_reason: string | null;
+            /**
+             * Auth Mode
+             * @constant
+             */
+            auth_mode: "code";
+            /**
+             * Connection Status
+             * @enum {string}
+             */
+            connection_status: "connected" | "not_connected";
+            /** Credential Fields */
+            credential_fields: components["schemas"]["ChannelCredentialField"][];
+            /** Credential Values */
+            credential_values: {
+                [key: string]: string;
+            };
+        };
+        /** ChannelProviders */
+        ChannelProviders: {
+            /** Enabled */
+            enabled: boolean;
+            /** Providers */
+            providers: components["schemas"]["ChannelProvider"][];
+        };
+        /** ChannelRestart */
+        ChannelRestart: {
+            /** Success */
+            success: boolean;
+            /** Message */
+            message: string;
+        };
+        /** ChannelState */
+        ChannelState: {
+            /** Enabled */
+            enabled: boolean;
+            /** Running */
+            running: boolean;
+        };
+        /**
+         * ChannelStatus
+         * @description State by platform.
+         */
+        ChannelStatus: {
+            /** Service Running */
+            service_running: boolean;
+            /** Channels */
+            channels: {
+                [key: string]: components["schemas"]["ChannelState"];
+            };
+        };
+        /** ChannelTest */
+        ChannelTest: {
+            /** Sent */
+            sent: boolean;
+            /** Place */
+            place: string;
         };
         /** ChatMessage */
         ChatMessage: {
@@ -2343,6 +2553,30 @@ export interface components {
              * @default
              */
             soul: string;
+        };
+        /**
+         * NewBot
+         * @description ``own``: it answers the person alone; otherwise it is everyone's, which only administrators may add.
+         */
+        NewBot: {
+            /** Kind */
+            kind: string;
+            /**
+             * Values
+             * @default {}
+             */
+            values: {
+                [key: string]: string;
+            };
+            /** Agent */
+            agent?: string | null;
+            /** Model */
+            model?: string | null;
+            /**
+             * Own
+             * @default false
+             */
+            own: boolean;
         };
         /** NewFact */
         NewFact: {

@@ -30,6 +30,7 @@ export const SETTINGS = [
   "skills",
   "agents",
   "mcp",
+  "channels",
   "usage",
   "models",
   "sandbox",

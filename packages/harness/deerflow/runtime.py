@@ -10,7 +10,9 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import cached_property
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deerflow.config import AppConfig, ConfigSource, Paths
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
 
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
+    from deerflow.features.channels.assembly import Channels
+    from deerflow.features.channels.types import Adapter
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +88,7 @@ class Runtime(RunObserver):
         extra_middleware: yours, in every agent; placed by ``@Next``/``@Prev`` or before Clarification.
         embedded: the agents of a program that needs no server. It never starts the runtime, executes each run that it
             asked for itself, by ``executor``, and of the background tasks makes titles and memories alone.
+        platforms: of chat channels, by kind: what makes an adapter of settings and secrets, and whether the platform calls us.
 
     Raises:
         ConfigError: the configuration is not valid.
@@ -98,11 +103,16 @@ class Runtime(RunObserver):
         database: Database | None = None,
         extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
         embedded: Workshop | None = None,
+        platforms: Mapping[str, tuple[Callable[[Mapping[str, Any]], Adapter], bool]] = MappingProxyType({}),
     ) -> None:
         config = embedded.harness.config if embedded else config_source.current()
         self.config_source = config_source
         self.paths = paths
         self.executes = executes
+        self.base_url = ""
+        """Of the page as people reach it; empty if this process does not know it."""
+        self._platforms = platforms
+        self._channels = config.channels
         self.database = database or Database(
             config.database.location(paths.data_dir, config.origin.project_root),
             pool_size=config.database.pool_size,
@@ -114,12 +124,12 @@ class Runtime(RunObserver):
         else:
             self.workshop = embedded
         self.checkpointer: Any = self.workshop.harness.checkpointer
-        self._lock, queue, self._notifier = _connections(self.database, config, paths)
+        self._lock, queue, self.notifier = _connections(self.database, config, paths)
         self.begun: dict[str, asyncio.Task[None]] = {}
         """Of an embedded runtime: executions of runs that began with their creation."""
         self._queue: RunQueue = _NoQueue(self) if embedded else queue
-        self.event_log = EventLog(self.database, self._notifier)
-        self.hub = Hub(self._notifier)
+        self.event_log = EventLog(self.database, self.notifier)
+        self.hub = Hub(self.notifier)
         self.threads = ThreadService(
             database=self.database,
             paths=paths,
@@ -212,6 +222,9 @@ class Runtime(RunObserver):
         """Bring the database up to date, go on with what was left unfinished, and begin to execute."""
         await self.database.migrate()
         self._begin(self._keep_house(), "housekeeping")
+        if self._platforms:
+            self.channels.engine.start(self.channels.reception)
+            self._begin(self.channels.reception.keep(), "turns in chats")
         if not self.executes:
             return
         # Costs seconds of imports, which the first run need not wait for.
@@ -237,17 +250,40 @@ class Runtime(RunObserver):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        if "channels" in vars(self):
+            await self.channels.aclose()
         await self._queue.aclose(grace=self._limits.drain_seconds)
         await self.jobs.aclose(grace=self._job_grace)
         await self.hub.aclose()
         await self.event_log.aclose()
-        if self._notifier is not None:
-            await self._notifier.aclose()
+        if self.notifier is not None:
+            await self.notifier.aclose()
         await self._lock.aclose()
         await self.workshop.aclose()
         if isinstance(self.checkpointer, Checkpointer):  # one that a program gave us is the program's to close
             await self.checkpointer.aclose()
         await self.database.aclose()
+
+    @cached_property
+    def channels(self) -> Channels:
+        """Chat channels. They are put together when they are used first: a program without them does not import them."""
+        from deerflow.features.channels.assembly import assemble
+        from deerflow.runs.channels import ChannelRuns
+
+        return assemble(
+            database=self.database,
+            paths=self.paths,
+            config=self.config_source.acurrent,
+            runs=ChannelRuns(self.runs),
+            threads=self.threads,
+            agents=self.agents,
+            memory=self.memory,
+            usage=self.usage,
+            notifier=self.notifier,
+            platforms=self._platforms,
+            base_url=lambda: self.base_url,
+            settings=self._channels,
+        )
 
     # how the parts use each other -----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from tests.app.cli.conftest import Cli
 from tests.app.cli.terminal_session import CTRL_D, ENTER, TerminalSession
 from tests.support.gateway_process import GatewayProcess
 
-from deerflow_app.cli.chat.headline import headline, visible
+from deerflow.agents.headline import headline, visible
 
 GUARDED = """config_version: 9
 sandbox:

@@ -72,6 +72,22 @@ RULES: dict[str, Rule] = {
     f"GET {_THREAD}/sources": Rule(OWNED),
     f"POST {_THREAD}/sources/trust": Rule(OWNED, {"kind": "upload", "name": "{filename}"}),
     # MCP servers
+    # channels
+    "GET /api/channels/": Rule(SIGNED_IN),
+    "GET /api/channels/providers": Rule(SIGNED_IN),
+    "GET /api/channels/bots": Rule(SIGNED_IN),
+    "POST /api/channels/bots": Rule(SIGNED_IN, {"kind": "telegram", "values": {"bot_token": "1:a"}, "own": True}),
+    "PATCH /api/channels/bots/{bot_id}": Rule(OWNED, {"is_on": False}),
+    "POST /api/channels/bots/{bot_id}/restart": Rule(OWNED),
+    "POST /api/channels/bots/{bot_id}/test": Rule(OWNED, owner=(409,)),
+    "DELETE /api/channels/bots/{bot_id}": Rule(OWNED),
+    "GET /api/channels/connections": Rule(SIGNED_IN),
+    "DELETE /api/channels/connections/{connection_id}": Rule(OWNED, owner=(404,)),
+    "POST /api/channels/{kind}/connect": Rule(ACCOUNT, owner=(404,)),
+    "POST /api/channels/{kind}/restart": Rule(SIGNED_IN),
+    "POST /api/channels/bots/{bot}/events": Rule(PUBLIC),
+    "POST /api/webhooks/github": Rule(PUBLIC),
+    # providers
     "GET /api/connections": Rule(ADMIN),
     "POST /api/connections/{provider}/models": Rule(ADMIN, {}, owner=(404,)),
     "POST /api/connections/{provider}/test": Rule(ADMIN, {}, owner=(404,)),

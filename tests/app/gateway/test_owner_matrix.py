@@ -24,6 +24,7 @@ from deerflow.storage.approvals import RunApprovals
 from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE, router_of
 from deerflow_app.gateway.auth.scopes import READS, READS_AND_WRITES, ROUTES
 from deerflow_app.gateway.http.authentication import PUBLIC as PUBLIC_PATHS
+from deerflow_app.gateway.http.authentication import is_public
 
 from .conftest import PASSWORD, Gateway, opened, settings_for
 from .owner_rules import FOREIGN_IDS_IN_BODIES, RULES, Access, Rule
@@ -117,6 +118,9 @@ async def with_things(gateway: Gateway, owner: httpx.AsyncClient) -> dict[str, s
     remembered = await make("POST", "/api/memory/facts", json={"content": f"The user keeps the {SECRET}"})
     things["fact_id"] = remembered["facts"][0]["id"]
     await make("PUT", "/api/store/items", json={"namespace": ["notes"], "key": "k", "value": {"note": SECRET}})
+    things["connection_id"] = "1"
+    bot = {"kind": "telegram", "values": {"bot_token": SECRET}, "own": True}
+    things["bot_id"] = (await make("POST", "/api/channels/bots", json=bot))["id"]
     things["token_id"] = (await make("POST", "/api/v1/auth/tokens", json={"name": SECRET}))["id"]
     uploaded = f"users/{things['user_id']}/threads/{thread}/user-data"
     await asyncio.to_thread((gateway.settings.data_dir / uploaded / "outputs" / "out.txt").write_text, SECRET)
@@ -168,8 +172,11 @@ def test_every_route_is_classified_and_every_class_is_a_route() -> None:
 
 def test_what_is_public_is_what_the_gateway_lets_through() -> None:
     public = {name.split(" ")[1] for name, rule in RULES.items() if rule.access is Access.PUBLIC}
+    others = {name.split(" ")[1] for name, rule in RULES.items()} - public
 
-    assert {path for path in public if path.startswith("/api/")} == PUBLIC_PATHS
+    assert all(is_public(path) for path in public if path.startswith("/api/"))
+    assert PUBLIC_PATHS <= public
+    assert not [path for path in others if is_public(path)]
 
 
 def test_an_id_in_a_path_is_owned_or_for_administrators() -> None:

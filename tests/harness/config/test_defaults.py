@@ -24,6 +24,7 @@ ROOT = {
     "log_level": "info",
     "models": [],
     "channels": {},
+    "channel_connections": {},
     "acp_agents": {},
     "checkpointer": None,
     "token_usage.enabled": False,

@@ -22,6 +22,10 @@ from deerflow.storage.database import Database
 from deerflow.storage.tables import (
     api_tokens,
     budgets,
+    channel_codes,
+    channel_connections,
+    channel_inbox,
+    channel_outbox,
     jobs,
     run_events,
     runs,
@@ -203,6 +207,26 @@ async def test_leftovers_go_when_they_are_over(database: Database, retention: Re
         "api_tokens": 1,
         "budgets": 1,
     }
+
+
+async def _message(database: Database, name: str, at: datetime, came: str, went: str) -> None:
+    place = {"connection_id": "x", "chat": "c", "topic": "", "body": {"text": "hi"}}
+    event = {"message_id": name, "kind": "message", "workspace": "", "author": "ann", "sent_at": at, "accepted_at": at}
+    await _insert(database, channel_inbox, **place, **event, state=came, user_id="alice")
+    part = {"turn": name, "part": 0, "kind": "text", "is_final": True, "key": name, "wake": {}, "place": {}}
+    await _insert(database, channel_outbox, **place, **part, due_at=at, created_at=at, updated_at=at, state=went)
+
+
+async def test_messages_of_channels_go_after_a_month_unless_they_wait(database: Database, retention: Retention):
+    now = utc_now()
+    await _insert(database, channel_connections, id="x", kind="double", created_at=now, updated_at=now)
+    await _message(database, "over", now - 31 * DAY, "answered", "sent")
+    await _message(database, "waits", now - 31 * DAY, "accepted", "pending")
+    await _message(database, "recent", now - 29 * DAY, "answered", "sent")
+    await _insert(database, channel_codes, hash="h", user_id="alice", kind="double", until=now - 31 * DAY)
+    report = await retention.apply(RetentionPolicy(events=None, checkpoints=None, leftovers=DAY))
+    counts = {name: amount.count for name, amount in report.items() if amount.count}
+    assert counts == {"channel_inbox": 1, "channel_outbox": 1, "channel_codes": 1}
 
 
 async def test_what_is_still_to_be_done_is_not_removed_however_long_everybody_was_away(

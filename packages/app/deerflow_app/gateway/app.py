@@ -51,6 +51,8 @@ RUNTIME_ROUTERS = (
     "agents",
     "approvals",
     "assistants",
+    "channels",
+    "channels.http_routes",
     "files",
     "files.page_routes",
     "files.preview_routes",

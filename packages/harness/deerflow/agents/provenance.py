@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deerflow.agents.effects import UNKNOWN, Effect, effects_of
-from deerflow.agents.turn import FACTS, PROMPT
+from deerflow.agents.turn import FACTS, PROMPT, QUOTED
 from deerflow.context import RunContext
 from deerflow.storage.provenance import UNJUDGED, Source
 
@@ -32,6 +32,7 @@ def sources_in(messages: Iterable[BaseMessage], effects: Mapping[str, Effect]) -
             found |= dict.fromkeys(Source("upload", file["filename"]) for file in files)
             if prompt := facts.get(PROMPT):
                 found[Source("server", str(prompt["name"]))] = None
+            found |= dict.fromkeys(Source("channel", quoted["source"]) for quoted in facts.get(QUOTED, ()))
     return list(found)
 
 

@@ -814,7 +814,9 @@ class AppConfig(OpenSection):
     spending: SpendingConfig = SpendingConfig()
     circuit_breaker: CircuitBreakerConfig = CircuitBreakerConfig()
     channels: Settings = EMPTY
-    """Free; each channel takes its part through ``require``."""
+    """Free; ``features/channels/config.py`` reads it, so that secrets of channels that are off may be missing."""
+    channel_connections: Settings = EMPTY
+    """Likewise: whether people connect their accounts of platforms, and whether they must."""
     extensions: ExtensionsConfig = ExtensionsConfig()
 
     _origin: Origin | None = PrivateAttr(default=None)

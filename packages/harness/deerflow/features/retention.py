@@ -36,6 +36,13 @@ from deerflow.storage.tables import (
     api_tokens,
     assistants,
     budgets,
+    channel_codes,
+    channel_connections,
+    channel_conversations,
+    channel_decisions,
+    channel_identities,
+    channel_inbox,
+    channel_outbox,
     crons,
     grants,
     mcp_authorizations,
@@ -53,6 +60,8 @@ from deerflow.storage.tables import (
 )
 from deerflow.threads.service import ThreadService
 
+_CHANNELS = timedelta(days=30)
+"""For so long a platform may deliver a message again, and a message of ours may still be edited."""
 _VACUUM_PAGES = 4000
 """Pages freed before others may write."""
 
@@ -93,6 +102,7 @@ def expendable(*, now: datetime, events_before: datetime | None, leftovers_befor
             func.length(budgets.c.key),
         ),
     }
+    found |= _of_channels(min(leftovers_before, now - _CHANNELS))
     if events_before is not None:
         ended = select(runs.c.run_id).where(runs.c.ended_at < events_before)
         found["events"] = Rows(run_events, run_events.c.run_id.in_(ended), func.length(run_events.c.data))
@@ -101,6 +111,19 @@ def expendable(*, now: datetime, events_before: datetime | None, leftovers_befor
         made = tool_decisions.c
         found["tool_decisions"] = Rows(tool_decisions, made.run_id.in_(ended), func.length(made.code))
     return found
+
+
+def _of_channels(before: datetime) -> dict[str, Rows]:
+    came, went, asked = channel_inbox.c, channel_outbox.c, channel_decisions.c
+    is_done = (came.accepted_at < before) & (came.state != "accepted")
+    is_sent = (went.updated_at < before) & went.state.in_(("sent", "dead"))
+    codes = channel_codes.c
+    return {
+        "channel_decisions": Rows(channel_decisions, asked.until < before, func.length(asked.key_hash)),
+        "channel_codes": Rows(channel_codes, codes.until < before, func.length(codes.hash)),
+        "channel_inbox": Rows(channel_inbox, is_done, func.length(cast(came.body, Text))),
+        "channel_outbox": Rows(channel_outbox, is_sent, func.length(cast(went.body, Text))),
+    }
 
 
 _CHECKPOINTS = {
@@ -176,7 +199,7 @@ class Retention:
 
         Returns:
             How much, by what it is: threads, checkpoints (threads whose older ones were removed), events, tool_executions,
-            store_items, sessions, api_tokens, budgets.
+            store_items, sessions, api_tokens, budgets, and messages, decisions and codes of channels.
         """
         now = utc_now()
         report = {
@@ -280,7 +303,7 @@ async def thread_count(database: Database, user_id: str) -> int:
 
 
 async def delete_belongings(database: Database, service: ThreadService, paths: Paths, user_id: str) -> None:
-    """Delete all threads, files, assistants, crons, store items, grants, memory and connections of a user. Can be repeated.
+    """Delete all threads, files, assistants, crons, store items, grants, memory, connections and chats of a user. Can be repeated.
 
     Raises:
         ConflictError: new runs start on a thread again and again.
@@ -296,8 +319,17 @@ async def delete_belongings(database: Database, service: ThreadService, paths: P
 
 
 def _delete_rows(connection: Connection, user_id: str) -> None:
+    talks, went = channel_conversations.c, channel_outbox.c
+    theirs = exists().where(
+        talks.user_id == user_id,
+        talks.connection_id == went.connection_id,
+        talks.chat == went.chat,
+        talks.topic == went.topic,
+    )
+    connection.execute(delete(channel_outbox).where(theirs))
     own = (crons, assistants, store_items, grants, memory_facts, memory_sections, mcp_connections, mcp_authorizations)
-    for table in own:
+    chats = (channel_inbox, channel_conversations, channel_identities, channel_codes, channel_connections)
+    for table in (*own, *chats):
         connection.execute(delete(table).where(table.c.user_id == user_id))
 
 

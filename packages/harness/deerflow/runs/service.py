@@ -79,11 +79,14 @@ class RunService:
     config: Callable[[], Awaitable[AppConfig]]
     observer: RunObserver
 
-    async def start(self, principal: Principal, request: RunRequest, *, thread_id: str | None = None) -> Run:
+    async def start(
+        self, principal: Principal, request: RunRequest, *, thread_id: str | None = None, run_id: str | None = None
+    ) -> Run:
         """Record a run, and begin it or enqueue it.
 
         Args:
             thread_id: None makes a thread for this run alone, which goes with it unless ``on_completion`` is ``keep``.
+            run_id: one that the caller chose; if there is such a run, it is returned and nothing is started.
 
         Raises:
             InvalidRequestError: something in the request cannot be, e.g. a model that is not configured; nothing was recorded.
@@ -91,6 +94,8 @@ class RunService:
             ConflictError: the thread has an active run and the strategy is ``reject``.
         """
         check_ids(request, thread_id)
+        if run_id is not None and (known := await self.runs.find(run_id)) is not None:
+            return owned_run(known, principal, run_id, thread_id)
         if request.webhook is not None:
             self.webhooks.check(request.webhook)
         request, agent = await self._resolved(principal, request)
@@ -118,7 +123,7 @@ class RunService:
         due_at = utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None
         joins = {"trace_id": request.traceparent[3:35]} if request.traceparent else {}
         new = NewRun(
-            run_id=str(uuid7()),
+            run_id=run_id or str(uuid7()),
             thread_id=thread_id,
             user_id=principal.user_id,
             assistant_id=request.assistant_id,
@@ -263,6 +268,8 @@ class RunService:
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
         """Hand a message to the thread's run that is on its way, or about to begin; it takes it up at its next step.
 
+        A message that a run of the thread has taken already is not handed over again.
+
         Raises:
             InvalidRequestError: it is no message of a person.
             ConflictError: no run of the thread is running; start one with the message instead.
@@ -271,6 +278,8 @@ class RunService:
         messages = client_messages([storable(message)])
         if not isinstance(messages[0], HumanMessage):
             raise InvalidRequestError("Only a message of a person (role user) can be handed to a run on its way.")
+        if (taken := await self.runs.that_took(thread_id, messages[0].id or "")) is not None:
+            return taken
         for run in await self.runs.active(thread_id):
             if run.due_at is not None and run.due_at > utc_now():
                 continue
@@ -284,8 +293,7 @@ class RunService:
                 prompt=partial(self.prompt, principal),
             )
             await record_said(ThreadProvenance(self.database, thread_id, run.run_id), [said])
-            if await self.runs.steer(run.run_id, message_json(said)):
-                await self.runs.add_turn(run, said.id or "", None)
+            if await self.runs.steer(run.run_id, message_json(said), of_person=True):
                 return run
         raise ConflictError(f"Thread {thread_id} has no running run to steer. Start a run instead.", code="not_running")
 

@@ -300,9 +300,20 @@ class RunStore:
 
     # messages for a run on its way --------------------------------------------------------------------------------
 
-    async def steer(self, run_id: str, message: Mapping[str, Any]) -> bool:
-        """Leave a message for the run's next step. False if the run has ended, or was asked to stop."""
-        return await self._database.write(_steer, run_id, dict(message), durable=True)
+    async def steer(self, run_id: str, message: Mapping[str, Any], *, of_person: bool = False) -> bool:
+        """Leave a message for the run's next step. False if the run has ended, or was asked to stop.
+
+        Args:
+            of_person: it belongs to the turn, so that it can be edited or asked again.
+        """
+        return await self._database.write(_steer, run_id, dict(message), of_person, durable=True)
+
+    async def that_took(self, thread_id: str, message_id: str) -> Run | None:
+        """Return the run of the thread that a person's message was given to."""
+        took = "WHERE run_id = (SELECT run_id FROM turns WHERE thread_id = ? AND message_id = ?)"
+        return await self._database.read(
+            lambda connection: sql.first(connection, Run, runs, took, thread_id, message_id)
+        )
 
     async def waiting_messages(self, run_id: str) -> list[dict[str, Any]]:
         return await self._database.read(_messages, "run_id = ?", run_id)
@@ -323,10 +334,6 @@ class RunStore:
 
     async def delivered(self, message_ids: Sequence[str]) -> None:
         await self._database.write(deliver, message_ids)
-
-    async def add_turn(self, run: Run, message_id: str, checkpoint_before: str | None) -> None:
-        """Record that the run took a person's message. Repeating it changes nothing."""
-        await self._database.write(_add_turn, run, message_id, checkpoint_before)
 
 
 class RunLedger:
@@ -621,10 +628,12 @@ def _request_task_stop(connection: Connection, thread_id: str, task_id: str) -> 
     return None
 
 
-def _steer(connection: Connection, run_id: str, message: dict[str, Any]) -> bool:
+def _steer(connection: Connection, run_id: str, message: dict[str, Any], of_person: bool) -> bool:
     run, _ = _locked(connection, run_id)
     if run is None or run.ended or run.cancel_action is not None:
         return False
+    if of_person:
+        _add_turn(connection, run, message["id"], None)
     row = {"run_id": run_id, "message_id": message["id"], "message": message}
     sql.insert(connection, steering, row, "ON CONFLICT DO NOTHING")
     return True

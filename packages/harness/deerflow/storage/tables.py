@@ -517,6 +517,194 @@ mcp_pins = Table(
 )
 """Definitions of tools that MCP servers have listed, as JSON. Trust, policies and grants hold for those that are ``accepted``."""
 
+channel_connections = Table(
+    "channel_connections",
+    metadata,
+    primary("id", Id),
+    required("kind", String(32)),
+    Column("user_id", Id, index=True),
+    required("in_file", Boolean, default=False),
+    required("is_on", Boolean, default=True),
+    required("secrets", Text, default=""),
+    required("settings", Json, default=dict),
+    required("version", Integer, default=0),
+    Column("me", Json),
+    required("cursor", Text, default=""),
+    Column("lease_owner", String(128)),
+    required("lease_epoch", BigInteger, default=0),
+    Column("leased_until", UtcDateTime),
+    required("state", String(16), default="retrying"),
+    Column("state_since", UtcDateTime),
+    Column("error", Text),
+    Column("linked_at", UtcDateTime),
+    required("created_at", UtcDateTime),
+    required("updated_at", UtcDateTime),
+)
+"""Accounts of bots on chat platforms. ``user_id``: the person whose own it is; none if it is the instance's. ``in_file``: it stands in
+the configuration file, not in the page. ``secrets`` is encrypted; ``settings`` holds the rest: agent, model, options of the platform.
+``version`` grows with each change of them. ``me``: the bot's account there. ``cursor``: up to where messages were accepted.
+``lease_epoch`` is a fencing token, which grows with each holder. ``state``: connected, retrying, signed-out, displaced, misconfigured.
+``linked_at``: when the link was last known to stand."""
+
+channel_identities = Table(
+    "channel_identities",
+    metadata,
+    primary("id", BigInteger().with_variant(Integer, "sqlite"), autoincrement=True),
+    required("kind", String(32)),
+    required("workspace", String(256)),
+    required("external_id", String(256)),
+    required("user_id", Id, index=True),
+    required("name", Text, default=""),
+    required("created_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+    Index(
+        "channel_identities_active",
+        "kind",
+        "workspace",
+        "external_id",
+        unique=True,
+        sqlite_where=text("ended_at IS NULL"),
+        postgresql_where=text("ended_at IS NULL"),
+    ),
+)
+"""Accounts of people on chat platforms. One is active while it has no ``ended_at``."""
+
+channel_codes = Table(
+    "channel_codes",
+    metadata,
+    primary("hash", String(64)),
+    required("user_id", Id, index=True),
+    required("kind", String(32)),
+    required("until", UtcDateTime),
+    Column("used_at", UtcDateTime),
+)
+"""Codes with which people connect their account on a platform. ``hash`` is the SHA-256."""
+
+channel_conversations = Table(
+    "channel_conversations",
+    metadata,
+    primary("connection_id", Id, ForeignKey("channel_connections.id", ondelete="CASCADE")),
+    primary("chat", String(256)),
+    primary("topic", String(256)),
+    primary("user_id", Id),
+    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="SET NULL"), index=True),
+    Column("agent", Id),
+    Column("model", String(256)),
+    Column("mode", String(16)),
+    required("created_at", UtcDateTime),
+    required("updated_at", UtcDateTime),
+)
+"""The thread that a person's messages in a place go to, and what they chose for it. No thread: the next message makes one."""
+
+channel_inbox = Table(
+    "channel_inbox",
+    metadata,
+    primary("id", BigInteger().with_variant(Integer, "sqlite"), autoincrement=True),
+    required("connection_id", Id, ForeignKey("channel_connections.id", ondelete="CASCADE")),
+    required("message_id", String(256)),
+    required("kind", String(8)),
+    required("chat", String(256)),
+    required("topic", String(256)),
+    required("workspace", String(256)),
+    required("author", String(256)),
+    required("body", Json),
+    required("sent_at", UtcDateTime),
+    required("accepted_at", UtcDateTime, index=True),
+    required("state", String(16), default="accepted"),
+    Column("why", Text),
+    Column("user_id", Id),
+    Column("run_id", Id, index=True),
+    required("tries", Integer, default=0),
+    Column("due_at", UtcDateTime),
+    UniqueConstraint("connection_id", "message_id"),
+    Index("channel_inbox_of_place", "connection_id", "chat", "topic", "id"),
+    Index(
+        "channel_inbox_waiting",
+        "connection_id",
+        "id",
+        sqlite_where=text("state = 'accepted'"),
+        postgresql_where=text("state = 'accepted'"),
+    ),
+)
+"""Messages and clicks of people, stored before they are acknowledged. ``kind``: message or click; ``body`` is the event. ``state``:
+accepted, running, steered, asked, ignored, answered. ``user_id``: the person, once known. ``due_at``: not handled before."""
+
+channel_outbox = Table(
+    "channel_outbox",
+    metadata,
+    primary("id", BigInteger().with_variant(Integer, "sqlite"), autoincrement=True),
+    required("connection_id", Id, ForeignKey("channel_connections.id", ondelete="CASCADE")),
+    required("chat", String(256)),
+    required("topic", String(256)),
+    required("place", Json),
+    required("turn", String(256)),
+    required("part", Integer),
+    required("kind", String(8)),
+    required("body", Json),
+    required("is_final", Boolean),
+    required("key", String(50)),
+    required("wake", Json),
+    required("state", String(16), default="pending"),
+    Column("ref", Json),
+    required("seq", Integer, default=1),
+    required("sent_seq", Integer, default=0),
+    required("tries", Integer, default=0),
+    Column("tried_at", UtcDateTime),
+    required("is_marked", Boolean, default=False),
+    required("due_at", UtcDateTime),
+    Column("error", Text),
+    required("created_at", UtcDateTime),
+    required("updated_at", UtcDateTime, index=True),
+    UniqueConstraint("connection_id", "turn", "kind", "part"),
+    Index(
+        "channel_outbox_waiting",
+        "connection_id",
+        "chat",
+        "topic",
+        "id",
+        sqlite_where=text("state IN ('pending', 'sending', 'uncertain')"),
+        postgresql_where=text("state IN ('pending', 'sending', 'uncertain')"),
+    ),
+    Index(
+        "channel_outbox_open",
+        "connection_id",
+        "turn",
+        sqlite_where=text("NOT is_final"),
+        postgresql_where=text("NOT is_final"),
+    ),
+)
+"""Messages to platforms, one row for each, whatever edits follow. ``kind``: text or file. ``state``: pending, sending, sent, uncertain,
+dead. ``ref`` names the sent message there; ``seq`` counts its contents, of which ``sent_seq`` is the last that arrived. ``key`` names
+it before it was sent, ``tried_at`` is when that was tried first. ``is_marked``: its text says that it may be a duplicate."""
+
+channel_decisions = Table(
+    "channel_decisions",
+    metadata,
+    primary("key_hash", String(64)),
+    required("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), index=True),
+    required("interrupt", Id, index=True),
+    required("choice", Json),
+    Column("outbox_id", BigInteger, ForeignKey("channel_outbox.id", ondelete="SET NULL"), index=True),
+    required("user_id", Id),
+    required("until", UtcDateTime),
+    Column("decided_at", UtcDateTime),
+    Column("decided_by", Id),
+)
+"""Buttons: what a click on one decides, and the person who may. ``key_hash`` is the SHA-256 of the button's key."""
+
+channel_limits = Table(
+    "channel_limits",
+    metadata,
+    primary("connection_id", Id, ForeignKey("channel_connections.id", ondelete="CASCADE")),
+    primary("chat", String(256)),
+    Column("blocked_until", UtcDateTime),
+    Column("sent_at", UtcDateTime),
+    required("unprompted", Integer, default=0),
+    Column("unprompted_since", UtcDateTime),
+)
+"""How much may be sent to a chat; to all of the connection where ``chat`` is empty. ``sent_at``: the last new message.
+``unprompted``: messages since the person's last one."""
+
 CHECKPOINTS = """
 CREATE TABLE IF NOT EXISTS checkpoint_lines (
     line INTEGER PRIMARY KEY,

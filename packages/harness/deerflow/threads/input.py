@@ -13,16 +13,20 @@ from typing import Any
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 
 from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES
-from deerflow.agents.turn import FACTS, PROMPT, human_message
+from deerflow.agents.turn import FACTS, PROMPT, QUOTED, human_message
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
 from deerflow.mcp import COMMAND
 from deerflow.skills.catalog import SkillSet
-from deerflow.storage.provenance import CLIENT, Source, ThreadProvenance, addresses_in
+from deerflow.storage.provenance import CLIENT, MAX_NAME, Source, ThreadProvenance, addresses_in
 from deerflow.uploads import Upload, list_uploads
 
 OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "turn_id", "timestamp", "error", "loop_stop"})
 """Keys of ``additional_kwargs`` that only we may write."""
+
+MOST_QUOTED = 20
+MAX_QUOTED = 20_000
+"""Characters of one text of others that comes with a message."""
 
 _COMPACT = re.compile(r"/compact((?:\s.*)?)", re.DOTALL)
 """A message that asks for a summary of the conversation, with what to keep above all."""
@@ -109,6 +113,10 @@ async def record_said(provenance: ThreadProvenance, messages: Sequence[AnyMessag
     people = [message for message in messages if isinstance(message, HumanMessage)]
     prompts = [fact for message in people if (fact := message.additional_kwargs.get(FACTS, {}).get(PROMPT))]
     foreign = [Source("server", str(prompt["name"])) for prompt in prompts]
+    for message in people:
+        foreign += [
+            Source("channel", quoted["source"]) for quoted in message.additional_kwargs.get(FACTS, {}).get(QUOTED, ())
+        ]
     if len(people) < len(messages):
         foreign.append(CLIENT)
     await provenance.add(*foreign)
@@ -123,7 +131,7 @@ def _human(
     skills: SkillSet,
     prompt: Mapping[str, str] | None,
 ) -> HumanMessage:
-    extra = message.additional_kwargs
+    extra = dict(message.additional_kwargs)
     files = _named_uploads(extra.get("files"), uploads_dir)
     called = _SKILL.match(message.text.strip())
     skill = skills.enabled.get(called[1]) if called else None
@@ -136,11 +144,21 @@ def _human(
         uploads_dir=uploads_dir,
         skill=skill,
         prompt=prompt,
+        quoted=_quoted(extra.pop(QUOTED, None)),
     )
     own = made.additional_kwargs
     if asked := _COMPACT.fullmatch(message.text.strip()):
         own[COMPACTION] = {"keep": asked[1].strip()}
     return message.model_copy(update={"name": message.name or made.name, "additional_kwargs": {**extra, **own}})
+
+
+def _quoted(given: Any) -> list[dict[str, str]]:
+    """Texts of others that a client says came with a message, as ``{source, text}``."""
+    found = [each for each in given or () if isinstance(each, Mapping)] if isinstance(given, Sequence) else []
+    return [
+        {"source": str(each.get("source") or "a channel")[:MAX_NAME], "text": str(each.get("text") or "")[:MAX_QUOTED]}
+        for each in found[:MOST_QUOTED]
+    ]
 
 
 def _named_uploads(files: Any, uploads_dir: Path) -> list[Upload]:

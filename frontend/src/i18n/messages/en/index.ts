@@ -1,6 +1,7 @@
 import type * as agents from "./agents";
 import { artifacts } from "./artifacts";
 import { auth } from "./auth";
+import type * as channels from "./channels";
 import { chat } from "./chat";
 import { common } from "./common";
 import { composer } from "./composer";
@@ -20,6 +21,7 @@ import type * as web from "./web";
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
 /** What comes with the part of the page that shows it. */
 export type LateMessages = typeof agents &
+  typeof channels &
   typeof decisions &
   typeof details &
   typeof mcp &

@@ -14,4 +14,5 @@ export const sections = {
   agents: "Agents",
   usage: "Usage",
   mcp: "MCP servers",
+  channels: "Channels",
 };

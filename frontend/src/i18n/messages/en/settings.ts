@@ -19,6 +19,7 @@ export const settings = {
     appearance: "Saved on this device.",
     notifications: "Get notified when a task is done. Saved on this device.",
     mcp: "Servers of the Model Context Protocol. They give your agents more tools.",
+    channels: "Bots of chat platforms, and your accounts there.",
     models: "The models you can use.",
     sandbox: "Where the agent’s commands run and what they can access.",
     users: "Chats and files are private. Nobody else can see them, not even administrators.",

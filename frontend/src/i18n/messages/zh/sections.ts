@@ -15,4 +15,5 @@ export const sections: typeof en.sections = {
   agents: "智能体",
   usage: "用量",
   mcp: "MCP 服务器",
+  channels: "渠道",
 };

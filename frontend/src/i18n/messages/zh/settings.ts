@@ -20,6 +20,7 @@ export const settings: typeof en.settings = {
     appearance: "仅保存在此设备上。",
     notifications: "无需守候，任务完成时提醒你。仅保存在此设备上。",
     mcp: "Model Context Protocol 服务器，为你的智能体提供更多工具。",
+    channels: "聊天平台上的机器人，以及你在那里的账号。",
     models: "为你思考的模型。",
     sandbox: "智能体的命令在哪里运行，以及能访问什么。",
     users: "每个人的对话和文件都只属于自己，其他人（包括管理员）无法查看。",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from deerflow_app.cli.chat.headline import headline, is_network, visible
+from deerflow.agents.headline import headline, is_network, visible
 
 Approve = Literal["ask", "auto", "deny"]
 

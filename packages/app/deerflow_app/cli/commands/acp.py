@@ -16,10 +16,10 @@ from uuid import uuid4
 import acp
 from acp import schema
 
+from deerflow.agents.headline import headline
 from deerflow_app.cli.chat.approvals import calls_of
 from deerflow_app.cli.chat.cards import summary
 from deerflow_app.cli.chat.files import DEFAULT_OUT, copy_out
-from deerflow_app.cli.chat.headline import headline
 from deerflow_app.cli.chat.turn import ToolRun
 
 if TYPE_CHECKING:

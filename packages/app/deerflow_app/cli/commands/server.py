@@ -64,8 +64,10 @@ def serve(
 
     def make_runtime() -> Runtime:
         from deerflow.runtime import Runtime
+        from deerflow_app.channels.platforms import makers
 
-        return Runtime(source, paths, executes=execute, database=database)
+        platforms = makers(source.current().runs.webhook_allow_nets, environ)
+        return Runtime(source, paths, executes=execute, database=database, platforms=platforms)
 
     if not database.is_postgres and not execute:
         raise usage_failure("Workers need database.backend: postgres. With SQLite the gateway executes runs itself.")

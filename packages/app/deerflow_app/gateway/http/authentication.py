@@ -4,6 +4,7 @@ on (streams, sockets) ends when what was shown for it is worth nothing any more:
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ PUBLIC = frozenset(
     }
 )
 """Paths of the API that need no credential. What is not under /api (health, documentation, web pages) is public, too."""
+
+_SIGNED = re.compile(r"/api/(webhooks/github|channels/bots/[^/]+/events)")
+"""Paths for platforms, which sign what they send instead."""
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -56,7 +60,7 @@ class Authentication:
         try:
             return await self.authenticator.authenticate(connection)
         except UnauthenticatedError:
-            if connection.scope["path"] in PUBLIC:
+            if is_public(connection.scope["path"]):
                 return None
             raise
 
@@ -69,7 +73,7 @@ class Authentication:
         if (
             credential
             and credential.session_id
-            and connection.scope["path"] not in PUBLIC
+            and not is_public(connection.scope["path"])
             and connection.scope["type"] == "http"
         ):
             self.authenticator.cookies.check_csrf(connection, credential.session_id)
@@ -88,6 +92,11 @@ class Authentication:
             "DEER_FLOW_TRUSTED_ORIGINS (reached through a proxy) or GATEWAY_CORS_ORIGINS (another site).",
             code="origin_not_allowed",
         )
+
+
+def is_public(path: str) -> bool:
+    """Return whether a path of the API needs no credential."""
+    return path in PUBLIC or _SIGNED.fullmatch(path) is not None
 
 
 def _is_safe(connection: HTTPConnection) -> bool:

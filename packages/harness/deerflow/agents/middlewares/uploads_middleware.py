@@ -14,7 +14,7 @@ from deerflow.agents.transcript import (
     system_note,
     thread_mark,
 )
-from deerflow.agents.turn import DURING_WORK, FACTS, PROMPT, render_facts
+from deerflow.agents.turn import DURING_WORK, FACTS, PROMPT, QUOTED, render_facts
 from deerflow.context import RunContext
 from deerflow.security.door import Untrusted, admit
 
@@ -44,6 +44,8 @@ def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
     text = system_note(render_facts(facts), mark)
     if called := facts.get(PROMPT, {}).get("text"):
         text += f"\n\n{admit(Untrusted(called, facts[PROMPT]['name']), mark)}"
+    for quoted in facts.get(QUOTED, ()):
+        text += f"\n\n{admit(Untrusted(quoted['text'], quoted['source']), mark)}"
     if isinstance(message.content, str):
         content: str | list[str | dict[str, object]] = f"{text}\n\n{message.content}"
     else:

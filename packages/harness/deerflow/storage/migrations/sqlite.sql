@@ -412,3 +412,148 @@ CREATE TABLE thread_pages (
     FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 )
  WITHOUT ROWID;
+CREATE TABLE channel_codes (
+	hash VARCHAR(64) NOT NULL, 
+	user_id VARCHAR(128) NOT NULL, 
+	kind VARCHAR(32) NOT NULL, 
+	until DATETIME NOT NULL, 
+	used_at DATETIME, 
+	PRIMARY KEY (hash)
+);
+CREATE INDEX ix_channel_codes_user_id ON channel_codes (user_id);
+CREATE TABLE channel_connections (
+	id VARCHAR(128) NOT NULL, 
+	kind VARCHAR(32) NOT NULL, 
+	user_id VARCHAR(128), 
+	in_file BOOLEAN NOT NULL, 
+	is_on BOOLEAN NOT NULL, 
+	secrets TEXT NOT NULL, 
+	settings JSON NOT NULL, 
+	version INTEGER NOT NULL, 
+	me JSON, 
+	cursor TEXT NOT NULL, 
+	lease_owner VARCHAR(128), 
+	lease_epoch BIGINT NOT NULL, 
+	leased_until DATETIME, 
+	state VARCHAR(16) NOT NULL, 
+	state_since DATETIME, 
+	error TEXT, 
+	linked_at DATETIME, 
+	created_at DATETIME NOT NULL, 
+	updated_at DATETIME NOT NULL, 
+	PRIMARY KEY (id)
+);
+CREATE INDEX ix_channel_connections_user_id ON channel_connections (user_id);
+CREATE TABLE channel_identities (
+	id INTEGER NOT NULL, 
+	kind VARCHAR(32) NOT NULL, 
+	workspace VARCHAR(256) NOT NULL, 
+	external_id VARCHAR(256) NOT NULL, 
+	user_id VARCHAR(128) NOT NULL, 
+	name TEXT NOT NULL, 
+	created_at DATETIME NOT NULL, 
+	ended_at DATETIME, 
+	PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX channel_identities_active ON channel_identities (kind, workspace, external_id) WHERE ended_at IS NULL;
+CREATE INDEX ix_channel_identities_user_id ON channel_identities (user_id);
+CREATE TABLE channel_conversations (
+	connection_id VARCHAR(128) NOT NULL, 
+	chat VARCHAR(256) NOT NULL, 
+	topic VARCHAR(256) NOT NULL, 
+	user_id VARCHAR(128) NOT NULL, 
+	thread_id VARCHAR(128), 
+	agent VARCHAR(128), 
+	model VARCHAR(256), 
+	mode VARCHAR(16), 
+	created_at DATETIME NOT NULL, 
+	updated_at DATETIME NOT NULL, 
+	PRIMARY KEY (connection_id, chat, topic, user_id), 
+	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE, 
+	FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE SET NULL
+);
+CREATE INDEX ix_channel_conversations_thread_id ON channel_conversations (thread_id);
+CREATE TABLE channel_inbox (
+	id INTEGER NOT NULL, 
+	connection_id VARCHAR(128) NOT NULL, 
+	message_id VARCHAR(256) NOT NULL, 
+	kind VARCHAR(8) NOT NULL, 
+	chat VARCHAR(256) NOT NULL, 
+	topic VARCHAR(256) NOT NULL, 
+	workspace VARCHAR(256) NOT NULL, 
+	author VARCHAR(256) NOT NULL, 
+	body JSON NOT NULL, 
+	sent_at DATETIME NOT NULL, 
+	accepted_at DATETIME NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	why TEXT, 
+	user_id VARCHAR(128), 
+	run_id VARCHAR(128), 
+	tries INTEGER NOT NULL, 
+	due_at DATETIME, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE, 
+	UNIQUE (connection_id, message_id)
+);
+CREATE INDEX channel_inbox_of_place ON channel_inbox (connection_id, chat, topic, id);
+CREATE INDEX channel_inbox_waiting ON channel_inbox (connection_id, id) WHERE state = 'accepted';
+CREATE INDEX ix_channel_inbox_accepted_at ON channel_inbox (accepted_at);
+CREATE INDEX ix_channel_inbox_run_id ON channel_inbox (run_id);
+CREATE TABLE channel_limits (
+	connection_id VARCHAR(128) NOT NULL, 
+	chat VARCHAR(256) NOT NULL, 
+	blocked_until DATETIME, 
+	sent_at DATETIME, 
+	unprompted INTEGER NOT NULL, 
+	unprompted_since DATETIME, 
+	PRIMARY KEY (connection_id, chat), 
+	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE
+);
+CREATE TABLE channel_outbox (
+	id INTEGER NOT NULL, 
+	connection_id VARCHAR(128) NOT NULL, 
+	chat VARCHAR(256) NOT NULL, 
+	topic VARCHAR(256) NOT NULL, 
+	place JSON NOT NULL, 
+	turn VARCHAR(256) NOT NULL, 
+	part INTEGER NOT NULL, 
+	kind VARCHAR(8) NOT NULL, 
+	body JSON NOT NULL, 
+	is_final BOOLEAN NOT NULL, 
+	"key" VARCHAR(50) NOT NULL, 
+	wake JSON NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	ref JSON, 
+	seq INTEGER NOT NULL, 
+	sent_seq INTEGER NOT NULL, 
+	tries INTEGER NOT NULL, 
+	tried_at DATETIME, 
+	is_marked BOOLEAN NOT NULL, 
+	due_at DATETIME NOT NULL, 
+	error TEXT, 
+	created_at DATETIME NOT NULL, 
+	updated_at DATETIME NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE, 
+	UNIQUE (connection_id, turn, kind, part)
+);
+CREATE INDEX channel_outbox_open ON channel_outbox (connection_id, turn) WHERE NOT is_final;
+CREATE INDEX channel_outbox_waiting ON channel_outbox (connection_id, chat, topic, id) WHERE state IN ('pending', 'sending', 'uncertain');
+CREATE INDEX ix_channel_outbox_updated_at ON channel_outbox (updated_at);
+CREATE TABLE channel_decisions (
+	key_hash VARCHAR(64) NOT NULL, 
+	thread_id VARCHAR(128) NOT NULL, 
+	interrupt VARCHAR(128) NOT NULL, 
+	choice JSON NOT NULL, 
+	outbox_id BIGINT, 
+	user_id VARCHAR(128) NOT NULL, 
+	until DATETIME NOT NULL, 
+	decided_at DATETIME, 
+	decided_by VARCHAR(128), 
+	PRIMARY KEY (key_hash), 
+	FOREIGN KEY(outbox_id) REFERENCES channel_outbox (id) ON DELETE SET NULL, 
+	FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE INDEX ix_channel_decisions_interrupt ON channel_decisions (interrupt);
+CREATE INDEX ix_channel_decisions_outbox_id ON channel_decisions (outbox_id);
+CREATE INDEX ix_channel_decisions_thread_id ON channel_decisions (thread_id);

@@ -54,7 +54,7 @@ test("people see what their runs used, by day, model and agent, and take it alon
   const meter = page.getByRole("meter", { name: "You, today" });
   await expect(meter).toHaveAttribute("aria-valuemax", "50000");
   expect(Number(await meter.getAttribute("aria-valuenow"))).toBeGreaterThanOrEqual(4380);
-  await expect(page.getByText("Per run")).toBeVisible();
+  await expect(page.getByText("Per turn")).toBeVisible();
 
   await page.getByRole("radio", { name: "Agent" }).click();
   await expect(page.getByRole("rowheader", { name: "DeerFlow" })).toBeVisible();

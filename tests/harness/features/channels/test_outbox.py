@@ -156,6 +156,16 @@ async def test_an_edit_that_may_have_arrived_is_repeated(box: Box) -> None:
     assert (again.ref, again.content.text) == ({"id": "1"}, "answer")
 
 
+async def test_an_edit_that_may_have_arrived_and_cannot_be_repeated_is_sent_anew_and_says_so(box: Box) -> None:
+    await box.replace("…")
+    await box.sent(await box.begin())
+    await box.replace("answer", is_final=True)
+    await box.settle(box.rows.uncertain, await box.begin(), box.now, "no acknowledgement")
+    await box.settle(box.rows.repost, await box.begin(), "the stream is over")
+    again = await box.begin()
+    assert (again.ref, again.is_marked) == (None, True)
+
+
 async def test_a_process_that_lost_its_lease_sends_and_records_nothing(box: Box, database: Database) -> None:
     id_ = await box.replace("answer", is_final=True)
     row = await box.begin()

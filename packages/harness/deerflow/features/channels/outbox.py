@@ -284,7 +284,9 @@ class Outbox:
     def repost(self, connection: Connection, row: OutboxRow, epoch: int, error: str) -> None:
         """Record that the sent message cannot be edited any more: what must arrive is sent as a new one."""
         if not self._drop(connection, row, epoch, error):
+            may_be_there = row.is_marked or (row.is_final and row.state == "uncertain")
             changes = {"state": "pending", "ref": None, "tried_at": None, "key": uuid4().hex, "error": error}
+            changes["is_marked"] = may_be_there
             self._settle(connection, row, epoch, changes)
 
     def dead(self, connection: Connection, row: OutboxRow, epoch: int, error: str) -> bool:

@@ -58,7 +58,9 @@ class Gate:
         if connections.enabled and (code := code_in(message.text, line.kind)) is not None:
             return await self._connect(line, message, code)
         channel, place = line.channel, message.place
-        if not channel.admits(message.author.id, message.author.workspace):
+        # Ids of people may be global, and the server be known of the message alone, as on Discord.
+        workspace = message.author.workspace or str(message.wake.get("guild") or "")
+        if not channel.admits(message.author.id, workspace):
             return Let(why="not on the allow-list")
         if not place.is_private and channel.needs_mention(place.chat) and not message.is_mention:
             return Let(why="not mentioned")

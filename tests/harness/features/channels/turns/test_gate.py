@@ -31,6 +31,17 @@ async def test_a_stranger_starts_nothing_and_hears_of_it_once_a_day_in_private(
     assert not endpoint.requests and not await house.threads()
 
 
+async def test_a_list_of_servers_lets_in_those_alone(open_house: Any, endpoint: ScriptedOpenAI) -> None:
+    house: House = await open_house(channel={"allowed_guilds": 7})
+    await house.bind()
+    endpoint.script(Text("Welcome."))
+    await house.say("from elsewhere", place=GROUP, wake={"guild": "8"})
+    await house.quiet()
+    assert not endpoint.requests
+    await house.say("from there", place=GROUP, wake={"guild": "7"})
+    await house.shows("Welcome.")
+
+
 async def test_the_code_counts_before_the_allow_list_which_counts_after_it(
     open_house: Any, endpoint: ScriptedOpenAI
 ) -> None:

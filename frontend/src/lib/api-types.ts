@@ -466,7 +466,7 @@ export interface components {
         };
         /**
          * BotChange
-         * @description What is left out stays. An empty secret stays as it is kept.
+         * @description Changes of a bot: what is left out stays. An empty secret stays as it is kept.
          */
         BotChange: {
             /**

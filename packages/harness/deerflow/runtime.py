@@ -109,8 +109,6 @@ class Runtime(RunObserver):
         self.config_source = config_source
         self.paths = paths
         self.executes = executes
-        self.base_url = ""
-        """Of the page as people reach it; empty if this process does not know it."""
         self._platforms = platforms
         self._channels = config.channels
         self.database = database or Database(
@@ -281,7 +279,6 @@ class Runtime(RunObserver):
             usage=self.usage,
             notifier=self.notifier,
             platforms=self._platforms,
-            base_url=lambda: self.base_url,
             settings=self._channels,
         )
 

@@ -702,7 +702,7 @@ channel_limits = Table(
     required("unprompted", Integer, default=0),
     Column("unprompted_since", UtcDateTime),
 )
-"""How much may be sent to a chat; to all of the connection where ``chat`` is empty. ``sent_at``: the last new message.
+"""Limits of sending to a chat; to all of the connection where ``chat`` is empty. ``sent_at``: the last new message.
 ``unprompted``: messages since the person's last one."""
 
 CHECKPOINTS = """

@@ -15,7 +15,7 @@ _HEADERS = {"iLink-App-ClientVersion": "1"}
 
 
 class QrState(StrEnum):
-    """How far a sign-in is. ``NEEDS_CODE``: the phone shows a number, which belongs into ``poll_login``."""
+    """Progress of a sign-in. ``NEEDS_CODE``: the phone shows a number, which belongs into ``poll_login``."""
 
     WAITING = "waiting"
     SCANNED = "scanned"

@@ -66,7 +66,7 @@ class NewBot(BaseModel):
 
 
 class BotChange(BaseModel):
-    """What is left out stays. An empty secret stays as it is kept."""
+    """Changes of a bot: what is left out stays. An empty secret stays as it is kept."""
 
     values: dict[str, str] = Field(default={}, max_length=32)
     agent: str | None = Field(default=None, max_length=128)

@@ -79,7 +79,6 @@ def assemble(
     usage: UsageService,
     notifier: Notifier | None = None,
     platforms: Mapping[str, tuple[Make, bool]] = MappingProxyType({}),
-    base_url: Callable[[], str] = str,
     settings: Mapping[str, Any] = MappingProxyType({}),
     timing: Timing = Timing(),
 ) -> Channels:
@@ -88,13 +87,12 @@ def assemble(
     Args:
         notifier: to the other processes; None if there are none.
         platforms: by kind what makes an adapter of settings and secrets, and whether the platform calls us.
-        base_url: of the page as people reach it; empty if the server does not know it.
         settings: ``channels`` of the configuration, of which limits hold as they are now.
     """
     limits = _limits(settings)
 
     def page(path: str) -> str:
-        return f"{base.rstrip('/')}{path}" if (base := base_url()) else ""
+        return f"{limits.page_url.rstrip('/')}{path}" if limits.page_url else ""
 
     async def configs() -> tuple[ChannelsConfig, ConnectionsConfig]:
         snapshot = await config()

@@ -21,6 +21,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.tables import channel_connections, utc_now
 
 MISCONFIGURED = "misconfigured"
+GONE = "There is no such channel."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Connections:
         """Raises NotFoundError."""
         for found in await self.select("WHERE id = ?", connection_id):
             return found
-        raise NotFoundError("There is no such channel.")
+        raise NotFoundError(GONE)
 
     async def add(self, row: ChannelConnection) -> None:
         """Add a row, unless there is one with its id."""

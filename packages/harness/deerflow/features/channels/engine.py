@@ -23,7 +23,7 @@ from deerflow.features.channels.link import Link
 from deerflow.features.channels.outbox import Outbox, OutboxRow, Target
 from deerflow.features.channels.sender import OpenFile
 from deerflow.features.channels.timing import Timing
-from deerflow.features.channels.types import Adapter, ChannelError, Click, HttpAdapter, OutFile, Place, Refused, Signal
+from deerflow.features.channels.types import Adapter, ChannelError, HttpAdapter, OutFile, Refused
 from deerflow.features.channels.work import Work
 from deerflow.storage.database import Database
 
@@ -59,7 +59,7 @@ class Engine:
     wanted: the connections that there shall be, by id. Asked again at :meth:`refresh`, and every ``timing.sweep`` seconds.
     notifier: to the other processes; None if there are none.
     concurrency: places of one connection at a time.
-    max_waiting: messages of one connection that wait, from which on people are told that it takes longer.
+    max_waiting: messages of one connection that wait, from which on people read that it takes longer.
     """
 
     def __init__(
@@ -172,23 +172,6 @@ class Engine:
         """Return the adapter of a connection, if this process holds it and it is open."""
         known = self._links.get(connection_id)
         return known[1].adapter if known is not None else None
-
-    async def signal(
-        self, connection_id: str, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]
-    ) -> None:
-        """Show a sign at a message, if the platform can and it works at once."""
-        adapter = self.adapter(connection_id)
-        if adapter is not None and signal in adapter.caps.signals:
-            with suppress(ChannelError):
-                await adapter.signal(place, message_id, signal, wake)
-
-    async def answered(self, connection_id: str, click: Click, notice: str) -> None:
-        """Tell the platform that a click was taken. A platform that cannot be reached shows its own error to the clicker."""
-        if (adapter := self.adapter(connection_id)) is not None:
-            try:
-                await adapter.answered(click, notice)
-            except ChannelError as error:
-                logger.info("A click could not be acknowledged on the channel %s: %s", connection_id, error)
 
     # which connections there are --------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""How much may be sent where, in rows, so that a restart forgets no pause that a platform asked for."""
+"""Limits of sending, in rows, so that a restart forgets no pause that a platform asked for."""
 
 from __future__ import annotations
 

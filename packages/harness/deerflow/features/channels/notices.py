@@ -1,4 +1,4 @@
-"""What people are told about their messages before they are handled: missed while away, or waiting for long. Nothing is dropped."""
+"""Notices about messages before they are handled: missed while away, or waiting for long. Nothing is dropped."""
 
 from __future__ import annotations
 

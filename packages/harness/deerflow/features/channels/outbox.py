@@ -30,7 +30,7 @@ WAITING = "state IN ('pending', 'sending', 'uncertain')"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a message goes. ``wake``: of the message that it answers, if the platform needs that."""
+    """Destination of a message. ``wake``: of the message that it answers, if the platform needs that."""
 
     connection_id: str
     place: Place
@@ -71,7 +71,7 @@ class OutboxRow:
 
     @property
     def content(self) -> Part:
-        """What to send of a row of the kind ``text``."""
+        """Return the content to send of a row of the kind ``text``."""
         buttons = [button_from_json(one) for one in self.body["buttons"]]
         return Part(self.body["text"] + MARK * self.is_marked, buttons, self.body["is_final"])
 

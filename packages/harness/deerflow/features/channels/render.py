@@ -13,7 +13,7 @@ from deerflow.features.channels.spans import Link, Mark, Row, Span, is_boundary,
 SMALLEST = 100
 """A limit below this leaves no room for marks."""
 ROOM = 24
-"""What a message leaves free of its platform's limit: the engine may add that it may be a duplicate."""
+"""Room that a message leaves of its platform's limit: the engine may add that it may be a duplicate."""
 _FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE)
 _CUT = "…\n"
 _BEGINS = ("open", "code")

@@ -18,6 +18,7 @@ from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, 
 from deerflow.features.channels.bindings import LIFETIME, Bindings, Identity
 from deerflow.features.channels.config import KINDS, ChannelConfig, ChannelsConfig, ConnectionsConfig
 from deerflow.features.channels.connections import (
+    GONE,
     MISCONFIGURED,
     ChannelConnection,
     Connections,
@@ -34,7 +35,6 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 
-GONE = "There is no such channel."
 FILE = "file-"
 """Beginning of the ids of connections that stand in the configuration file; the kind follows."""
 

@@ -1,4 +1,4 @@
-"""How long the engine waits for what."""
+"""Intervals and timeouts of the engine."""
 
 from __future__ import annotations
 

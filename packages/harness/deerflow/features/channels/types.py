@@ -139,7 +139,7 @@ class OutFile:
 
 
 Ref = Mapping[str, Any]
-"""What a platform needs to edit a message that was sent; JSON, kept in the outbox row."""
+"""Reference that a platform needs to edit a sent message; JSON, kept in the outbox row."""
 
 
 class Signal(StrEnum):
@@ -154,7 +154,7 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a platform can do.
+    """Capabilities of a platform.
 
     Args:
         dialect: of ``render``.

@@ -1,4 +1,4 @@
-"""What all connections of a process share."""
+"""Parts that all connections of a process share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Work:
     """Args:
     owner: names this process in leases.
     concurrency: places of one connection at a time.
-    max_waiting: messages of one connection that wait, from which on people are told that it takes longer.
+    max_waiting: messages of one connection that wait, from which on people read that it takes longer.
     """
 
     database: Database

@@ -136,7 +136,7 @@ class House:
             memory=runtime.memory,
             usage=runtime.usage,
             platforms={kind: (lambda _: platform, False)},
-            base_url=lambda: "https://deer.example",
+            settings={"page_url": "https://deer.example"},
             timing=FAST,
         )
         self._numbers = itertools.count(1)

@@ -68,9 +68,9 @@ test("people see what their runs used, by day, model and agent, and take it alon
   expect(text.startsWith("\ufeff"), "spreadsheets must see that it is UTF-8").toBe(true);
   const lines = text.slice(1).split("\r\n");
   expect(lines[0]).toBe(
-    "model,calls,input_tokens,cached_tokens,output_tokens,total_tokens,unpriced_calls,cost_USD",
+    "model,calls,input_tokens,cached_tokens,output_tokens,total_tokens,unpriced_calls,estimated_calls,cost_USD",
   );
-  expect(lines[1]).toMatch(/^scripted,\d+,4\d{3},0,\d{3},\d{4},0,0\.0\d+$/);
+  expect(lines[1]).toMatch(/^scripted,\d+,4\d{3},0,\d{3},\d{4},0,0,0\.0\d+$/);
 
   await page.getByRole("radio", { name: "7 days" }).click();
   await expect(page.getByRole("rowheader", { name: "scripted" })).toBeVisible();

@@ -125,9 +125,11 @@ def estimate_usage(answer: AIMessage, sent: int) -> None:
 
 def streamed_bytes(chunk: AIMessageChunk) -> int:
     """How much a piece of an answer holds: text, thoughts and arguments of calls."""
-    size = _bytes(chunk.content) if chunk.content else 0
-    size += sum(_bytes(call["args"] or "") for call in chunk.tool_call_chunks)
-    return size + _bytes(chunk.additional_kwargs.get("reasoning_content") or "")
+    parts = (chunk.content, chunk.additional_kwargs.get("reasoning_content"))
+    size = sum([_bytes(part) for part in parts if part])
+    for call in chunk.tool_call_chunks:
+        size += _bytes(call["args"] or "")
+    return size
 
 
 def _bytes(content: Any) -> int:

@@ -12,6 +12,7 @@ const SECTIONS = [
   "agents",
   "agents?name=writer",
   "mcp",
+  "channels",
   "usage",
   "models",
   "sandbox",

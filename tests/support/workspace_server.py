@@ -21,6 +21,7 @@ from langchain_core.messages import HumanMessage
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
+from deerflow_app.channels.platforms import makers
 from deerflow_app.gateway.server import serve
 from deerflow_app.gateway.settings import GatewaySettings
 
@@ -127,7 +128,7 @@ def main() -> None:
     paths.ensure_base_dir()
     environ = {**source.current().origin.environ}
     settings = GatewaySettings.from_environ(environ, paths.base_dir, port=options.port, serve_ui=not options.no_ui)
-    runtime = Runtime(source, paths, extra_middleware=[Approval()])
+    runtime = Runtime(source, paths, extra_middleware=[Approval()], platforms=makers((), environ))
 
     def started(url: str) -> None:
         account = threading.Thread(target=_make_account, args=(url,), daemon=True)

@@ -543,7 +543,7 @@ export interface components {
         /**
          * ChannelBot
          * @description A bot on a platform. ``values`` are its settings, secrets as marks; empty for those who may not change it. ``waiting``: messages
-         *     that could not be sent yet.
+         *     that could not be sent yet. ``calls``: path that the platform is to call.
          */
         ChannelBot: {
             /** Id */
@@ -583,6 +583,8 @@ export interface components {
             };
             /** Waiting */
             waiting: number;
+            /** Calls */
+            calls: string | null;
         };
         /** ChannelBots */
         ChannelBots: {
@@ -624,7 +626,10 @@ export interface components {
             /** Required */
             required: boolean;
         };
-        /** ChannelProvider */
+        /**
+         * ChannelProvider
+         * @description ``qr_login``: the settings of a bot come of a QR code; see ``POST /api/channels/{kind}/qr-code``.
+         */
         ChannelProvider: {
             /** Provider */
             provider: string;
@@ -654,6 +659,8 @@ export interface components {
             credential_values: {
                 [key: string]: string;
             };
+            /** Qr Login */
+            qr_login: boolean;
         };
         /** ChannelProviders */
         ChannelProviders: {
@@ -662,12 +669,65 @@ export interface components {
             /** Providers */
             providers: components["schemas"]["ChannelProvider"][];
         };
+        /**
+         * ChannelQrCode
+         * @description ``content``: what the picture holds. ``id`` and ``server`` are for the questions about it.
+         */
+        ChannelQrCode: {
+            /** Id */
+            id: string;
+            /** Server */
+            server: string;
+            /** Content */
+            content: string;
+        };
+        /** ChannelQrProgress */
+        ChannelQrProgress: {
+            state: components["schemas"]["QrState"];
+            /** Server */
+            server: string;
+            bot: components["schemas"]["ChannelBot"] | null;
+        };
+        /**
+         * ChannelQrQuestion
+         * @description ``bot_id``: the bot that gets the new sign-in; without it a new one is added, as ``NewBot`` says. ``verify_code``: the number
+         *     that the phone shows, once the state is ``needs_code``.
+         */
+        ChannelQrQuestion: {
+            /** Id */
+            id: string;
+            /** Server */
+            server: string;
+            /**
+             * Verify Code
+             * @default
+             */
+            verify_code: string;
+            /** Bot Id */
+            bot_id?: string | null;
+            /** Agent */
+            agent?: string | null;
+            /** Model */
+            model?: string | null;
+            /**
+             * Own
+             * @default false
+             */
+            own: boolean;
+        };
         /** ChannelRestart */
         ChannelRestart: {
             /** Success */
             success: boolean;
             /** Message */
             message: string;
+        };
+        /** ChannelSettings */
+        ChannelSettings: {
+            /** Values */
+            values: {
+                [key: string]: string;
+            };
         };
         /** ChannelState */
         ChannelState: {
@@ -2788,6 +2848,12 @@ export interface components {
              */
             ttl?: number | null;
         };
+        /**
+         * QrState
+         * @description Progress of a sign-in. ``NEEDS_CODE``: the phone shows a number, which belongs into :meth:`QrLogin.poll`.
+         * @enum {string}
+         */
+        QrState: "waiting" | "scanned" | "needs_code" | "confirmed" | "expired" | "canceled";
         /**
          * Question
          * @description ``kind`` is the ``clarification_type`` of the call; empty texts: it gave none.

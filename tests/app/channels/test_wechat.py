@@ -11,7 +11,8 @@ from tests.support.channels.wechat_double import TOKEN, WeChatDouble
 
 from deerflow.features.channels.types import OutFile, Part, Refused, SignedOut, Unreachable
 from deerflow_app.channels.adapters.wechat import WeChat
-from deerflow_app.channels.adapters.wechat_login import QrState, begin_login, poll_login
+from deerflow_app.channels.adapters.wechat_login import WeChatLogin
+from deerflow_app.channels.qr_login import QrState
 
 
 def _text(content: str) -> dict[str, object]:
@@ -144,8 +145,9 @@ async def test_a_sign_in_goes_from_the_code_to_the_token():
             {"status": "canceled"},
         ]
         address = double.http
-        code = await begin_login(base_url=address)
-        seen = [await poll_login(code.id, base_url=address, verify_code="12") for _ in range(8)]
+        login = WeChatLogin(address)
+        code = await login.begin()
+        seen = [await login.poll(code.id, code.server, "12") for _ in range(8)]
 
     assert code.content.endswith("/qr-1")
     assert [one.state for one in seen] == [
@@ -158,13 +160,8 @@ async def test_a_sign_in_goes_from_the_code_to_the_token():
         QrState.EXPIRED,
         QrState.CANCELED,
     ]
-    assert [one.base_url for one in seen[1:3]] == ["https://sh.ilinkai.weixin.qq.com", address]
-    assert (seen[5].bot_token, seen[5].bot_id, seen[5].user_id, seen[5].base_url) == (
-        "t",
-        "b",
-        "u",
-        "https://b.example",
-    )
+    assert [one.server for one in seen[1:3]] == ["https://sh.ilinkai.weixin.qq.com", address]
+    assert seen[5].settings == {"bot_token": "t", "ilink_bot_id": "b", "base_url": "https://b.example"}
     assert double.requests[0].query_params["bot_type"] == "3"
     assert double.requests[1].query_params["verify_code"] == "12"
 
@@ -173,4 +170,10 @@ async def test_an_account_that_another_bot_holds_is_not_signed_in():
     async with WeChatDouble() as double:
         double.qr = [{"status": "binded_redirect"}]
         with pytest.raises(Refused, match="already connected"):
-            await poll_login("qr-1", base_url=double.http)
+            await WeChatLogin(double.http).poll("qr-1", double.http)
+
+
+@pytest.mark.parametrize("server", ["https://evil.example", "https://evil.example/.qq.com", "http://a.qq.com", "[", ""])
+async def test_a_code_is_asked_for_at_no_strange_server(server: str):
+    with pytest.raises(Refused, match="no server of WeChat"):
+        await WeChatLogin().poll("qr-1", server)

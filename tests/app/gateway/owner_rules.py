@@ -85,6 +85,12 @@ RULES: dict[str, Rule] = {
     "DELETE /api/channels/connections/{connection_id}": Rule(OWNED, owner=(404,)),
     "POST /api/channels/{kind}/connect": Rule(ACCOUNT, owner=(404,)),
     "POST /api/channels/{kind}/restart": Rule(SIGNED_IN),
+    "POST /api/channels/{kind}/runtime-config": Rule(ADMIN, {"values": {"bot_token": "1:a"}}),
+    "DELETE /api/channels/{kind}/runtime-config": Rule(SIGNED_IN),
+    "POST /api/channels/{kind}/qr-code": Rule(SIGNED_IN, owner=(404,)),
+    "POST /api/channels/{kind}/qr-code/progress": Rule(
+        OWNED, {"id": "1", "server": "s", "bot_id": "{bot_id}"}, owner=(404,)
+    ),
     "POST /api/channels/bots/{bot}/events": Rule(PUBLIC),
     "POST /api/webhooks/github": Rule(PUBLIC),
     # providers

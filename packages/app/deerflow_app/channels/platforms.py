@@ -10,6 +10,7 @@ from typing import Any, Literal
 from deerflow.features.channels.types import Adapter, Misconfigured
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
+from deerflow_app.channels.qr_login import QrLogin
 
 Values = Mapping[str, Any]
 Open = Callable[[Values, Outbound], Adapter]
@@ -29,12 +30,14 @@ class Setting:
 class Platform:
     """Args:
     is_http: the platform calls us.
+    login: the sign-in by QR code that gives the settings.
     """
 
     title: str
     settings: tuple[Setting, ...]
     make: Open
     is_http: bool = False
+    login: Callable[[], QrLogin] | None = None
 
     def open(self, kind: str, values: Values, outbound: Outbound) -> Adapter:
         """Make the adapter. Raises Misconfigured: a setting is missing."""
@@ -95,6 +98,10 @@ def _wechat(values: Values, _: Outbound) -> Adapter:
         app_id="ilink_app_id",
     )
     return _adapter("wechat", "WeChat")(values["bot_token"], **more)
+
+
+def _wechat_login() -> QrLogin:
+    return _adapter("wechat_login", "WeChatLogin")()
 
 
 def _mail(values: Values, _: Outbound) -> Adapter:
@@ -169,7 +176,7 @@ PLATFORMS: Mapping[str, Platform] = {
         _dingtalk,
     ),
     "wecom": Platform("WeCom", (Setting("bot_id", "Bot ID"), Setting("bot_secret", "Secret", "password")), _wecom),
-    "wechat": Platform("WeChat", (_TOKEN,), _wechat),
+    "wechat": Platform("WeChat", (_TOKEN,), _wechat, login=_wechat_login),
 }
 """By kind, in the order in which the page offers them."""
 GITHUB_SECRET = "GITHUB_WEBHOOK_SECRET"

@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from deerflow.features.channels.types import Event, Later, OutFile, Refused, Uncertain, Unreachable
+from deerflow.security.outbound import tls
 
 logger = logging.getLogger(__name__)
 AFTER = 5.0
@@ -30,7 +31,7 @@ _SOCKETS.setLevel(logging.WARNING)  # below that, websockets logs the address wi
 
 
 class Http:
-    """A client of one platform.
+    """A client of one platform. The first one reads certificates, so it is not made on an event loop.
 
     Args:
         base_url: paths of requests are relative to it; whole addresses are allowed too.
@@ -52,6 +53,7 @@ class Http:
             headers=dict(headers or {}),
             timeout=httpx.Timeout(timeout, connect=10.0),
             event_hooks={"request": [self._hide]},
+            verify=tls(),
         )
 
     async def aclose(self) -> None:
@@ -273,8 +275,10 @@ async def socket(url: str, **more: Any) -> AsyncIterator[ClientConnection]:
     Args:
         more: ``ping_interval`` and ``ping_timeout`` (seconds) say when a silent link counts as dead.
     """
+    trust = await asyncio.to_thread(tls) if url.startswith("wss:") else None
+    options = {"max_size": 16 << 20, "open_timeout": 10, "close_timeout": 2, "logger": _SOCKETS, "ssl": trust, **more}
     try:
-        connection = await connect(url, max_size=16 << 20, open_timeout=10, close_timeout=2, logger=_SOCKETS, **more)
+        connection = await connect(url, **options)
     except (OSError, TimeoutError, WebSocketException) as error:
         raise _unreachable(error, url) from None
     try:

@@ -221,7 +221,7 @@ class DoubleAdapter:
     def __init__(self, url: str, kind: str, caps: Caps | None = None) -> None:
         self.caps = caps or CAPS[kind]
         self._kind = kind
-        self._http = Http(url, timeout=5.0)
+        self._http = Http(url, timeout=30.0)
 
     async def identify(self) -> Me:
         return Me(**await self._call("me"))

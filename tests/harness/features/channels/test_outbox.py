@@ -81,7 +81,9 @@ async def test_edits_of_a_part_are_one_row_with_the_newest_text(box: Box) -> Non
 async def test_where_nothing_can_be_edited_only_what_must_arrive_is_sent(box: Box) -> None:
     await box.replace("…")
     assert await box.heads(PLAIN) == []
-    await box.replace("May I?", buttons=[Button("k", "yes")])
+    await box.replace("…", buttons=[Button("s", "Stop")])
+    assert await box.heads(PLAIN) == []
+    await box.replace("May I?", buttons=[Button("k", "yes")], is_final=True)
     assert [row.content.text for row in await box.heads(PLAIN)] == ["May I?"]
 
 

@@ -7,6 +7,9 @@ export type Provider = Schemas["ChannelProvider"];
 export type Field = Schemas["ChannelCredentialField"];
 export type Linked = Schemas["ChannelAccount"];
 export type Code = Schemas["ChannelCode"];
+export type QrCode = Schemas["ChannelQrCode"];
+export type QrState = Schemas["ChannelQrProgress"]["state"];
+export type QrDraft = Pick<Schemas["ChannelQrQuestion"], "bot_id" | "agent" | "model" | "own">;
 export type Values = Record<string, string>;
 
 export const KEYS = {
@@ -37,6 +40,16 @@ export const changeBot = (id: string, change: Partial<Draft> & { is_on?: boolean
 export const removeBot = (id: string) => http.delete(botPath(id));
 export const restartBot = (id: string) => http.post<Bot>(`${botPath(id)}/restart`);
 export const testBot = (id: string) => http.post<Schemas["ChannelTest"]>(`${botPath(id)}/test`);
+
+export const qrCode = (kind: string, signal: AbortSignal) =>
+  http.post<QrCode>(`/api/channels/${encodeURIComponent(kind)}/qr-code`, undefined, { signal });
+/** Answers when something happens, at the latest after half a minute. */
+export const qrProgress = (kind: string, question: Schemas["ChannelQrQuestion"], signal: AbortSignal) =>
+  http.post<Schemas["ChannelQrProgress"]>(
+    `/api/channels/${encodeURIComponent(kind)}/qr-code/progress`,
+    question,
+    { signal },
+  );
 
 export const code = (kind: string) => http.post<Code>(`/api/channels/${encodeURIComponent(kind)}/connect`);
 export const unlink = (id: string) => http.delete(`/api/channels/connections/${encodeURIComponent(id)}`);

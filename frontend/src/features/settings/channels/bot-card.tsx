@@ -14,6 +14,7 @@ import {
   DropdownMenuTrigger,
 } from "@/ui/dropdown-menu";
 import { IconButton } from "@/ui/icon-button";
+import { CopyButton } from "@/ui/copy-button";
 import { Switch } from "@/ui/switch";
 import { toast } from "@/ui/toast";
 import * as api from "./api";
@@ -46,7 +47,9 @@ export function BotCard({ bot, onEdit }: BotCardProps) {
             {bot.own && <Badge variant="outline">{t("own")}</Badge>}
           </div>
           <p className="mt-0.5 text-[13px] leading-relaxed break-words text-muted-foreground">
-            {[bot.name ? bot.title : "", works, bot.in_file ? t("inFile") : ""].filter(Boolean).join(" · ")}
+            {[bot.name && bot.name !== bot.title ? bot.title : "", works, bot.in_file ? t("inFile") : ""]
+              .filter(Boolean)
+              .join(" · ")}
           </p>
           {bot.link && isOn && (
             <a
@@ -58,6 +61,7 @@ export function BotCard({ bot, onEdit }: BotCardProps) {
               {bot.link}
             </a>
           )}
+          {bot.calls && bot.can_change && <Called url={location.origin + bot.calls} />}
         </div>
         {bot.can_change && (
           <div className="flex h-8 shrink-0 items-center gap-2 pointer-coarse:h-11">
@@ -82,6 +86,17 @@ export function BotCard({ bot, onEdit }: BotCardProps) {
       )}
       {bot.waiting > 0 && <p className="text-xs text-muted-foreground">{t("waiting", { n: bot.waiting })}</p>}
     </div>
+  );
+}
+
+/** The address that the platform is to call. */
+function Called({ url }: { url: string }) {
+  const t = useT("channels");
+  return (
+    <p className="mt-1 flex items-center gap-1 text-[13px] text-muted-foreground">
+      <span className="min-w-0 break-all">{t("calls", { url })}</span>
+      <CopyButton value={url} />
+    </p>
   );
 }
 

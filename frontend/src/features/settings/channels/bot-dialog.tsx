@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAccount } from "@/features/auth";
 import { useT } from "@/i18n";
+import { Button } from "@/ui/button";
 import { Dialog, DialogContent } from "@/ui/dialog";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
 import { toast } from "@/ui/toast";
@@ -11,6 +12,7 @@ import { AnswersAs, DEFAULT } from "./answers-as";
 import * as api from "./api";
 import { CredentialField } from "./credential-field";
 import { Labelled } from "./labelled";
+import { QrSignIn } from "./qr-sign-in";
 import { Steps } from "./steps";
 
 interface BotDialogProps {
@@ -41,25 +43,30 @@ function BotEditor({ bot, providers, onClose }: Omit<BotDialogProps, "open">) {
   const [agent, setAgent] = useState(bot?.agent ?? DEFAULT);
   const [model, setModel] = useState(bot?.model ?? DEFAULT);
   const provider = providers.find((one) => one.provider === kind);
-  const fields = provider?.credential_fields ?? [];
+  const [isSigningIn, setSigningIn] = useState(false);
+  const byQr = provider?.qr_login ?? false;
+  const fields = byQr ? [] : (provider?.credential_fields ?? []);
   const ready = !!provider && fields.every((one) => bot || !one.required || !!values[one.name]?.trim());
-  const save = async () => {
-    const draft: api.Draft = {
-      values,
-      agent: agent === DEFAULT ? null : agent,
-      model: model === DEFAULT ? null : model,
-    };
-    const made = bot ? await api.changeBot(bot.id, draft) : await api.addBot(kind, own, draft);
+  const chosen = {
+    agent: agent === DEFAULT ? null : agent,
+    model: model === DEFAULT ? null : model,
+  };
+  const done = async (made: api.Bot) => {
     toast.success(t(bot ? "saved" : "added", { name: made.name || made.title }));
     await queries.invalidateQueries({ queryKey: api.KEYS.all });
     onClose();
+  };
+  const save = async () => {
+    if (byQr && !bot) return setSigningIn(true);
+    const draft: api.Draft = { values, ...chosen };
+    await done(bot ? await api.changeBot(bot.id, draft) : await api.addBot(kind, own, draft));
   };
   return (
     <DialogForm
       title={bot ? t("editTitle", { name: bot.name || bot.title }) : t("addTitle")}
       text={bot ? undefined : t("addText")}
-      confirm={t(bot ? "save" : "addShort")}
-      ready={ready}
+      confirm={t(bot ? "save" : byQr ? "qr.show" : "addShort")}
+      ready={ready && !(isSigningIn && !bot)}
       onSubmit={save}
     >
       {!bot && (
@@ -70,6 +77,7 @@ function BotEditor({ bot, providers, onClose }: Omit<BotDialogProps, "open">) {
               onValueChange={(next) => {
                 setKind(next);
                 setValues({});
+                setSigningIn(false);
               }}
             >
               <SelectTrigger {...given} className="sm:w-80">
@@ -97,6 +105,12 @@ function BotEditor({ bot, providers, onClose }: Omit<BotDialogProps, "open">) {
           onChange={(value) => setValues((all) => ({ ...all, [field.name]: value }))}
         />
       ))}
+      {isSigningIn && <QrSignIn kind={kind} draft={{ bot_id: bot?.id, own, ...chosen }} onDone={done} />}
+      {byQr && bot && !isSigningIn && (
+        <Button type="button" variant="outline" className="self-start" onClick={() => setSigningIn(true)}>
+          {t("qr.signInAgain")}
+        </Button>
+      )}
       <AnswersAs agent={agent} setAgent={setAgent} model={model} setModel={setModel} />
       {!bot && isAdmin && (
         <Labelled id="own" label={t("ownLabel")} hint={t("ownHint")} checked={own} onChange={setOwn} />

@@ -19,6 +19,7 @@ export const channels = {
   withAgent: "answers as {agent}",
   since: "Since {when}",
   waiting: "{n, plural, one {# message waits to be sent} other {# messages wait to be sent}}",
+  calls: "Receives at {url}",
   on: "Use {name}",
   actions: "Actions for {name}",
   edit: "Edit",
@@ -79,6 +80,19 @@ export const channels = {
     wecom:
       "In the admin console, create an intelligent bot in API mode with a long connection.\nCopy Bot ID and Secret.\nUse it in one program only: a second one takes the connection over.",
     wechat:
-      "Sign in to iLink with WeChat; the documentation of this channel says how.\nEnter the token that the sign-in gave.\nOnly the account that signed in can write to the bot.",
+      "Show the QR code and scan it with WeChat on your phone.\nConfirm on the phone.\nOnly the account that scans it can write to the bot.",
+  },
+  qr: {
+    show: "Show QR code",
+    signInAgain: "Sign in again with a QR code",
+    picture: "QR code for WeChat",
+    waiting: "Scan this code with WeChat on your phone.",
+    scanned: "Scanned. Confirm on your phone.",
+    needs_code: "Your phone shows a number. Enter it here.",
+    number: "Number",
+    confirmed: "Signed in.",
+    expired: "This code has expired.",
+    canceled: "The sign-in was canceled on the phone.",
+    again: "New code",
   },
 };

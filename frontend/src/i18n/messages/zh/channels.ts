@@ -20,6 +20,7 @@ export const channels: typeof english = {
   withAgent: "以 {agent} 的身份回答",
   since: "始于{when}",
   waiting: "{n, plural, other {有 # 条消息待发送}}",
+  calls: "接收地址：{url}",
   on: "使用 {name}",
   actions: "{name} 的操作",
   edit: "编辑",
@@ -78,7 +79,19 @@ export const channels: typeof english = {
       "创建企业内部应用，添加 Stream 模式的机器人。\n复制 Client ID 和 Client Secret。\n如需边写边显示的回答，创建 AI 卡片模板并复制其 ID。\n发布应用。",
     wecom:
       "在管理后台创建 API 模式、长连接方式的智能机器人。\n复制 Bot ID 和 Secret。\n只能在一个程序中使用：另一个程序会抢占连接。",
-    wechat:
-      "用微信登录 iLink，方法见本渠道的文档。\n填写登录后得到的令牌。\n只有登录的账号可以给机器人发消息。",
+    wechat: "显示二维码，用手机微信扫描。\n在手机上确认。\n只有扫码的账号可以给机器人发消息。",
+  },
+  qr: {
+    show: "显示二维码",
+    signInAgain: "重新扫码登录",
+    picture: "微信二维码",
+    waiting: "请用手机微信扫描此二维码。",
+    scanned: "已扫描，请在手机上确认。",
+    needs_code: "手机上会显示一个数字，请在此输入。",
+    number: "数字",
+    confirmed: "已登录。",
+    expired: "二维码已过期。",
+    canceled: "已在手机上取消登录。",
+    again: "换一个二维码",
   },
 };

@@ -70,7 +70,7 @@ class Webhook:
             raise Misconfigured(_SETTING)
         if self._url:
             self._checked(self._url, Misconfigured)
-        return Me("webhook", "webhook")
+        return Me("webhook", "Webhook")
 
     async def listen(self, accept: Accept, cursor: str, connected: Callable[[], None]) -> None:
         connected()

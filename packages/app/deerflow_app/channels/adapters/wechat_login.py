@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+import asyncio
 from typing import Any
 from urllib.parse import urlsplit
 
 from deerflow.features.channels.types import Refused
-from deerflow_app.channels.adapters.wechat import BASE_URL
+from deerflow_app.channels.adapters import wechat
+from deerflow_app.channels.qr_login import QrCode, QrLogin, QrProgress, QrState
 from deerflow_app.channels.wire import Http
 
 _HEADERS = {"iLink-App-ClientVersion": "1"}
-
-
-class QrState(StrEnum):
-    """Progress of a sign-in. ``NEEDS_CODE``: the phone shows a number, which belongs into ``poll_login``."""
-
-    WAITING = "waiting"
-    SCANNED = "scanned"
-    NEEDS_CODE = "needs_code"
-    CONFIRMED = "confirmed"
-    EXPIRED = "expired"
-    CANCELED = "canceled"
-
-
+_BOT_TYPE = "3"
 _STATES = {
     "wait": QrState.WAITING,
     "scaned": QrState.SCANNED,
@@ -38,67 +26,52 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class QrCode:
-    """A code to scan.
-
-    Args:
-        id: for ``poll_login``.
-        content: what the picture must hold.
+class WeChatLogin(QrLogin):
+    """Args:
+    timeout: seconds; WeChat answers a question about a code within half a minute.
     """
 
-    id: str
-    content: str
+    def __init__(self, base_url: str = "", timeout: float = 45.0) -> None:
+        self._base_url = base_url or wechat.BASE_URL
+        self._timeout = timeout
+
+    async def begin(self) -> QrCode:
+        answer = await _get(self._base_url, "get_bot_qrcode", {"bot_type": _BOT_TYPE}, 20.0)
+        if not answer.get("qrcode"):
+            raise Refused(f"WeChat gave no QR code: {answer.get('errmsg') or answer.get('ret', 'no reason given')}.")
+        code_id = str(answer["qrcode"])
+        return QrCode(code_id, self._base_url, str(answer.get("qrcode_img_content") or code_id))
+
+    async def poll(self, code_id: str, server: str, verify_code: str = "") -> QrProgress:
+        if server != self._base_url and not _is_wechat(server):
+            raise Refused(f"{server} is no server of WeChat. Ask for a new QR code.")
+        query = {"qrcode": code_id} | ({"verify_code": verify_code} if verify_code else {})
+        answer = await _get(server, "get_qrcode_status", query, self._timeout)
+        state = _STATES.get(str(answer.get("status")), QrState.WAITING)
+        if state is QrState.CONFIRMED:
+            return QrProgress(state, server, _settings(answer))
+        elsewhere = f"https://{answer.get('redirect_host') or ''}"
+        return QrProgress(state, elsewhere if _is_wechat(elsewhere) else server)
 
 
-@dataclass(frozen=True, slots=True)
-class QrLogin:
-    """The state of a sign-in.
-
-    Args:
-        base_url: where to ask next; once confirmed, that of the adapter.
-        bot_token, bot_id, user_id: once confirmed.
-    """
-
-    state: QrState
-    base_url: str
-    bot_token: str = ""
-    bot_id: str = ""
-    user_id: str = ""
-
-
-async def begin_login(*, base_url: str = BASE_URL, bot_type: int = 3) -> QrCode:
-    """Ask for a QR code. Raises as :meth:`Http.json`, and Refused without a code in the answer."""
-    answer = await _get(base_url, "get_bot_qrcode", {"bot_type": str(bot_type)}, 20.0)
-    if not answer.get("qrcode"):
-        raise Refused(f"WeChat gave no QR code: {answer.get('errmsg') or answer.get('ret', 'no reason given')}.")
-    return QrCode(str(answer["qrcode"]), str(answer.get("qrcode_img_content") or answer["qrcode"]))
-
-
-async def poll_login(code: str, *, base_url: str = BASE_URL, verify_code: str = "", timeout: float = 45.0) -> QrLogin:
-    """Return what became of a QR code; WeChat holds the question open for half a minute."""
-    query = {"qrcode": code} | ({"verify_code": verify_code} if verify_code else {})
-    answer = await _get(base_url, "get_qrcode_status", query, timeout)
-    state = _STATES.get(str(answer.get("status")), QrState.WAITING)
-    if state is QrState.CONFIRMED and not answer.get("bot_token"):
+def _settings(answer: dict[str, Any]) -> dict[str, Any]:
+    if not answer.get("bot_token"):
         raise Refused("This WeChat account is already connected with another bot. Disconnect that one in WeChat first.")
-    url = str(answer.get("baseurl") or "") or _redirected(str(answer.get("redirect_host") or ""), base_url)
-    return QrLogin(
-        state,
-        url,
-        bot_token=str(answer.get("bot_token") or ""),
-        bot_id=str(answer.get("ilink_bot_id") or ""),
-        user_id=str(answer.get("ilink_user_id") or ""),
-    )
+    names = {"bot_token": "bot_token", "ilink_bot_id": "ilink_bot_id", "base_url": "baseurl"}
+    return {name: str(answer[given]) for name, given in names.items() if answer.get(given)}
 
 
-def _redirected(host: str, base_url: str) -> str:
-    """Return the address of another data center of WeChat, or the same one."""
-    return f"https://{host}" if urlsplit(f"https://{host}").hostname and host.endswith(".qq.com") else base_url
+def _is_wechat(server: str) -> bool:
+    """Return whether this is a data center of WeChat."""
+    try:
+        parts = urlsplit(server)
+    except ValueError:
+        return False
+    return server == f"https://{parts.hostname}" and str(parts.hostname).endswith(".qq.com")
 
 
-async def _get(base_url: str, method: str, query: dict[str, str], timeout: float) -> dict[str, Any]:
-    http = Http(base_url, headers=_HEADERS)
+async def _get(server: str, method: str, query: dict[str, str], timeout: float) -> dict[str, Any]:
+    http = await asyncio.to_thread(Http, server, headers=_HEADERS)
     try:
         return await http.json("GET", f"/ilink/bot/{method}", params=query, timeout=timeout)
     finally:

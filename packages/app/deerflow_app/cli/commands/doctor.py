@@ -249,6 +249,8 @@ def diagnose(settings: Settings) -> list[Check]:
             raise
         failure = explain(error)
         return [*checks, Check("Configuration", "config.yaml", "bad", failure.message, failure.remedy)]
+    from deerflow_app.cli.commands.doctor_channels import channels
+
     harness = client.harness
     config, paths = harness.config, harness.paths
     try:
@@ -260,6 +262,7 @@ def diagnose(settings: Settings) -> list[Check]:
             ("Sandbox", converters(harness)),
             ("Storage", storage(paths)),
             ("Storage", database(config, paths)),
+            ("Channels", channels(config, paths)),
         )
         return [*checks, *(Check(area, *finding) for area, found in areas for finding in found)]
     finally:

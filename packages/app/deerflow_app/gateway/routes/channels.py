@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -10,13 +12,19 @@ from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 from typing_extensions import TypedDict
 
-from deerflow.errors import NotFoundError
+from deerflow.errors import NotFoundError, UnavailableError
 from deerflow.features.channels.assembly import Channels
-from deerflow_app.channels.platforms import PLATFORMS
+from deerflow.features.channels.types import ChannelError
+from deerflow.identity import Principal
+from deerflow_app.channels.platforms import PLATFORMS, Platform
+from deerflow_app.channels.qr_login import QrLogin, QrState
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(prefix="/api/channels", tags=["channels"])
 http_routes = APIRouter(tags=["channels"])
+
+_EVENTS = "/api/channels/bots/{bot}/events"
+_CALLS = {"github": "/api/webhooks/github"}
 
 BotId = Annotated[str, Path(max_length=128)]
 Kind = Annotated[str, Path(max_length=32, description="Platform, such as `telegram`.")]
@@ -31,7 +39,7 @@ CurrentChannels = Annotated[Channels, Depends(current_channels)]
 
 class ChannelBot(TypedDict):
     """A bot on a platform. ``values`` are its settings, secrets as marks; empty for those who may not change it. ``waiting``: messages
-    that could not be sent yet."""
+    that could not be sent yet. ``calls``: path that the platform is to call."""
 
     id: str
     kind: str
@@ -49,6 +57,7 @@ class ChannelBot(TypedDict):
     model: str | None
     values: dict[str, str]
     waiting: int
+    calls: str | None
 
 
 class ChannelBots(TypedDict):
@@ -104,6 +113,8 @@ class ChannelCredentialField(TypedDict):
 
 
 class ChannelProvider(TypedDict):
+    """``qr_login``: the settings of a bot come of a QR code; see ``POST /api/channels/{kind}/qr-code``."""
+
     provider: str
     display_name: str
     enabled: bool
@@ -114,11 +125,43 @@ class ChannelProvider(TypedDict):
     connection_status: Literal["connected", "not_connected"]
     credential_fields: list[ChannelCredentialField]
     credential_values: dict[str, str]
+    qr_login: bool
 
 
 class ChannelProviders(TypedDict):
     enabled: bool
     providers: list[ChannelProvider]
+
+
+class ChannelSettings(BaseModel):
+    values: dict[str, str] = Field(max_length=32)
+
+
+class ChannelQrCode(TypedDict):
+    """``content``: what the picture holds. ``id`` and ``server`` are for the questions about it."""
+
+    id: str
+    server: str
+    content: str
+
+
+class ChannelQrQuestion(BaseModel):
+    """``bot_id``: the bot that gets the new sign-in; without it a new one is added, as ``NewBot`` says. ``verify_code``: the number
+    that the phone shows, once the state is ``needs_code``."""
+
+    id: str = Field(max_length=1024)
+    server: str = Field(max_length=256)
+    verify_code: str = Field(default="", max_length=16)
+    bot_id: str | None = Field(default=None, max_length=128)
+    agent: str | None = Field(default=None, max_length=128)
+    model: str | None = Field(default=None, max_length=256)
+    own: bool = False
+
+
+class ChannelQrProgress(TypedDict):
+    state: QrState
+    server: str
+    bot: ChannelBot | None
 
 
 class ChannelAccount(TypedDict):
@@ -166,10 +209,71 @@ async def status(principal: CurrentPrincipal, channels: CurrentChannels) -> Chan
 
 @router.get("/providers", summary="Platforms, the settings that each needs, and whether you are connected")
 async def list_providers(principal: CurrentPrincipal, channels: CurrentChannels) -> ChannelProviders:
+    return {"enabled": True, "providers": await _providers(principal, channels)}
+
+
+@router.post("/{kind}/runtime-config", summary="Set up the bot of everyone on a platform")
+async def set_up(
+    kind: Kind, given: ChannelSettings, principal: CurrentPrincipal, channels: CurrentChannels
+) -> ChannelProvider:
+    """Adds it, or changes the one that there is. ``/bots`` knows more than one."""
+    channels.service.check_may_add(principal, own=False)
+    values = _values(kind, given.values)
+    bot_ids = await _shared_bots(kind, principal, channels)
+    if bot_ids:
+        await channels.service.change(principal, bot_ids[0], values | {"enabled": True})
+    else:
+        await channels.service.add(principal, kind, values)
+    return await _provider(kind, principal, channels)
+
+
+@router.delete("/{kind}/runtime-config", summary="Delete the bots of everyone on a platform")
+async def delete_set_up(kind: Kind, principal: CurrentPrincipal, channels: CurrentChannels) -> ChannelProvider:
+    """Those in ``config.yaml`` stay."""
+    _platform(kind)
+    for bot_id in await _shared_bots(kind, principal, channels):
+        await channels.service.remove(principal, bot_id)
+    return await _provider(kind, principal, channels)
+
+
+@router.post("/{kind}/qr-code", summary="Make a QR code that signs a bot in")
+async def make_qr_code(kind: Kind, principal: CurrentPrincipal) -> ChannelQrCode:
+    with _errors_of_platform():
+        code = await _login(kind).begin()
+    return {"id": code.id, "server": code.server, "content": code.content}
+
+
+@router.post("/{kind}/qr-code/progress", summary="What became of a QR code; adds the bot once it is confirmed")
+async def qr_progress(
+    kind: Kind, given: ChannelQrQuestion, principal: CurrentPrincipal, channels: CurrentChannels
+) -> ChannelQrProgress:
+    """Waits up to half a minute for something to happen."""
+    if given.bot_id is None:
+        channels.service.check_may_add(principal, own=given.own)
+    elif (await channels.service.get(principal, given.bot_id))["kind"] != kind:
+        raise NotFoundError(f"This bot is not on {_platform(kind).title}.")
+    with _errors_of_platform():
+        progress = await _login(kind).poll(given.id, given.server, given.verify_code)
+    if progress.state is not QrState.CONFIRMED:
+        return {"state": progress.state, "server": progress.server, "bot": None}
+    values = dict(progress.settings)
+    if given.bot_id is not None:
+        made = await channels.service.change(principal, given.bot_id, values)
+    else:
+        values |= {"agent": given.agent, "model": given.model}
+        made = await channels.service.add(principal, kind, values, own=given.own)
+    return {"state": progress.state, "server": progress.server, "bot": _bot(made)}
+
+
+async def _provider(kind: str, principal: Principal, channels: Channels) -> ChannelProvider:
+    return next(one for one in await _providers(principal, channels) if one["provider"] == kind)
+
+
+async def _providers(principal: Principal, channels: Channels) -> list[ChannelProvider]:
     bots = await channels.service.list(principal)
     on = {bot["kind"] for bot in bots if bot["is_on"]}
     connected = {one.kind for one in await channels.service.identities(principal) if one.ended_at is None}
-    found: list[ChannelProvider] = [
+    return [
         {
             "provider": kind,
             "display_name": platform.title,
@@ -184,10 +288,15 @@ async def list_providers(principal: CurrentPrincipal, channels: CurrentChannels)
                 for one in platform.settings
             ],
             "credential_values": {},
+            "qr_login": platform.login is not None,
         }
         for kind, platform in PLATFORMS.items()
     ]
-    return {"enabled": True, "providers": found}
+
+
+async def _shared_bots(kind: str, principal: Principal, channels: Channels) -> list[str]:
+    bots = await channels.service.list(principal)
+    return [bot["id"] for bot in bots if bot["kind"] == kind and not bot["own"] and not bot["in_file"]]
 
 
 @router.get("/bots", summary="Bots on chat platforms")
@@ -284,14 +393,14 @@ async def restart(kind: Kind, principal: CurrentPrincipal, channels: CurrentChan
     return {"success": True, "message": f"The channel {kind} connects again."}
 
 
-@http_routes.post("/api/channels/bots/{bot}/events", summary="Requests of a platform that calls us")
+@http_routes.post(_EVENTS, summary="Requests of a platform that calls us")
 async def receive(bot: BotId, request: Request, channels: CurrentChannels) -> JSONResponse:
     """Signed by the platform; see the page of its channel in the documentation."""
     status_code, body = await channels.engine.receive(bot, request.headers, await request.body())
     return JSONResponse(dict(body), status_code)
 
 
-@http_routes.post("/api/webhooks/github", summary="Webhooks of GitHub")
+@http_routes.post(_CALLS["github"], summary="Webhooks of GitHub")
 async def receive_github(request: Request, channels: CurrentChannels) -> JSONResponse:
     """For the bot on GitHub whose secret signed the request."""
     status_code, answer = 404, {"detail": "No channel of GitHub is on.", "code": "not_found"}
@@ -306,13 +415,36 @@ async def receive_github(request: Request, channels: CurrentChannels) -> JSONRes
 
 def _values(kind: str, given: dict[str, str]) -> dict[str, Any]:
     """Return what was given as settings; an empty one is no change. Raises NotFoundError for an unknown platform or setting."""
-    if kind not in PLATFORMS:
-        raise NotFoundError(f"There is no platform {kind!r}. There are: {', '.join(PLATFORMS)}.")
-    known = {one.name: one for one in PLATFORMS[kind].settings}
+    platform = _platform(kind)
+    known = {one.name: one for one in platform.settings}
     if strange := given.keys() - known.keys():
-        raise NotFoundError(f"{PLATFORMS[kind].title} has no setting {min(strange)!r}. It has: {', '.join(known)}.")
+        raise NotFoundError(f"{platform.title} has no setting {min(strange)!r}. It has: {', '.join(known)}.")
     made: dict[str, Any] = {name: value.strip() for name, value in given.items() if value.strip()}
     return {name: value == "true" if known[name].type == "boolean" else value for name, value in made.items()}
+
+
+def _platform(kind: str) -> Platform:
+    """Raises NotFoundError."""
+    if kind not in PLATFORMS:
+        raise NotFoundError(f"There is no platform {kind!r}. There are: {', '.join(PLATFORMS)}.")
+    return PLATFORMS[kind]
+
+
+def _login(kind: str) -> QrLogin:
+    """Raises NotFoundError."""
+    platform = _platform(kind)
+    if platform.login is None:
+        raise NotFoundError(f"{platform.title} signs nobody in by QR code.")
+    return platform.login()
+
+
+@contextmanager
+def _errors_of_platform() -> Iterator[None]:
+    """Let a platform's refusal reach the person."""
+    try:
+        yield
+    except ChannelError as error:
+        raise UnavailableError(str(error)) from error
 
 
 def _bot(one: dict[str, Any]) -> ChannelBot:
@@ -336,4 +468,5 @@ def _bot(one: dict[str, Any]) -> ChannelBot:
         "model": settings.get("model"),
         "values": {name: str(value) for name, value in settings.items() if name in shown},
         "waiting": one["waiting"],
+        "calls": _CALLS.get(one["kind"], _EVENTS).format(bot=one["id"]) if platform and platform.is_http else None,
     }

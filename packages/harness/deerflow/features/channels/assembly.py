@@ -94,12 +94,19 @@ def assemble(
     def page(path: str) -> str:
         return f"{limits.page_url.rstrip('/')}{path}" if limits.page_url else ""
 
+    read_from: AppConfig | None = None
+    sections = ChannelsConfig(), ConnectionsConfig()
+
     async def configs() -> tuple[ChannelsConfig, ConnectionsConfig]:
+        nonlocal read_from, sections
         snapshot = await config()
-        return channels_config(snapshot.channels), connections_config(snapshot.channel_connections)
+        if snapshot is not read_from:
+            sections = channels_config(snapshot.channels), connections_config(snapshot.channel_connections)
+            read_from = snapshot
+        return sections
 
     async def shared_config() -> ChannelsConfig:
-        return channels_config((await config()).channels)
+        return (await configs())[0]
 
     async def open_file(row: OutboxRow) -> OutFile:
         return await files.open(row.body)

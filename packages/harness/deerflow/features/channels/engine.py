@@ -30,6 +30,8 @@ from deerflow.storage.database import Database
 logger = logging.getLogger(__name__)
 
 _CHANNEL = "channels"
+_REFRESH = "*"
+"""A message to all processes; others are ids of connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Wanted:
 
     Args:
         version: of its settings: another one closes the link and opens it again.
-        open: make the adapter. Raises Misconfigured.
+        open: make the adapter, in a thread. Raises Misconfigured.
         is_http: the platform calls us; ``open`` makes an :class:`HttpAdapter`.
         row: columns of a new row, such as ``user_id``.
     """
@@ -127,21 +129,12 @@ class Engine:
         """Look for rows of a connection now, in whichever process holds it. Call it after the commit."""
         if connection_id in self._links and self._links[connection_id][1].wake():
             return
-        if self._notifier is not None:
-            self._unsent.add(connection_id)
-            if self._sending is None:
-                self._sending = asyncio.get_running_loop().create_task(self._notify(self._notifier))
+        self._announce(connection_id)
 
     def refresh(self) -> None:
-        """Ask now which connections there shall be."""
+        """Ask now, in every process, which connections there shall be."""
         self._refresh.set()
-
-    async def restart(self, connection_id: str) -> None:
-        """Close a connection, in whichever process holds it, and open it again with the settings as they are now."""
-        await self._database.write(leases.restart, connection_id)
-        self._look(connection_id)
-        if self._notifier is not None:
-            await self._notifier.send(_CHANNEL, [f"look {connection_id}"])
+        self._announce(_REFRESH)
 
     async def deliver(self, target: Target, text: str, *, key: str = "") -> None:
         """Send a text that belongs to no turn; see :meth:`Outbox.deliver`."""
@@ -219,10 +212,17 @@ class Engine:
         if connection_id in self._receivers:
             await self._receivers.pop(connection_id)[1].aclose()
         with suppress(ChannelError):  # the link reports it
-            receiver: Any = one.open()
+            receiver: Any = await asyncio.to_thread(one.open)
             self._receivers[connection_id] = one.version, receiver
 
     # to and from other processes --------------------------------------------------------------------------------------
+
+    def _announce(self, message: str) -> None:
+        if self._notifier is None:
+            return
+        self._unsent.add(message)
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._notify(self._notifier))
 
     async def _notify(self, notifier: Notifier) -> None:
         try:
@@ -238,15 +238,8 @@ class Engine:
             self._sending = None
 
     def _receive(self, messages: list[str] | None) -> None:
-        if messages is None:
-            messages = list(self._links)
-        for message in messages:
-            command, _, connection_id = message.rpartition(" ")
-            if command:
-                self._look(connection_id)
-            elif connection_id in self._links:
-                self._links[connection_id][1].wake()
-
-    def _look(self, connection_id: str) -> None:
-        if connection_id in self._links:
-            self._links[connection_id][1].look()
+        for message in [_REFRESH, *self._links] if messages is None else messages:
+            if message == _REFRESH:
+                self._refresh.set()
+            elif message in self._links:
+                self._links[message][1].wake()

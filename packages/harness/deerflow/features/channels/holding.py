@@ -120,7 +120,7 @@ class Holding:
                 self._look.set()
                 continue
             if not renewed:
-                raise Fenced("another one has the lease, or a restart was asked for.")
+                raise Fenced("another one has the lease, or its settings have changed.")
             self._expires = began + timing.lease
 
     def _extend(self, connection: Connection) -> bool:

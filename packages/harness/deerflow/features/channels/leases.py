@@ -91,7 +91,7 @@ def acquire(connection: Connection, connection_id: str, owner: str, lease: timed
 
 
 def renew(connection: Connection, row: ConnectionRow, lease: timedelta, *, is_linked: bool) -> bool:
-    """Hold the lease of ``row`` longer. False: another process has it, or a person has asked for a restart."""
+    """Hold the lease of ``row`` longer. False: another process has it, or its settings have changed."""
     now = _now(connection)
     changes: dict[str, Any] = {"leased_until": now + lease, **({"linked_at": now} if is_linked else {})}
     held = "id = ? AND lease_epoch = ? AND version = ?"
@@ -101,13 +101,6 @@ def renew(connection: Connection, row: ConnectionRow, lease: timedelta, *, is_li
 def release(connection: Connection, row: ConnectionRow) -> None:
     changes = {"lease_owner": None, "leased_until": None}
     sql.update(connection, channel_connections, changes, "id = ? AND lease_epoch = ?", row.id, row.lease_epoch)
-
-
-def restart(connection: Connection, connection_id: str) -> None:
-    """Let the process that holds the connection close it, and one connect again, with the settings as they are now."""
-    again = "UPDATE channel_connections SET version = version + 1, updated_at = ? WHERE id = ?"
-    sql.execute(connection, again, utc_now(), connection_id)
-    reset(connection, connection_id)
 
 
 def reset(connection: Connection, connection_id: str) -> None:

@@ -45,16 +45,12 @@ class Link:
         self._holding.wake()
         return True
 
-    def look(self) -> None:
-        """Look now whether the lease is free, or shall end."""
-        self._look.set()
-        if self._holding is not None:
-            self._holding.look()
-
     def stop(self) -> None:
         """Let :meth:`run` end, with the lease given back."""
         self._stopping = True
-        self.look()
+        self._look.set()
+        if self._holding is not None:
+            self._holding.look()
 
     async def run(self) -> None:
         """Take the lease and work, again and again, whatever happens, until stopped."""
@@ -75,7 +71,7 @@ class Link:
 
     async def _hold(self, held: ConnectionRow, began: float) -> None:
         try:
-            adapter = self._open()
+            adapter = await asyncio.to_thread(self._open)
         except ChannelError as error:
             await self._work.report(held, ConnectionState.MISCONFIGURED, str(error))
             await self._work.database.write(leases.release, held)

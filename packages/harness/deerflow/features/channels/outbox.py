@@ -110,8 +110,8 @@ class Outbox:
     ) -> int:
         """Make this the text of a turn's part, and return the row's id.
 
-        However often it is called, one message with the newest text is sent. Progress (not final, without buttons) may be left out and
-        never replaces a final text; on platforms without edits nothing but the rest is sent.
+        However often it is called, one message with the newest text is sent. Progress (not final) may be left out and never replaces a
+        final text; on platforms without edits it is not sent.
 
         Args:
             turn: the id of the turn, unique in the connection.
@@ -121,14 +121,13 @@ class Outbox:
         query = f"WHERE connection_id = ? AND turn = ? AND kind = 'text' AND part = ?{sql.for_update(connection)}"
         key = target.connection_id, column(turn), part
         known = sql.first(connection, OutboxRow, channel_outbox, query, *key)
-        must_arrive = is_final or bool(buttons)
         if known is None:
-            return self._insert(connection, target, turn, part, "text", body, must_arrive)
+            return self._insert(connection, target, turn, part, "text", body, is_final)
         if known.state == "dead" or (known.body["is_final"] and not is_final) or known.body == body:
             return known.id
         changes = {
             "body": body,
-            "is_final": must_arrive,
+            "is_final": is_final,
             "seq": known.seq + 1,
             "wake": sql.storable(dict(target.wake)) if target.wake else known.wake,
             "updated_at": self.clock(),
@@ -310,7 +309,7 @@ class Outbox:
         part: int,
         kind: str,
         body: dict[str, Any],
-        must_arrive: bool,
+        is_final: bool,
     ) -> int:
         now, turn = self.clock(), column(turn)
         row = {
@@ -322,7 +321,7 @@ class Outbox:
             "part": part,
             "kind": kind,
             "body": body,
-            "is_final": must_arrive,
+            "is_final": is_final,
             "key": uuid4().hex,
             "wake": sql.storable(dict(target.wake)),
             "state": "pending",

@@ -105,8 +105,7 @@ class ChannelService:
             ForbiddenError: for others than administrators, unless it is their own.
             InvalidRequestError: the platform is not known, or a setting is not valid; names it.
         """
-        if not own:
-            _check(principal)
+        self.check_may_add(principal, own=own)
         if kind not in KINDS:
             raise InvalidRequestError(f"{kind!r} is no platform. There are: {', '.join(KINDS)}.")
         settings, secrets = split(given)
@@ -119,6 +118,11 @@ class ChannelService:
         await self._connections.add(row)
         self._announce()
         return _shown(row, principal)
+
+    def check_may_add(self, principal: Principal, *, own: bool) -> None:
+        """Raises ForbiddenError."""
+        if not own and principal.role != "admin":
+            raise ForbiddenError("Only administrators may add channels for everyone. Add one of your own.")
 
     async def change(self, principal: Principal, connection_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Change settings; a mark keeps the secret that it stands for, None takes a setting away.
@@ -165,7 +169,7 @@ class ChannelService:
             ForbiddenError, NotFoundError
         """
         if chat:
-            _check(principal)
+            self.check_may_add(principal, own=False)
         row = await self._connections.get(connection_id)
         if row.user_id not in (None, principal.user_id):
             raise NotFoundError(GONE)
@@ -300,11 +304,6 @@ class ChannelService:
 
 def _cannot_open(why: str) -> Adapter:
     raise Misconfigured(why)
-
-
-def _check(principal: Principal) -> None:
-    if principal.role != "admin":
-        raise ForbiddenError("Only administrators may add channels for everyone. Add one of your own.")
 
 
 def _may_change(row: ChannelConnection, principal: Principal) -> bool:

@@ -40,7 +40,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """A row of ``channel_inbox``. ``kind``: message, command (its text begins with a slash) or click."""
+    """A row of ``channel_inbox``. ``kind``: message, command (its text begins with a slash), click or schedule."""
 
     id: int
     connection_id: str

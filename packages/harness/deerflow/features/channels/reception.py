@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from sqlalchemy import Connection
 
 from deerflow.errors import RequestError
+from deerflow.features.channels import schedules
 from deerflow.features.channels.commands import Asked, Begin, Commands
 from deerflow.features.channels.config import ChannelsConfig, ConnectionsConfig
 from deerflow.features.channels.conversations import Conversations, id_of
@@ -26,6 +27,7 @@ from deerflow.identity import Principal
 from deerflow.security.text import inline
 from deerflow.storage import sql
 from deerflow.storage.database import Database
+from deerflow.storage.tables import utc_now
 
 Configs = Callable[[], Awaitable[tuple[ChannelsConfig, ConnectionsConfig]]]
 logger = logging.getLogger(__name__)
@@ -110,6 +112,8 @@ class Reception(Handler):
         principal = await self._gate.person(line.kind, event.author, *await self._configs(), begins=False)
         if principal is None:
             return await self._turns.leave(line, rows, turn, "You may not act here any more.")
+        if first.kind == schedules.KIND:
+            return await self._turns.scheduled(line, rows, principal, turn)
         if isinstance(event, Inbound) and turn == id_of(line.id, event.message_id):
             reply = await self._reply(line, event, principal)
             return await self._turns.message(line, rows, principal, reply if isinstance(reply, Begin) else None)
@@ -146,6 +150,13 @@ class Reception(Handler):
                     failed.add(connection_id)
                     logger.warning("Run %s of a chat cannot be followed yet.", run_id, exc_info=True)
         self._open = open_ - failed
+        for connection_id in self._open:
+            await self._show_scheduled(connection_id)
+
+    async def _show_scheduled(self, connection_id: str) -> None:
+        for run_id, thread_id in (await self._database.read(schedules.begun, connection_id, utc_now())).items():
+            if await self._database.write(schedules.adopt, connection_id, run_id, thread_id, utc_now()):
+                await self.resume(connection_id, run_id)
 
     def undelivered(self, connection: Connection, row: OutboxRow) -> None:
         for taken in self._inbox.of_run(connection, row.turn)[:1]:

@@ -119,6 +119,15 @@ class Turns:
                 return
         await self._go(turn)
 
+    async def scheduled(self, line: Line, rows: Sequence[InboxRow], principal: Principal, run_id: str) -> None:
+        """Show a run that a schedule began in the thread of a chat."""
+        run = await self._runs.find(run_id)
+        conversation = await self._conversations.of_thread(run.thread_id) if run is not None else None
+        if conversation is None:
+            return await self.leave(line, rows, run_id, "The run of a schedule is gone.")
+        turn = Turn(line, rows, principal, principal, conversation, run_id)
+        await self._go(replace(turn, owner=await self._owner(turn)))
+
     async def decided(self, line: Line, row: InboxRow, principal: Principal, choice: Choice) -> None:
         """Go on with what a person has decided. Raises RequestError: they may not, or it is decided already."""
         await self._decisions.check(choice, principal, again=row.state == State.RUNNING)

@@ -23,6 +23,7 @@ from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.env import read_dotenv, resolve
 from deerflow.features.ask import without_thoughts
 from deerflow.features.mcp import _FLAG, _without_values
+from deerflow.mcp.wire import mended
 from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
 from deerflow.models.mindie_provider import FENCED, NUMBER, TAG
@@ -30,12 +31,14 @@ from deerflow.models.patched_minimax import THINK
 from deerflow.sandbox.files.tree import GlobPattern
 from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
-from deerflow.skills.parser import InvalidSkillError
+from deerflow.skills.parser import InvalidSkillError, Skill, front_matter
 from deerflow.skills.parser import parse as parse_skill
 from deerflow.skills.scan import scan_text
 from deerflow.storage.search import _WORD
 from deerflow.storage.tables import utc_now
 from deerflow.tools.runners import invocation
+from deerflow.tools.shell import _UNRESOLVED as network_pattern
+from deerflow.tools.skills import runs_script_of, script_call
 from deerflow.uploads import extract_outline
 from deerflow_app.channels.adapters.discord_messages import events
 from deerflow_app.channels.adapters.github import GitHub
@@ -88,6 +91,11 @@ def _skill(text: str) -> None:
             parse_skill(front, directory=Path("a"), category="custom", path="a")
 
 
+def _front(text: str) -> None:
+    with suppress(InvalidSkillError):
+        front_matter(f"---\n{text}\n---\n")
+
+
 def _host(text: str) -> None:
     with pytest.raises(ValueError):
         normal_host(text)
@@ -131,10 +139,22 @@ def _github(text: str) -> None:
     )
 
 
+def _script(text: str) -> None:
+    folder = "/mnt/skills/public/a"
+    skill = Skill("a", "b", "public", Path("a"), folder, secrets=("KEY",))
+    for command in (text, f"cd {folder}{text}", f"cd a && {text}"):
+        script_call(command, [skill])
+        runs_script_of(command, [skill])
+
+
 READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "failures": (lambda text: classify(RuntimeError(text)), ["sk-", "bearer ", "api key ", "insufficient ", "AIza"]),
     "thoughts": (without_thoughts, ["<think>", "<think></think>"]),
     "test commands": (lambda text: (invocation(text[:1000]), invocation(f"make {text[:900]}")), ["A=", "a/", " a", " -C", "-C ", " -a", "\n", " ", "'", "\\"]),
+    "scripts with secrets": (_script, ["\n", "; ", "'", "a ", "\\\n", "cd /mnt/skills/public/a && ", "python ", "a.py"]),
+    "names not resolved": (lambda text: network_pattern.search(text), ["failure in ", "unable to ", "could n", "dns "]),
+    "lines of servers": (lambda text: mended(text.encode()), ["\\ud83d", "\\", '{"tools":', '"tools"', "["]),
+    "settings of skills": (lambda text: _front(text[:7_900]), ["a:", "a: b: c\n", "a:\n  ", "- ", "a: [\n"]),
     "test summaries": (_counted, ["1 a", "1 passed ", "= ", "# pass ", "ok a ", "1", "\x1b[", "1 passed in 1s\n", "Tests: 1 "]),
     "claims": (lambda text: claims_of(work_in([]), text), ["test ", "tests pass", "/mnt/user-data/outputs/", "`", "``` ", ". ", "a", "n't "]),
     "long results": (lambda text: shortened(ToolMessage(text, tool_call_id="1")), ["/", "/.tool-results/", "/a"]),

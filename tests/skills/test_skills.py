@@ -117,3 +117,32 @@ def test_the_commands_that_a_text_shows_run(directory: Path, skill: SkillRunner)
 def test_no_skill_writes_beside_itself(skill: SkillRunner):
     made = [path for path in (skill.root / "skills").rglob("*") if path.name == "__pycache__"]
     assert made == []
+
+
+SCRIPTS = "/mnt/skills/public"
+MISSING = {
+    "*": ("missing.json", "missing.json -o made"),
+    "analyze.py": ("inspect missing.csv", "summary missing.xlsx", "query missing.csv --sql 'select 1'"),
+    "check_xlsx.py": ("missing.xlsx",),
+    "pdf.py": ("info missing.pdf", "merge missing.pdf -o made", "fill missing.pdf --values missing.json -o made"),
+    "evaluate.py": ("missing.json missing",),
+    "library.py": ("join missing.json -o made", "flow missing.json", "cite missing.json"),
+    "init_skill.py": ("--help",),
+    "arxiv_search.py": ("--help",),
+    "deerflow.py": ("--help",),
+    "github.py": ("--help",),
+    "generate.py": ("--prompt-file missing.txt --output-file made",),
+}
+"""Arguments with which scripts miss a file."""
+
+
+def test_no_script_ends_in_a_traceback_for_a_missing_file(skill: SkillRunner):
+    scripts = [path for path in PUBLIC.glob("*/scripts/*.py") if "__main__" in path.read_text()]
+    commands = [
+        f"python3 {SCRIPTS}/{path.relative_to(PUBLIC)} {arguments} </dev/null || true"
+        for path in sorted(scripts)
+        for arguments in MISSING.get(path.name, MISSING["*"])
+    ]
+    output = skill("\n".join(f"echo '$ {one[8:60]}'\n{{ {one}; }} 2>&1" for one in commands)).output
+    assert "Traceback" not in output, output
+    assert output.count("No such file or directory") > 5, output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +19,12 @@ from deerflow.models import ModelCache
 from deerflow.models.context_window import ContextWindows
 from deerflow.models.resilience import CallGates, CircuitBreakers
 from deerflow.sandbox.converters import Converters, build_converters
-from deerflow.sandbox.interface import Mount, SandboxProvider
+from deerflow.sandbox.files import SandboxFiles
+from deerflow.sandbox.interface import Mount, SandboxFileError, SandboxProvider
+from deerflow.sandbox.isolation.plan import HOME
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.tool_image import ToolImage
+from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillCatalog, SkillSet
 from deerflow.skills.own import OwnSkills
 from deerflow.skills.parser import Skill
@@ -30,8 +34,12 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
+    from deerflow.accounts import UserRepository
+
 
 READY_THREADS = 1000
+NO_ACCOUNT = "agent@localhost"
+"""Mail address in the commits of a person without an account."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,8 @@ class Harness:
     gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
     checkpointer: BaseCheckpointSaver[str] | None = None
+    accounts: UserRepository | None = None
+    """None: the person has no account."""
     _ready: OrderedDict[str, RunContext] = field(default_factory=OrderedDict, repr=False)
     """Threads whose directories are made, the last used ones."""
 
@@ -130,7 +140,9 @@ class Harness:
         if (base := self._ready.get(key)) is not None:
             self._ready.move_to_end(key)
         else:
-            base = await asyncio.to_thread(self._thread_context, thread_id, principal)
+            account = await self.accounts.get(principal.user_id) if self.accounts is not None else None
+            mail = account.email if account is not None else NO_ACCOUNT
+            base = await asyncio.to_thread(self._thread_context, thread_id, principal, mail)
             # Without the tool image the context is made anew, since the image may be there next time.
             if base.sandbox_policy.tools_dir is not None or not self.config.sandbox.tool_image.enabled:
                 self._ready[key] = base
@@ -166,9 +178,10 @@ class Harness:
             max_concurrent_subagents=options.max_concurrent_subagents,
         )
 
-    def _thread_context(self, thread_id: str, principal: Principal) -> RunContext:
+    def _thread_context(self, thread_id: str, principal: Principal, mail: str) -> RunContext:
         user = principal.user_id
         self.paths.ensure_thread_dirs(thread_id, user)
+        _introduce_to_git(self.paths.home(thread_id, user), mail)
         image = self.tool_image.status() if self.config.sandbox.tool_image.enabled else None
         if image and image.ready:
             self.tool_image.seed_home(self.paths.home(thread_id, user))
@@ -198,3 +211,11 @@ def tool_image(config: AppConfig, paths: Paths) -> ToolImage:
     """The Python packages of sandboxes, as configured."""
     requirements = config.sandbox.tool_image.requirements
     return ToolImage(paths.tools_dir, Path(requirements) if requirements else None)
+
+
+def _introduce_to_git(home: Path, mail: str) -> None:
+    """Put the person's name and mail into the settings of git in a thread's home. What the agent changed there stays."""
+    name, mail = (inline(text).replace("\\", "").replace('"', "") for text in (mail.partition("@")[0], mail))
+    with closing(SandboxFiles([Mount(home, HOME)])) as files, suppress(SandboxFileError):
+        if files.stat(f"{HOME}/.gitconfig") is None:
+            files.write(f"{HOME}/.gitconfig", f'[user]\n\tname = "{name}"\n\temail = "{mail}"\n'.encode())

@@ -9,12 +9,14 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from deerflow.accounts import UserRepository
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
@@ -148,6 +150,7 @@ class Runtime(RunObserver):
         of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)
         self.workshop.harness.mcp.connections = of_people
         self.workshop.harness.mcp.pins = Pins(McpPinRepository(self.database))
+        self.workshop.harness = replace(self.workshop.harness, accounts=UserRepository(self.database))
         self.mcp = McpService(self.workshop.fresh)
         self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)

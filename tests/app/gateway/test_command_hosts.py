@@ -173,10 +173,13 @@ async def test_hosts_that_the_operator_opened_pass_and_are_rows(
         assert outside.reached == [EVIL, OTHER] == sorted(await chat.hosts())
 
 
+@pytest.mark.parametrize("tool", ["run_skill_script", "bash"])
 async def test_scripts_of_skills_with_secrets_go_the_same_way(
-    opened: Open, outside: Outside, scripted: ScriptedOpenAI, tmp_path: Path
+    opened: Open, outside: Outside, scripted: ScriptedOpenAI, tmp_path: Path, tool: str
 ) -> None:
-    call = ToolCalls(("run_skill_script", {"skill": "caller", "script": "call.sh", "arguments": [EVIL]}))
+    named = {"skill": "caller", "script": "call.sh", "arguments": [EVIL]}
+    shell = {"command": f"bash /mnt/skills/public/caller/call.sh {EVIL}"}
+    call = ToolCalls((tool, shell if tool == "bash" else named))
     scripted.script(call, call, ToolCalls(("fetch", {"url": "http://x"})))
     skill = tmp_path / "skills/public/caller"
     skill.mkdir(parents=True)

@@ -41,7 +41,7 @@ class World:
             self.config = config_of(servers, **extensions)
         return {tool.name: tool for tool in await self.servers.tools(self.config, self.provider, wait=True)}
 
-    async def call(self, name: str, **arguments: Any) -> Any:
+    async def call(self, name: str, /, **arguments: Any) -> Any:
         tool = (await self.tools())[name]
         return await tool.ainvoke(
             {"type": "tool_call", "id": "c1", "name": name, "args": {**arguments, "tool_runtime": None}}

@@ -55,6 +55,14 @@ def environment() -> str:
 
 
 @server.tool()
+def note(name: str, text: str) -> str:
+    """Keeps a file and lists those beside it."""
+    with open(name, "w") as file:
+        file.write(text)
+    return f"pid={os.getpid()} secret={os.environ.get('SECRET')} {sorted(os.listdir('.'))}"
+
+
+@server.tool()
 def die() -> str:
     """Ends the program in the middle of the call."""
     os._exit(3)

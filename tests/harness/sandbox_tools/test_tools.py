@@ -98,6 +98,15 @@ async def test_bash_stops_a_command_that_takes_too_long_and_says_what_to_do(tool
     assert "begun" in answer and "stopped after 1 seconds" in answer and "run_in_background" in answer
 
 
+async def test_a_name_that_is_not_resolved_without_a_network_names_the_setting(tools: Tools):
+    python = "python3 -c \"import socket; socket.getaddrinfo('packages.invalid', 443)\""
+    isolated = (await tools.context.sandbox()).isolation.network == "none"
+    for command in (f"{python} | tail -1", f"{python} 2>&1 | tail -1", "echo 'npm error code ENOTFOUND'"):
+        answer = await tools("bash", command=command)
+        assert answer.count("sandbox.network in config.yaml") == isolated, answer
+    assert "sandbox.network" not in await tools("bash", command="echo fine; false")
+
+
 async def test_bash_output_that_is_not_utf8_arrives(tools: Tools):
     assert "a\ufffdb" in await tools("bash", command=r"printf 'a\xffb'")
 
@@ -467,6 +476,20 @@ async def test_what_exists_is_presented_and_the_rest_is_named(tools: Tools):
     assert "/etc/passwd" in text.split("Only files in")[1]
     assert "a/index.html" in await tools("bash", command=f"python3 -m zipfile -l {OUT}/site.zip")
     assert await tools("bash", command="pwd | grep -c outputs") == "0\nExit Code: 1"
+
+
+async def test_a_directory_is_presented_whatever_lies_in_it_and_the_outputs_are_what_lies_in_them(tools: Tools):
+    made = (
+        f"mkdir -p {OUT}/-app/empty && cd {OUT} && echo 'raise SystemExit(7)' | tee zipfile.py struct.py -- ./-app/a.py"
+    )
+    odd = "touch -d 1970-01-01 ./-app/old && ln -s nowhere ./-app/broken && mkfifo ./-app/pipe && touch .hidden"
+    await tools("bash", command=f"({made} && {odd}) >/dev/null")
+    for _ in range(2):
+        command = await tools.raw("present_files", filepaths=[f"{OUT}/"])
+        assert command.update["artifacts"] == [f"{OUT}/-app.zip", f"{OUT}/struct.py", f"{OUT}/zipfile.py"]
+    listed = await tools("bash", command=f"python3 -m zipfile -l {OUT}/-app.zip")
+    assert "-app/a.py" in listed and "-app/old" in listed and "-app/empty/" in listed
+    assert "broken" not in listed and "pipe" not in listed
 
 
 # long output, directories, processes --------------------------------------------------------------------------------

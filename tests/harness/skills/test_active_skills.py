@@ -20,6 +20,7 @@ from deerflow.skills.catalog import PROMPT_BYTES, SkillCatalog
 from deerflow.skills.own import OwnSkills
 from deerflow.skills.parser import Skill
 from deerflow.skills.secrets import SkillSecrets
+from deerflow.tools.skills import script_call
 
 SECRET = "s3cret-of-the-weather"
 
@@ -89,6 +90,71 @@ async def test_scripts_get_secrets_that_neither_shell_nor_model_nor_disk_sees(
     assert SECRET not in json.dumps(endpoint.requests)
     assert await asyncio.to_thread(_files_with, tmp_path / "data", SECRET) == []
     assert await client.aset_skill_secret("weather", "WEATHER_KEY", None) == {"WEATHER_KEY": False}
+
+
+WEATHER = "/mnt/skills/public/weather"
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (f"python3 {WEATHER}/scripts/forecast.py Oslo", ["Oslo"]),
+        (f"{WEATHER}/scripts/forecast.py 'Oslo; env' \"two words\" a$", None),
+        (f"{WEATHER}/scripts/forecast.py 'Oslo; env $HOME' \"two words\"", ["Oslo; env $HOME", "two words"]),
+        (f"cd {WEATHER} && python scripts/forecast.py \\\n  --place Oslo 2>&1", ["--place", "Oslo"]),
+        (f"cd {WEATHER}&&python scripts/forecast.py", []),
+        (f"bash {WEATHER}/../weather/scripts/forecast.py", []),
+        (f"python3 {WEATHER}/../careful-reader/scripts/x.py", None),
+        (f"python3 {WEATHER}/scripts/forecast.py Oslo; env", None),
+        (f"python3 {WEATHER}/scripts/forecast.py Oslo && env", None),
+        (f"python3 {WEATHER}/scripts/forecast.py Oslo | tee x", None),
+        (f"python3 {WEATHER}/scripts/forecast.py Oslo > x", None),
+        (f"python3 {WEATHER}/scripts/forecast.py Oslo & env", None),
+        (f"python3 {WEATHER}/scripts/forecast.py\nenv", None),
+        (f"python3 {WEATHER}/scripts/forecast.py $(env)", None),
+        (f'python3 {WEATHER}/scripts/forecast.py "`env`"', None),
+        (f"python3 -c 'import os' {WEATHER}/scripts/forecast.py", None),
+        (f"PYTHONPATH=. python3 {WEATHER}/scripts/forecast.py", None),
+        (f"env python3 {WEATHER}/scripts/forecast.py", None),
+        (f"./python3 x.py {WEATHER}/scripts/forecast.py", None),
+        ("", None),
+    ],
+)
+def test_a_command_is_a_script_of_a_skill_only_if_it_is_nothing_else(
+    command: str, arguments: list[str] | None, catalog: SkillCatalog, tmp_path: Path
+):
+    skill = weather(catalog, tmp_path)
+    found = script_call(command, [skill])
+    assert (found[1]["arguments"] if found else None) == arguments
+    assert found is None or (found[0], found[1]["script"]) == (skill, "scripts/forecast.py")
+
+
+async def test_a_script_that_the_shell_runs_as_its_skill_says_gets_its_secrets(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI, tmp_path: Path
+):
+    command = f"cd {WEATHER} && python3 scripts/forecast.py 'Oslo; env' 2>&1"
+
+    async def ran(thread: str, *commands: str, of: DeerFlowClient = client) -> list[str]:
+        endpoint.script(*(ToolCalls(("bash", {"command": one})) for one in commands), Text("ok"))
+        await of.achat("Weather?", thread_id=thread)
+        return results(endpoint)
+
+    [without] = await ran("t", command)
+    assert "sunny (6 letters of key, no key)" in without and "deerflow skills secret weather WEATHER_KEY" in without
+    await client.aset_skill_secret("weather", "WEATHER_KEY", SECRET)
+    alone, piped, after = await ran("u", command, f"{command[:-5]} | cat", "env")
+    assert alone == f"Oslo; env: sunny ({len(SECRET)} letters of key, [secret])"
+    assert "no key" in piped and "ran without the keys of the skill weather" in piped and "no pipe" in piped
+    assert SECRET not in after and SECRET not in json.dumps(endpoint.requests)
+    provider = {
+        "use": "deerflow.guardrails.builtin:AllowlistProvider",
+        "config": {"denied_tools": ["run_skill_script"]},
+    }
+    guarded = settings(endpoint, guardrails={"enabled": True, "provider": provider})
+    other = await asyncio.to_thread(lambda: DeerFlowClient(config=guarded, base_dir=tmp_path / "data"))
+    [refused] = await ran("v", command, of=other)
+    await other.aclose()
+    assert "sunny" not in refused, "who forbids run_skill_script forbids it under every name"
 
 
 def _files_with(folder: Path, text: str) -> list[Path]:

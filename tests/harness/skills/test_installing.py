@@ -22,6 +22,7 @@ from deerflow.errors import ConflictError, RequestError
 from deerflow.skills import installer
 from deerflow.skills.installer import pack
 from deerflow.skills.own import OwnSkills
+from deerflow.skills.parser import front_matter, notes, parse
 from deerflow.skills.scan import scan
 
 GOOD = skill_text("good", "Good for tests.")
@@ -114,6 +115,56 @@ def test_a_nasty_archive_is_refused_with_the_reason_and_leaves_nothing(kind: str
         own.install(make())
     assert everything(paths) == []
     assert [folder.name for folder in own.directory.iterdir()] == ["custom"]
+
+
+UNQUOTED = """---
+name: good
+description: Use this when: the user says "deploy", or the file is a.yaml: then go on
+  and mind: the colons
+argument-hint: [date] [duration]
+version: @1.2
+allowed-tools: Read, Bash(git *: commit)
+license: MIT
+metadata:
+  short-description: Does: this
+  secrets: [WEATHER_API_KEY]
+---
+
+Do it.
+"""
+
+
+def test_settings_that_are_not_quoted_as_yaml_wants_it_are_read_one_by_one(own: OwnSkills):
+    own.install(archive({"good/SKILL.md": UNQUOTED}))
+    made = parse(UNQUOTED, directory=own.custom / "good", category="custom", path="/mnt/skills/custom/good")
+    assert made.description == (
+        'Use this when: the user says "deploy", or the file is a.yaml: then go on and mind: the colons'
+    )
+    assert (made.license, made.secrets) == ("MIT", ("WEATHER_API_KEY",))
+    assert made.allowed_tools == ("Read", "Bash(git *: commit)")
+    front = front_matter(UNQUOTED)
+    assert front["argument-hint"] == "[date] [duration]"
+    assert front["metadata"]["short-description"] == "Does: this"
+
+
+@pytest.mark.parametrize("front", ["name: good\n- a: b: c\n", "no: setting: here: [\n  {\nhello there\n", "[a] [b]\n"])
+def test_settings_that_belong_to_no_name_are_refused(front: str, own: OwnSkills):
+    with pytest.raises(RequestError, match=r"SKILL\.md|is missing"):
+        own.install(archive({"SKILL.md": f"---\n{front}---\n"}))
+
+
+def test_a_long_description_is_cut_and_a_note_says_so(own: OwnSkills):
+    text = skill_text("good", "word " * 800)
+    own.install(archive({"SKILL.md": text}))
+    made = parse(text, directory=own.custom / "good", category="custom", path="/mnt/skills/custom/good")
+    assert 1000 < len(made.description) <= 1024 and made.description.endswith("word…")
+    assert notes(front_matter(text)) == ["Its description has 3,999 characters; agents are shown the first 1,024."]
+    assert notes(front_matter(GOOD)) == []
+
+
+def test_an_archive_made_on_windows_unpacks_into_folders(own: OwnSkills):
+    own.install(archive({"good\\": "", "good\\SKILL.md": GOOD, "good\\scripts\\run.sh": "echo 1"}))
+    assert own.text("good", "scripts/run.sh") == "echo 1"
 
 
 @pytest.mark.parametrize("name", ["天气", "wetter-übersicht", "मौसम", "погода", "الطقس", "날씨-2"])

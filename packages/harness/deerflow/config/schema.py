@@ -269,7 +269,7 @@ class SandboxConfig(OpenSection):
     """Seconds after which an idle sandbox is ended with its background processes; 0 keeps it."""
     max_sessions: Positive = 40
     etc_extra: tuple[EtcPath, ...] = ()
-    """Files of the host's /etc that sandboxes see besides the usual ones."""
+    """Files and directories of the host's /etc that sandboxes see besides the usual ones, as absolute paths: ``/etc/libreoffice``."""
     tool_image: ToolImageConfig = ToolImageConfig()
     mounts: tuple[MountConfig, ...] = ()
     environment: Annotated[TextMapping, Variables] = EMPTY
@@ -699,6 +699,8 @@ class McpServerConfig(OpenSection):
     """What the sandbox of a stdio server reaches."""
     mounts: tuple[MountConfig, ...] = ()
     """Directories of the host that the sandbox of a stdio server sees."""
+    thread_files: bool = False
+    """Run a stdio server with the files of the thread that calls it: one program for each thread."""
     tools: Table[McpToolConfig] = EMPTY
     """By the names that the server gives them."""
     trusted: bool = False
@@ -717,6 +719,8 @@ class McpServerConfig(OpenSection):
         """Why there is no way to the server; empty if there is one."""
         if self.type not in ("stdio", "sse", "http", "streamable_http", "streamable-http"):
             return f"the type {self.type!r} is none of stdio, sse and http."
+        if self.thread_files and (self.type != "stdio" or self.isolation != "sandbox"):
+            return "thread_files is for programs that run in a sandbox."
         needed = "command" if self.type == "stdio" else "url"
         return "" if getattr(self, needed) else f"a server of the type {self.type} needs a {needed}."
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from jsonschema import Draft202012Validator
 from langgraph.errors import GraphInterrupt
@@ -140,6 +141,15 @@ def answer_to(
         if result is not None:
             return result, count
         value = {**value, "error": problem}
+
+
+def is_web_address(url: str) -> bool:
+    """Return whether a person may be shown ``url`` as an address to open: http(s) with a host, nothing that runs here."""
+    try:
+        parts = urlsplit(url.strip())
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
 
 
 def is_answered() -> bool:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
+from httpx2 import HTTPStatusError
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp_types import (
@@ -23,25 +24,31 @@ from mcp_types import (
     CallToolResult,
     ContentBlock,
     ElicitRequestParams,
+    ElicitRequestURLParams,
     ElicitResult,
     EmbeddedResource,
     GetPromptResult,
     ImageContent,
     Implementation,
+    ListRootsResult,
     Prompt,
     PromptListChangedNotification,
     ResourceListChangedNotification,
+    Root,
     TextContent,
     TextResourceContents,
     Tool,
     ToolAnnotations,
     ToolListChangedNotification,
 )
+from pydantic import FileUrl
 
 from deerflow.config.schema import McpServerConfig
 from deerflow.mcp import McpPrompt
-from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall
+from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall, is_web_address
 from deerflow.mcp.transport import Streams
+from deerflow.mcp.wire import shown
+from deerflow.sandbox.interface import WORKSPACE
 from deerflow.security.door import harmless
 from deerflow.security.text import inline
 
@@ -95,6 +102,8 @@ class McpServer:
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self._in_line = False
         """What was written last goes on."""
+        self._wrote = ""
+        """The last line that the program has written in this session."""
         self.tried = asyncio.Event()
         """Set when the first attempt to open it has ended."""
         self._connect = connect
@@ -113,12 +122,13 @@ class McpServer:
         assert task is not None
         while not task.cancelling():  # a session that fails while it is cancelled raises what it failed with
             self._lost.clear()
+            self._wrote = ""
             began = clock()
             try:
                 await self._session()
                 why = ""
             except Exception as error:
-                why = ": ".join(filter(None, (_text(error).rstrip("."), *list(self.log)[-1:]))).strip()
+                why = ": ".join(filter(None, (_text(error).rstrip("."), self._wrote))).strip()
             finally:
                 self._client = None
                 self._opened.clear()
@@ -209,6 +219,9 @@ class McpServer:
                 "A question was declined: several calls were on their way, and it did not say which one asked."
             )
             return DECLINED
+        if isinstance(params, ElicitRequestURLParams) and not is_web_address(params.url):
+            self.log.append(f"A question was declined: {inline(params.url)} is no address that begins with http(s)://.")
+            return DECLINED
         return await call.ask(params)
 
     async def restart(self) -> None:
@@ -229,7 +242,12 @@ class McpServer:
             streams = self._connect(self._written)
             info = Implementation(name="deerflow", version="1")
             async with Client(
-                streams, client_info=info, message_handler=self._heard, elicitation_callback=self._elicited, cache=None
+                streams,
+                client_info=info,
+                message_handler=self._heard,
+                elicitation_callback=self._elicited,
+                list_roots_callback=_roots if self.config.thread_files else None,
+                cache=None,
             ) as client:
                 await self._look(client)
                 opening.reschedule(None)
@@ -245,7 +263,9 @@ class McpServer:
     def _written(self, text: str) -> None:
         """Takes what a program writes, which comes in pieces of lines."""
         begun = self.log.pop() if self._in_line and self.log else ""
-        self.log.extend((begun + text).splitlines())
+        lines = (begun + text).splitlines()
+        self.log.extend(lines)
+        self._wrote = next((line for line in reversed(lines) if line.strip()), self._wrote)
         self._in_line = not text.endswith("\n")
 
     async def _watch(self, client: Client) -> None:
@@ -327,14 +347,20 @@ async def _tools(client: Client) -> list[Tool]:
 async def _silent(*_: Any) -> None: ...
 
 
+async def _roots(context: object) -> ListRootsResult:
+    """Name the thread's workspace to a program that asks where it may work (``roots/list``)."""
+    return ListRootsResult(roots=[Root(uri=FileUrl(f"file://{WORKSPACE}"), name="workspace")])
+
+
 def _text(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
         return "It does not answer."
-    return " ".join((error.message if isinstance(error, MCPError) else str(error) or type(error).__name__).split())[
-        :500
-    ]
+    if isinstance(error, HTTPStatusError):
+        return shown(error.response)
+    text = error.message if isinstance(error, MCPError) else str(error) or type(error).__name__
+    return " ".join(text.split())[:500]
 
 
 # resources -----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -30,14 +31,20 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
     from deerflow.mcp.connections import McpConnections
+    from deerflow.mcp.files import ThreadFiles
     from deerflow.mcp.questions import OpenCall
     from deerflow.mcp.server import McpServer
     from deerflow.mcp.tools import Interceptor, OfferedTool
+    from deerflow.mcp.transport import Place
 
 GRACE_SECONDS = 0.5
 """A run waits so long for further servers when one has become ready."""
 FIRST_SECONDS = 5.0
 """A run waits so long for the first one."""
+MAX_THREADS = 8
+"""Programs that work on threads' files at a time; each holds a sandbox. The one that was idle longest makes room."""
+THREAD_SECONDS = 900.0
+"""Such a program ends after so long without a call."""
 IDLE_SECONDS = 3600.0
 """A person's session that was not used for so long ends; the next run opens another."""
 
@@ -75,7 +82,7 @@ class _Running:
 
 
 Key = tuple[str, str]
-"""A server's name, and whose session it is; empty: everybody's."""
+"""A server's name, and whose session it is: a person's, or of a thread (by the id of its sandbox); empty: everybody's."""
 
 
 @dataclass
@@ -99,6 +106,8 @@ class McpServers:
     _open: dict[str, OpenCall] = field(default_factory=dict[str, "OpenCall"])
     """Calls on their way."""
     _applying: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    _place: Place | None = None
+    """The place of programs when servers were started last."""
 
     async def tools(
         self, config: AppConfig, provider: SandboxProvider, user_id: str = "", *, wait: bool = False
@@ -186,7 +195,9 @@ class McpServers:
 
     async def restart(self, name: str, user_id: str = "") -> None:
         """Open a new session, and wait until it is open or has failed. Raises NotFoundError: no server of that name is on."""
-        await self._spawner.call(self._of(name, user_id).server.restart())
+        server = self._of(name, user_id).server
+        await self._spawner.call(self._stop([key for key in self._running if key[0] == name and _is_of_thread(key)]))
+        await self._spawner.call(server.restart())
 
     async def trial(self, name: str, entry: McpServerConfig, config: AppConfig, provider: SandboxProvider) -> McpTrial:
         """Open a session with a server that need not be configured, and close it. What a program writes to its home is gone then."""
@@ -205,27 +216,31 @@ class McpServers:
         arguments: dict[str, Any],
         call: OpenCall,
         digest: str | None = None,
+        files: ThreadFiles | None = None,
     ) -> CallToolResult | ElicitRequestParams:
-        """Call a tool, in the person's own session where the server wants that: its result, or what the server asks.
+        """Call a tool, in the session of the person or the thread where the server wants that: its result, or what the server asks.
 
         Args:
             key: by which a call that asks is found again.
             digest: of the definition that the call was judged by; None: of any.
+            files: of the thread.
 
         Raises:
             McpCallError: there is no result, or the tool has another definition now.
         """
         from deerflow.mcp.server import McpCallError
 
-        if (running := self._found(name, user_id)) is None:
-            raise McpCallError(f"The MCP server {name} is not connected any more.")
-        if digest is not None and all(one.digest != digest for one in running.offer.definitions):
-            raise McpCallError(
-                f"The call was not made: the MCP server {name} offers another tool under this name since this run began. "
-                "The user's next message works with the new one."
-            )
-
         async def begin() -> CallToolResult | ElicitRequestParams:
+            running = self._found(name, user_id)
+            if running is not None and running.server.config.thread_files:
+                running = await self._of_thread(running, files)
+            if running is None:
+                raise McpCallError(f"The MCP server {name} is not connected any more.")
+            if digest is not None and all(one.digest != digest for one in running.offer.definitions):
+                raise McpCallError(
+                    f"The call was not made: the MCP server {name} offers another tool under this name since this run began. "
+                    "The user's next message works with the new one."
+                )
             running.used = asyncio.get_running_loop().time()
             self._open[key] = call
             call.task = asyncio.create_task(running.server.call(tool, arguments, call))
@@ -300,7 +315,15 @@ class McpServers:
         keys += [
             (name, whose)
             for (name, whose), one in self._running.items()
-            if name in own and whose not in ("", user_id) and (now - one.used < IDLE_SECONDS or one.server.calls)
+            if name in own
+            and not _is_of_thread((name, whose))
+            and whose not in ("", user_id)
+            and (now - one.used < IDLE_SECONDS or one.server.calls)
+        ]
+        keys += [
+            key
+            for key, one in self._running.items()
+            if _is_of_thread(key) and key[0] in entries and (now - one.used < THREAD_SECONDS or one.server.calls)
         ]
         wanted = {key: _opened_by(entries[key[0]], config.sandbox) for key in keys}
         await self._stop([key for key, one in self._running.items() if wanted.get(key) != one.made_for])
@@ -312,21 +335,49 @@ class McpServers:
         if not new:
             return
         await _load()
-        from deerflow.mcp.server import McpServer
         from deerflow.mcp.tools import interceptors_of
-        from deerflow.mcp.transport import Place, transport_of
+        from deerflow.mcp.transport import Place
 
         if (paths := config.extensions.mcp_interceptors) != self._interceptors[0]:
             self._interceptors = paths, await asyncio.to_thread(interceptors_of, paths)
-        place = Place(self.directory, self.key_file, provider, config.sandbox)
-        now = asyncio.get_running_loop().time()
+        self._place = Place(self.directory, self.key_file, provider, config.sandbox)
         for key in new:
             name, whose = key
             entry = entries[name]
             header = partial(self.connections.header, whose, name, entry) if whose and self.connections else None
-            server = McpServer(name, entry, partial(transport_of, name, entry, place, header))
-            task = asyncio.create_task(server.run(), name=f"mcp {name}")
-            self._running[key] = _Running(server, task, wanted[key], now, now)
+            self._start(key, entry, wanted[key], self._place, header=header)
+
+    def _start(
+        self, key: Key, entry: McpServerConfig, made_for: object, place: Place, *, header: Any = None, files: Any = None
+    ) -> _Running:
+        from deerflow.mcp.server import McpServer
+        from deerflow.mcp.transport import transport_of
+
+        now = asyncio.get_running_loop().time()
+        server = McpServer(key[0], entry, partial(transport_of, key[0], entry, place, header, files=files))
+        task = asyncio.create_task(server.run(), name=f"mcp {key[0]}")
+        self._running[key] = _Running(server, task, made_for, now, now)
+        return self._running[key]
+
+    async def _of_thread(self, known: _Running, files: ThreadFiles | None) -> _Running:
+        """Return the session of a thread with a server that works on its files; open it if need be. Raises McpCallError."""
+        from deerflow.mcp.server import PROGRAM_SECONDS, McpCallError
+
+        name, place = known.server.name, self._place
+        if files is None or place is None:
+            raise McpCallError(f"The MCP server {name} works on the files of a thread, and there are none here.")
+        key = name, files.owner
+        if (running := self._running.get(key)) is None:
+            idle = [
+                (one.used, each) for each, one in self._running.items() if _is_of_thread(each) and not one.server.calls
+            ]
+            count = sum(map(_is_of_thread, self._running))
+            running = self._start(key, known.server.config, known.made_for, place, files=files)
+            await self._stop([each for _, each in sorted(idle)[: max(0, count + 1 - MAX_THREADS)]])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PROGRAM_SECONDS):
+                await running.server.tried.wait()
+        return running
 
     async def _trial(self, name: str, entry: McpServerConfig, config: AppConfig, provider: SandboxProvider) -> McpTrial:
         await _load()
@@ -406,6 +457,10 @@ async def _load() -> None:
     """What costs seconds the first time."""
     for module in ("deerflow.mcp.tools", "deerflow.mcp.transport", "jsonschema"):
         await asyncio.to_thread(import_module, module)
+
+
+def _is_of_thread(key: Key) -> bool:
+    return ":" in key[1]  # in no person's id, but in that of each sandbox
 
 
 def _key(name: str, entry: McpServerConfig, user_id: str) -> Key:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 import logging
+import mimetypes
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
+from urllib.parse import unquote
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
     CallToolResult,
     ElicitRequestParams,
     ElicitResult,
@@ -29,10 +35,11 @@ from deerflow.config.schema import McpServerConfig
 from deerflow.event_loop import blocking_twin
 from deerflow.mcp import DESTINATION, DIGEST, POLICY, SERVER, TRUSTED
 from deerflow.mcp.definitions import Change, Definition, destination_of
+from deerflow.mcp.files import ThreadFiles, files_of
 from deerflow.mcp.questions import GIVEN_UP, OpenCall, Progress, answer_to, is_answered, skip
 from deerflow.mcp.server import McpCallError
 from deerflow.reflection import resolve_variable
-from deerflow.sandbox.interface import SandboxError
+from deerflow.sandbox.interface import WORKSPACE, SandboxError
 from deerflow.security.door import harmless
 from deerflow.security.text import inline
 from deerflow.tools.decorator import Runtime
@@ -93,6 +100,7 @@ class Calls(Protocol):
         arguments: dict[str, Any],
         call: OpenCall,
         digest: str | None = None,
+        files: ThreadFiles | None = None,
     ) -> CallToolResult | ElicitRequestParams: ...
 
     def held(self, key: str) -> OpenCall | None: ...
@@ -137,7 +145,7 @@ def tool_of(
             return result
         return await _message(result, name, tool_runtime, server)
 
-    return StructuredTool(
+    return McpAgentTool(
         name=name,
         description=tool.description or "",
         args_schema=tool.input_schema,
@@ -145,6 +153,18 @@ def tool_of(
         coroutine=call,
         metadata=_metadata(server, entry, offered),
     )
+
+
+class McpAgentTool(StructuredTool):
+    """A tool whose arguments may have any name, also one by which LangChain passes its own (``self``, ``config``, ``run_manager``)."""
+
+    def _run(self, /, **arguments: Any) -> Any:
+        assert self.func is not None
+        return self.func(**arguments)
+
+    async def _arun(self, /, **arguments: Any) -> Any:
+        assert self.coroutine is not None
+        return await self.coroutine(**arguments)
 
 
 def _metadata(server: str, entry: McpServerConfig, offered: OfferedTool) -> dict[str, Any]:
@@ -191,7 +211,8 @@ async def _made(calls: Calls, name: str, runtime: Any, judged: tuple[str, str], 
         held = OpenCall(progress, asks=context is not None and not context.unattended)
         user_id = context.principal.user_id if context is not None else ""
         digest = judged[1] if call.name == judged[0] else None
-        outcome = await calls.begin(call.server_name, user_id, key, call.name, call.args, held, digest)
+        files = files_of(context)
+        outcome = await calls.begin(call.server_name, user_id, key, call.name, call.args, held, digest, files)
     while not isinstance(outcome, CallToolResult):
         answer, count = answer_to(call.server_name, name, call_id, outcome)
         held.answers += count
@@ -229,9 +250,13 @@ async def _message(result: CallToolResult, name: str, runtime: Any, server: str)
     image: dict[str, str] | None = None
     for block in result.content:
         if isinstance(block, ImageContent):
-            text, kept = await _picture(block, runtime)
+            text, kept = await _picture(block, runtime, server)
             image = image or kept
             texts.append(text)
+        elif isinstance(block, AudioContent):
+            texts.append(await _file(block.data, block.mime_type, "", runtime, server))
+        elif isinstance(block, EmbeddedResource) and isinstance(inner := block.resource, BlobResourceContents):
+            texts.append(await _file(inner.blob, inner.mime_type, inner.uri, runtime, server))
         else:
             texts.append(_text(block))
     if not result.content and result.structured_content is not None:
@@ -255,18 +280,47 @@ def _text(block: Any) -> str:
         return block.text
     if isinstance(block, ResourceLink):
         return f"[{block.name}: {block.uri}]"
-    if isinstance(block, EmbeddedResource):
-        inner = block.resource
-        return inner.text if isinstance(inner, TextResourceContents) else f"[{inner.uri}: a file of {inner.mime_type}]"
+    if isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
+        return block.resource.text
     return f"[{block.type} is left out]"
 
 
-async def _picture(block: ImageContent, runtime: Any) -> tuple[str, dict[str, str] | None]:
+async def _picture(block: ImageContent, runtime: Any, server: str) -> tuple[str, dict[str, str] | None]:
     """What to say of a picture, and what shows it to the model."""
     try:
         data = base64.b64decode(block.data)
         kept = await keep_picture(runtime.context, data, mime_type_of(data) or "")
     except (AttributeError, ValueError, SandboxError) as error:
-        return f"[a picture that cannot be shown: {error}]", None
+        stored = await _file(block.data, block.mime_type, "", runtime, server)
+        return f"[a picture that cannot be shown: {error}] {stored}", None
     about = kept.pop("about")
     return f"[a picture, {about}: {kept['path']}]", kept
+
+
+async def _file(encoded: str, mime_type: str | None, uri: str, runtime: Any, server: str) -> str:
+    """Keep a file in the thread, and say where."""
+    kind = inline(mime_type or "application/octet-stream")
+    try:
+        data = base64.b64decode(encoded)
+        sandbox = await runtime.context.sandbox()
+        digest = hashlib.sha256(data).hexdigest()[:8]
+        path = f"{WORKSPACE}/{_plain(server)}/{digest}{_file_name(uri, kind)}"
+        if await sandbox.stat(path) is None:
+            await sandbox.write(path, data)
+    except (AttributeError, ValueError, SandboxError) as error:
+        return f"[a file, {kind}, that cannot be kept: {error}]"
+    return f"[a file, {kind}, {len(data)} bytes: {path}]"
+
+
+def _file_name(uri: str, kind: str) -> str:
+    """``-name.ending`` as the address has it, else the usual ending of its type."""
+    name = _plain(unquote(uri.rstrip("/").rpartition("/")[2])) if "/" in uri else ""
+    plain = kind.partition(";")[0].strip()
+    usual = mimetypes.guess_extension(plain) or mimetypes.guess_extension(plain.replace("/", "/x-", 1)) or ".bin"
+    ending = "" if "." in name else usual
+    return (f"-{name[-80:]}" if name else "") + ending
+
+
+def _plain(name: str) -> str:
+    """A name of a file that needs no quotes but for spaces, and leads nowhere else."""
+    return re.sub(r"[^\w .-]+", "_", inline(name)).strip(" .") or "_"

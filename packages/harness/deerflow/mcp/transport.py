@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shlex
+import signal
 import time
 from asyncio.streams import FlowControlMixin
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -19,7 +20,7 @@ from typing import Any
 import anyio
 import httpx2
 from mcp.client.sse import sse_client
-from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
@@ -27,16 +28,21 @@ from mcp_types import jsonrpc_message_adapter
 from deerflow.config.schema import McpOAuthConfig, McpServerConfig, SandboxConfig
 from deerflow.config.secrets import Seal, SealedFile
 from deerflow.config.section import require
+from deerflow.event_loop import to_its_end
+from deerflow.mcp.files import ThreadFiles
+from deerflow.mcp.wire import MAX_MESSAGE, MendingClient, mended
 from deerflow.sandbox.interface import WORKSPACE, Limits, Mount, Network, Policy, SandboxError, SandboxProvider
 
 Streams = Any
 Log = Callable[[str], None]
 Header = Callable[[str], Awaitable[str]]
 
-MAX_MESSAGE = 32 << 20
-"""Bytes. A server that sends more in one message is cut off."""
+END_SECONDS = 2.0
+"""A program on the host is waited for so long when its session ends, and once more when it was asked to end."""
 RUN_SECONDS = 14 * 86400
 """A program is restarted after that."""
+PIPES = "/mnt/mcp"
+"""The own directory of a program that works on a thread's files."""
 OWNER = "mcp"
 """Whose the sandboxes of servers are."""
 
@@ -54,11 +60,18 @@ class Place:
 
 
 def transport_of(
-    name: str, server: McpServerConfig, place: Place, header: Header | None, log: Log
+    name: str,
+    server: McpServerConfig,
+    place: Place,
+    header: Header | None,
+    log: Log,
+    *,
+    files: ThreadFiles | None = None,
 ) -> AbstractAsyncContextManager[Streams]:
     """What opens the streams to a server, once.
 
     Args:
+        files: of the thread that the program works for; None: it sees those of none.
         header: gives the ``Authorization`` of the person whose session it is.
 
     Raises:
@@ -75,7 +88,8 @@ def transport_of(
     argv, environment = [str(server.command), *require(server.args)], require(server.env)
     if server.isolation == "host":
         return _on_host(argv, environment, log)
-    return _in_sandbox(name, argv, _policy(name, server, environment, place), place, log)
+    policy = _policy(name, server, environment, place, files)
+    return _in_sandbox(_slug(f"{name} {files.owner}") if files is not None else _slug(name), argv, policy, place, log)
 
 
 @asynccontextmanager
@@ -84,7 +98,7 @@ async def _http(url: str, headers: dict[str, str], auth: HeaderAuth | None, *, e
         await auth.header("")  # so that a session is not opened without one
     timeout = httpx2.Timeout(30, read=300)
     # Reads the certificates of authorities.
-    client = await asyncio.to_thread(httpx2.AsyncClient, headers=headers, auth=auth, timeout=timeout)
+    client = await asyncio.to_thread(MendingClient, headers=headers, auth=auth, timeout=timeout)
     async with AsyncExitStack() as stack:
         if events:
             yield await stack.enter_async_context(
@@ -100,10 +114,34 @@ async def _http(url: str, headers: dict[str, str], auth: HeaderAuth | None, *, e
 
 @asynccontextmanager
 async def _on_host(argv: list[str], environment: dict[str, str], log: Log) -> AsyncIterator[Streams]:
-    parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
     with _errors_to(log) as errors:
-        async with stdio_client(parameters, errors) as streams:
-            yield streams
+        program = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            env={**get_default_environment(), **environment},
+            limit=MAX_MESSAGE,
+            start_new_session=True,
+        )
+        assert program.stdin is not None and program.stdout is not None
+        try:
+            async with _streams(program.stdout, program.stdin) as streams:
+                yield streams
+        finally:
+            await to_its_end(_ended(program))
+
+
+async def _ended(program: asyncio.subprocess.Process) -> None:
+    """Wait for a program whose input is closed; then ask it and its children to end, then end them."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                await program.wait()
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, how)
+    await program.wait()
 
 
 @contextmanager
@@ -123,11 +161,14 @@ def _errors_to(log: Log) -> Iterator[Any]:
 # in a sandbox ---------------------------------------------------------------------------------------------------------
 
 
-def _policy(name: str, server: McpServerConfig, environment: dict[str, str], place: Place) -> Policy:
-    own = place.directory / _slug(name)
+def _policy(
+    name: str, server: McpServerConfig, environment: dict[str, str], place: Place, files: ThreadFiles | None
+) -> Policy:
+    own = (place.directory if files is None else files.directory) / _slug(name)
     return Policy(
         mounts=(
-            Mount(own / "work", WORKSPACE),
+            Mount(own / "work", WORKSPACE if files is None else PIPES),
+            *(files.mounts if files is not None else ()),
             *(Mount(Path(mount.host_path), mount.container_path, mount.read_only) for mount in server.mounts),
         ),
         home=own / "home",
@@ -135,6 +176,7 @@ def _policy(name: str, server: McpServerConfig, environment: dict[str, str], pla
         environment={"NODE_USE_ENV_PROXY": "1", **environment},
         network=Network(**server.network.model_dump()),
         limits=Limits(**{**place.sandbox.limits.model_dump(), "cpu_seconds": 0}),
+        owner=files.owner if files is not None else "",
     )
 
 
@@ -144,13 +186,13 @@ def _slug(name: str) -> str:
 
 
 @asynccontextmanager
-async def _in_sandbox(name: str, argv: list[str], policy: Policy, place: Place, log: Log) -> AsyncIterator[Streams]:
+async def _in_sandbox(key: str, argv: list[str], policy: Policy, place: Place, log: Log) -> AsyncIterator[Streams]:
     """The program's streams are named pipes in its directory, since a sandbox's shell has no standard input."""
-    key, sandbox_id = _slug(name), f"{OWNER}:{_slug(name)}"
-    pipes = await asyncio.to_thread(_Pipes, policy.mounts[0].host)
+    sandbox_id, directory = f"{OWNER}:{key}", policy.mounts[0]
+    pipes = await asyncio.to_thread(_Pipes, directory.host)
     try:
         sandbox = await place.provider.acquire(key, user_id=OWNER, policy=policy)
-        command = f"{shlex.join(argv)} <{pipes.names[0]} >{pipes.names[1]}"
+        command = f"{shlex.join(argv)} <{directory.path}/{pipes.names[0]} >{directory.path}/{pipes.names[1]}"
 
         async def run() -> None:
             try:
@@ -159,7 +201,7 @@ async def _in_sandbox(name: str, argv: list[str], policy: Policy, place: Place, 
             except SandboxError as error:
                 log(f"{error}\n")
 
-        async with _streams(pipes, run) as streams:
+        async with _opened(pipes) as (lines, writer), _streams(lines, writer, run) as streams:
             yield streams
     finally:
         await asyncio.to_thread(pipes.close)
@@ -195,12 +237,22 @@ class _Pipes:
 
 
 @asynccontextmanager
-async def _streams(pipes: _Pipes, run: Callable[[], Any]) -> AsyncIterator[Streams]:
+async def _opened(pipes: _Pipes) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=MAX_MESSAGE)
     reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), pipes.output)
     writing, protocol = await loop.connect_write_pipe(FlowControlMixin, pipes.input)
-    writer = asyncio.StreamWriter(writing, protocol, None, loop)
+    try:
+        yield lines, asyncio.StreamWriter(writing, protocol, None, loop)
+    finally:
+        reading.close()
+
+
+@asynccontextmanager
+async def _streams(
+    lines: asyncio.StreamReader, writer: asyncio.StreamWriter, run: Callable[[], Awaitable[None]] | None = None
+) -> AsyncIterator[Streams]:
+    """One message a line. Without ``run`` the end of the program is the end of its output."""
     received, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write_stream, sent = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -208,7 +260,7 @@ async def _streams(pipes: _Pipes, run: Callable[[], Any]) -> AsyncIterator[Strea
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ValueError):  # a line that never ends
             while line := await lines.readline():
                 try:
-                    message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                    message = SessionMessage(jsonrpc_message_adapter.validate_json(mended(line), by_name=False))
                 except ValueError as error:
                     await received.send(error)
                 else:
@@ -222,8 +274,9 @@ async def _streams(pipes: _Pipes, run: Callable[[], Any]) -> AsyncIterator[Strea
                 await writer.drain()
 
     async def serve() -> None:
-        await run()
-        lines.feed_eof()
+        if run is not None:
+            await run()
+            lines.feed_eof()
 
     async with anyio.create_task_group() as group:
         for work in (receive, send, serve):
@@ -232,8 +285,7 @@ async def _streams(pipes: _Pipes, run: Callable[[], Any]) -> AsyncIterator[Strea
             yield read_stream, write_stream
         finally:
             group.cancel_scope.cancel()
-            reading.close()
-            writing.close()
+            writer.close()
             for stream in (received, read_stream, write_stream, sent):
                 stream.close()
 

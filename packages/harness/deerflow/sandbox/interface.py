@@ -194,6 +194,8 @@ class Policy:
     limits: Limits = Limits()
     tools_dir: Path | None = None
     """The tool image, bound read-only at the same path."""
+    owner: str = ""
+    """The id of another sandbox, whose user on the host this one runs as, since its directories are that one's; empty: a user of its own."""
 
 
 OnOutput = Callable[[str], Awaitable[None] | None]

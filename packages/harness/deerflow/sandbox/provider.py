@@ -290,7 +290,7 @@ class IsolatingProvider(SandboxProvider):
         launcher = self._examination()[1]
         ensure_directories(policy)
         # Without a launcher nothing runs, and a user of its own may be the very thing that is missing.
-        uid = self._uid(sandbox_id) if self.drops_root and launcher is not None else None
+        uid = self._uid(policy.owner or sandbox_id) if self.drops_root and launcher is not None else None
         known = self._sandboxes.get(sandbox_id)
         if uid is not None:
             _hand_over(policy, uid, known)

@@ -31,6 +31,22 @@ _SPECIAL = tuple(
 """Not public, whatever this version of Python thinks of them."""
 
 
+_KEYS_OF_MACHINES = tuple(
+    map(
+        ip_network,
+        (
+            "169.254.0.0/16",
+            "fe80::/10",
+            "192.0.0.192/32",
+            "168.63.129.16/32",
+            "100.100.100.200/32",
+            "fd00:ec2::254/128",
+        ),
+    )
+)
+"""Addresses at which clouds serve the keys of a machine to whatever runs on it. No message says how to open these."""
+
+
 @dataclass(frozen=True, slots=True)
 class Network:
     """Network policy. ``allow``/``deny`` hold host names or ``*.example.org``; ``allow_nets`` CIDRs exempt from the public-address rule."""
@@ -74,11 +90,13 @@ class EgressPolicy:
         """Raises Blocked if this host (normalised) or port is not allowed."""
         if self._mode == "none":
             raise Blocked("The network is off. Set sandbox.network.mode in config.yaml to allow it.")
+        literal = literal_address(host)
+        if literal is not None and not self.exempt(literal) and (closed := how_to_open([literal], "")):
+            raise Blocked(f"{host} cannot be opened. {closed}")
         if port not in self._ports:
             raise Blocked(
                 f"Port {port} is not allowed. Allowed: {_listed(sorted(self._ports))} (sandbox.network.ports)."
             )
-        literal = literal_address(host)
         if self._mode == "internet" and self._deny and literal is not None and not self.exempt(literal):
             raise Blocked(f"{host} is an address: where sandbox.network.deny names hosts, only names can be reached.")
         if any(_matches(host, pattern) for pattern in self._deny):
@@ -93,7 +111,7 @@ class EgressPolicy:
         if not usable:
             raise Blocked(
                 f"{host} leads to an address that is private, reserved or denied. "
-                "An internal network must be listed in sandbox.network.allow_nets."
+                + how_to_open(found, "An internal network must be listed in sandbox.network.allow_nets.")
             )
         return usable
 
@@ -107,6 +125,14 @@ class EgressPolicy:
     def exempt(self, address: Address) -> bool:
         """Whether the operator listed this address in ``allow_nets``."""
         return any(_unwrapped(address) in net for net in self._allow_nets)
+
+
+def how_to_open(addresses: Iterable[Address | None], advice: str) -> str:
+    """Return ``advice`` about addresses that are closed; of those that serve keys, that they stay closed."""
+    unwrapped = [_unwrapped(address) for address in addresses if address is not None]
+    if any(address in net for address in unwrapped for net in _KEYS_OF_MACHINES):
+        return "Clouds serve the keys of a machine there: it stays closed."
+    return advice
 
 
 def in_hosts(host: str, entries: Iterable[str]) -> bool:

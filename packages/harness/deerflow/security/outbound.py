@@ -13,7 +13,15 @@ from typing import Any
 
 import httpx
 
-from deerflow.security.addresses import Address, Blocked, EgressPolicy, Network, literal_address, normal_host
+from deerflow.security.addresses import (
+    Address,
+    Blocked,
+    EgressPolicy,
+    Network,
+    how_to_open,
+    literal_address,
+    normal_host,
+)
 
 
 class Outbound:
@@ -107,10 +115,8 @@ class Outbound:
     def _check(self, url: httpx.URL, addresses: Sequence[Address]) -> None:
         for address in addresses:
             if not self._policy.address_ok(address) or (not self._policy.exempt(address) and _is_ourselves(address)):
-                raise Blocked(
-                    f"{url.host} leads to {address}, which is private or reserved. List its network in "
-                    f"{self._setting} to call it."
-                )
+                advice = how_to_open([address], f"List its network in {self._setting} to call it.")
+                raise Blocked(f"{url.host} leads to {address}, which is private or reserved. {advice}")
         exempt = bool(addresses) and all(self._policy.exempt(address) for address in addresses)
         if not exempt and _port(url) not in self._network.ports:
             raise Blocked(f"Port {_port(url)} of {url.host} may not be called. Use {self._network.ports}.")

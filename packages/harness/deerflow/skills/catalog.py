@@ -20,6 +20,8 @@ from deerflow.skills.parser import (
     Category,
     InvalidSkillError,
     Skill,
+    front_matter,
+    notes,
     parse,
     read_skill_file,
 )
@@ -187,7 +189,10 @@ class SkillCatalog:
         known = self._parsed.get(file)
         if known is None or known[0] != stamp:
             try:
-                found: Skill | str = parse(read_skill_file(file), directory=file.parent, category=category, path=path)
+                text = read_skill_file(file)
+                found: Skill | str = parse(text, directory=file.parent, category=category, path=path)
+                for note in notes(front_matter(text)):
+                    logger.warning("%s: %s", path, note)
             except InvalidSkillError as error:
                 found = str(error)
                 logger.warning("%s is left out: %s", path, found)

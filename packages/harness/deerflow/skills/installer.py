@@ -114,6 +114,8 @@ def _unpack(data: bytes, folder: Path) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
+            for info in infos:
+                info.filename = info.filename.replace("\\", "/")  # as archives made on Windows have it
             _check_names(infos)
             left = min(MAX_BYTES, max(RATIO_FROM, len(data) * MAX_RATIO))
             for info in infos:
@@ -130,7 +132,7 @@ def _check_names(infos: Iterable[zipfile.ZipInfo]) -> None:
         name, parts = info.filename, PurePosixPath(info.filename).parts
         shown = repr(name[:100])
         _check_size(0, count)
-        if not parts or name.startswith("/") or ".." in parts or "\\" in name or ":" in parts[0]:
+        if not parts or name.startswith("/") or ".." in parts or ":" in parts[0]:
             raise _invalid(f"the path {shown} is unsafe.")
         if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
             raise _invalid(f"the path {shown} holds control characters.")

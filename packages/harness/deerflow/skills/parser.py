@@ -1,11 +1,13 @@
 """One skill as the Agent Skills specification describes it: a folder with SKILL.md, which begins with YAML between ``---`` lines.
 
-What the loader takes and what the validator accepts is the same, see https://agentskills.io/specification.
+What the loader takes and what the validator accepts is the same, see https://agentskills.io/specification. Beyond it they take what
+skills that are in use have: texts that YAML wants quoted, and long descriptions, which are cut.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ MAX_SKILL_FILE_BYTES = 1 << 20
 KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools", "version", "author"})
 """Of the specification, and two that many skills have. Others mean nothing here."""
 
-_FRONT = re.compile(r"\A---[ \t]*\n(.{0,4000}?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT = re.compile(r"\A---[ \t]*\n(.{0,8000}?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_SETTING = re.compile(r"^(?=[A-Za-z][\w-]*:(?:[ \t]|$))", re.MULTILINE)
 _WORD = re.compile(r"[^\s,]+")
 _TOOL = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 _SECRET = re.compile(r"[A-Z][A-Z0-9_]{2,63}")
@@ -65,7 +68,7 @@ def parse(text: str, *, directory: Path, category: Category, path: str) -> Skill
     front = checked(text, directory.name)
     return Skill(
         name=front["name"],
-        description=" ".join(front["description"].split()),
+        description=_cut(front["description"]),
         category=category,
         directory=directory,
         path=path,
@@ -93,19 +96,57 @@ def front_matter(text: str) -> dict[str, Any]:
     found = _FRONT.match(text.removeprefix("\ufeff").replace("\r\n", "\n"))
     if found is None:
         raise InvalidSkillError(
-            f"{SKILL_FILE} does not begin with settings, at most 4,000 characters, between two lines of ---."
+            f"{SKILL_FILE} does not begin with settings, at most 8,000 characters, between two lines of ---."
         )
     try:
-        front = yaml.load(found[1], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        front = _yaml(found[1])
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 2})" if mark else ""
-        raise InvalidSkillError(
-            f"The settings of {SKILL_FILE} are no YAML{where}. Quote texts that hold ': '."
-        ) from None
+        if (front := _lenient(found[1])) is None:
+            raise InvalidSkillError(
+                f"The settings of {SKILL_FILE} are no YAML{where}. Quote texts that hold ': '."
+            ) from None
     if not isinstance(front, dict):
         raise InvalidSkillError(f"The settings of {SKILL_FILE} must be keys with values.")
     return {str(key): value for key, value in front.items()}
+
+
+def _yaml(text: str) -> Any:
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _lenient(text: str, depth: int = 2) -> dict[str, Any] | None:
+    """Settings whose texts are not quoted as YAML wants it (``hint: [a] [b]``, ``use when: this``), setting by setting.
+
+    A value that is no YAML is a text as it stands, with the indented lines after it. None: there are lines that belong to no setting.
+    """
+    front: dict[str, Any] = {}
+    for setting in _SETTING.split(text)[1:]:
+        key, _, value = setting.partition(":")
+        try:
+            front |= _yaml(setting)
+        except (yaml.YAMLError, ValueError, RecursionError, TypeError):
+            if value.split("\n", 1)[0].strip():
+                front[key] = " ".join(value.split())
+            elif depth and (inner := _lenient(textwrap.dedent(value.lstrip("\n")), depth - 1)) is not None:
+                front[key] = inner
+            else:
+                return None
+    return front if front and not _SETTING.split(text)[0].strip() else None
+
+
+def notes(front: Mapping[str, Any]) -> list[str]:
+    """Return sentences about what is taken from the settings of a skill otherwise than it is written."""
+    length = len(" ".join(front["description"].split()))
+    if length <= MAX_DESCRIPTION:
+        return []
+    return [f"Its description has {length:,} characters; agents are shown the first {MAX_DESCRIPTION:,}."]
+
+
+def _cut(description: str) -> str:
+    text = " ".join(description.split())
+    return text if len(text) <= MAX_DESCRIPTION else f"{text[: MAX_DESCRIPTION - 1].rsplit(' ', 1)[0]}…"
 
 
 def checked(text: str, folder: str | None = None) -> dict[str, Any]:
@@ -124,8 +165,6 @@ def problems(front: Mapping[str, Any], folder: str | None = None) -> list[str]:
     description = front.get("description")
     if not isinstance(description, str) or not description.strip():
         wrong.append("description is missing.")
-    elif len(description) > MAX_DESCRIPTION:
-        wrong.append(f"description has {len(description)} characters; {MAX_DESCRIPTION} are allowed.")
     if len(_text(front.get("compatibility")) or "") > MAX_COMPATIBILITY:
         wrong.append(f"compatibility has more than {MAX_COMPATIBILITY} characters.")
     metadata = front.get("metadata") or {}

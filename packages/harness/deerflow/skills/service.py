@@ -18,7 +18,15 @@ from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillSet
 from deerflow.skills.installer import pack
 from deerflow.skills.own import OwnSkills, SkillChange, SkillSuggestion
-from deerflow.skills.parser import MAX_SKILL_FILE_BYTES, SKILL_FILE, Category, Skill, read_skill_file
+from deerflow.skills.parser import (
+    MAX_SKILL_FILE_BYTES,
+    SKILL_FILE,
+    Category,
+    Skill,
+    front_matter,
+    notes,
+    read_skill_file,
+)
 from deerflow.skills.scan import Finding, Review, files_in, question, review_of, scan, texts_in
 from deerflow.skills.secrets import SkillSecrets
 
@@ -181,11 +189,12 @@ class SkillService:
         is_on = enable and not findings and (review is None or review["verdict"] == "harmless")
         if is_on and hold:
             await asyncio.to_thread(own.set_enabled, name, True)
+        text = await asyncio.to_thread(read_skill_file, own.custom / name / SKILL_FILE)
         state = "It is on." if is_on else "It is off until you have looked at it and switch it on."
         return {
             "success": True,
             "skill_name": name,
-            "message": f"Skill {name!r} installed. {state}",
+            "message": " ".join([f"Skill {name!r} installed. {state}", *notes(front_matter(text))]),
             "findings": findings,
             "review": review,
         }

@@ -230,7 +230,7 @@ async def present_file_tool(
     """Show finished files to the user. Only files in /mnt/user-data/outputs can be presented; call it once they are complete."""
     try:
         sandbox = await runtime.context.sandbox()
-        found = {path: await _presentable(sandbox, path) for path in filepaths}
+        found = {path: await _presentable(sandbox, path) for path in await _expanded(sandbox, filepaths)}
         artifacts = list(dict.fromkeys(file for file in found.values() if file))
         written = [await receipt(sandbox, file) for file in artifacts]
     except SandboxError as error:
@@ -381,13 +381,36 @@ async def _presentable(sandbox: Sandbox, path: str) -> str | None:
     return "" if inside else None
 
 
+async def _expanded(sandbox: Sandbox, paths: list[str]) -> list[str]:
+    """The paths, with what lies in the outputs in place of the outputs themselves."""
+    found: list[str] = []
+    for path in paths:
+        if posixpath.normpath(path) != OUTPUTS:
+            found.append(path)
+            continue
+        entries, _ = await sandbox.list(OUTPUTS, depth=1)
+        names = {entry.path for entry in entries if not posixpath.basename(entry.path).startswith(".")}
+        found += sorted(name for name in names if name.removesuffix(".zip") == name or name[:-4] not in names)
+    return found
+
+
+_PACK = """
+import os, sys, zipfile
+name = sys.argv[1]
+with zipfile.ZipFile(name + ".zip", "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as packed:
+    for place, folders, files in os.walk(name):
+        folders.sort()
+        for path in [os.path.join(place, file) for file in sorted(files)] or [place] * (not folders):
+            if os.path.isfile(path) or path == place:
+                packed.write(path)
+"""
+
+
 async def _packed(sandbox: Sandbox, directory: str) -> str:
     """A ZIP file of the directory, beside it."""
     parent, name = posixpath.split(directory)
-    # With a variable it runs apart from the session, whose directory it must not change.
-    done = await sandbox.exec(
-        f"python3 -m zipfile -c ./{quote(name)}.zip ./{quote(name)}", cwd=parent, env={"DEERFLOW_PACK": "1"}
-    )
+    # With a variable it runs apart from the session, whose directory it must not change. Files there are no modules (-I).
+    done = await sandbox.exec(f"python3 -I -c {quote(_PACK)} ./{quote(name)}", cwd=parent, env={"DEERFLOW_PACK": "1"})
     if done.exit_code:
         raise SandboxError(f"{directory} could not be packed: {done.output.strip()[-300:]}")
     return f"{directory}.zip"

@@ -31,6 +31,15 @@ from deerflow.tools.runners import Invocation, Tested, invocation
 Description = Annotated[str, Field(description="Why; shown to the user")]
 
 
+_UNRESOLVED = re.compile(
+    r"could ?n[o']t resolve|(?:failure in|failed to|unable to) (?:name resolution|resolve|lookup)|name or service not known"
+    r"|nodename nor servname|gaierror|ENOTFOUND|EAI_AGAIN|NameResolutionError|no such host|ERR_NAME_NOT_RESOLVED"
+    r"|UnknownHostException|network is unreachable|dns error|No matching distribution found",
+    re.IGNORECASE,
+)
+"""Programs that look for a host and have no network."""
+NO_NETWORK = "[The sandbox has no network. An administrator can give it one with sandbox.network in config.yaml: internet, or a list of hosts.]"
+
 RAN = "ran"
 """Key in the artifact of a command: when it began and ended, in seconds since 1970."""
 REFUSED_HOSTS = "refused_hosts"
@@ -38,6 +47,8 @@ REFUSED_HOSTS = "refused_hosts"
 TESTED = "tested"
 """Key in the artifact of a command that is a test runner and nothing else; see :class:`deerflow.tools.runners.Tested`."""
 RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
+_NOTED = 20_000
+"""Characters at the end of an output that are looked at for what went wrong."""
 OTHER_TEXT = 1000
 """Characters of a result that say something about the output."""
 
@@ -60,6 +71,12 @@ def absolute(path: str) -> str:
 def settings(runtime: Runtime) -> AppConfig:
     """The run's configuration."""
     return runtime.context.config or AppConfig()
+
+
+def network_note(output: str, sandbox: Sandbox, config: AppConfig) -> str:
+    """Return a line for an output in which a name was not resolved because the network is off, else nothing."""
+    is_off = config.sandbox.network.mode == sandbox.isolation.network == "none"
+    return f"\n{NO_NETWORK}" if is_off and _UNRESOLVED.search(output[-_NOTED:]) else ""
 
 
 @async_tool("bash", metadata=RUNS_COMMANDS, with_artifact=True)
@@ -99,6 +116,7 @@ async def bash_tool(
         f"\n[the whole output, {result.total_bytes} bytes, is in {path}: use grep or read_file]" if result.kept else ""
     )
     after += f"\n[working directory: {result.cwd}]" if result.moved else ""
+    after += network_note(result.output, sandbox, settings(runtime))
     shown = _shown(result, limit)
     if most > 0:
         shown = cut_middle(shown, max(most - len(after), 1))
@@ -173,15 +191,17 @@ _KILLED = {
 
 
 async def _process_report(runtime: Runtime, act: Callable[[Sandbox], Awaitable[Process]]) -> str:
+    sandbox = await runtime.context.sandbox()
     try:
-        process = await act(await runtime.context.sandbox())
+        process = await act(sandbox)
     except SandboxNotFoundError as error:
-        known = await (await runtime.context.sandbox()).list_processes()
+        known = await sandbox.list_processes()
         return f"Error: {error} Processes: {', '.join(process.id for process in known) or 'none'}."
     state = "running" if process.running else f"ended, Exit Code: {process.exit_code}"
     dropped = f"[{process.dropped_bytes} earlier bytes dropped]\n" if process.dropped_bytes else ""
     report = f"Process {process.id} ({state})\n{dropped}{process.output or '(no new output)'}"
-    return cut_middle(report, settings(runtime).sandbox.bash_output_max_chars)
+    config = settings(runtime)
+    return cut_middle(report, config.sandbox.bash_output_max_chars) + network_note(process.output, sandbox, config)
 
 
 BACKGROUND_TOOLS: tuple[BaseTool, ...] = (read_process_tool, kill_process_tool)

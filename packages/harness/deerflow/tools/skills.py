@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
+import re
 import shlex
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from deerflow.errors import RequestError
+from deerflow.sandbox.interface import WORKSPACE
 from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillSet
+from deerflow.skills.parser import Skill
 from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
-from deerflow.tools.shell import cut_middle, settings
+from deerflow.tools.shell import absolute, cut_middle, network_note, settings
+
+_WORD = r"""(?:[^\s'"\\$`;&|<>(){}*?\[\]~!#]++|'[^']*+'|"[^"\\$`!]*+")++"""
+_GAP = r"(?:[ \t]|\\\n)+"
+_ALONE = re.compile(rf"(?:cd{_GAP}({_WORD})(?:{_GAP})?&&(?:{_GAP})?)?({_WORD}(?:{_GAP}{_WORD})*)(?:{_GAP}2>&1)?")
+"""A command that is one program with its arguments as they stand: nothing in it means something to a shell."""
+_LONGEST = 10_000
+"""Characters of a command that is looked at."""
+_PROGRAMS = r"(?:python[\d.]*|bash|sh|node)"
+_STARTS = rf"(?:^|[;&|(\n]|\b{_PROGRAMS})[ \t]{{0,20}}[\"']?"
+_THERE = (
+    rf"[^\n]{{0,200}}(?:&&|;)[ \t]{{0,20}}(?:{_PROGRAMS}[ \t]{{1,20}})?[\"']?(?!/)[\w./-]{{1,200}}\.(?:py|sh|m?js)\b"
+)
+"""A script, named from the directory that a ``cd`` before it leads to."""
 
 INTERPRETERS = {".py": "python3", ".sh": "bash", ".js": "node", ".mjs": "node"}
 
@@ -32,9 +49,11 @@ async def run_skill_script_tool(
     script: Annotated[str, Field(description="Its path in the skill, such as scripts/run.py")],
     runtime: Runtime,
     arguments: list[str] | None = None,
+    directory: Annotated[str, Field(description="Where it starts; default: where the shell is")] = "",
+    timeout: Annotated[int | None, Field(description="Seconds, default 600")] = None,
 ) -> str:
     """Run a script of a skill that needs secrets: the script gets them in its environment, you never see them.
-    It starts in the workspace. Everything else runs with bash."""
+    A bash command that is such a script and nothing else runs the same way. Everything else runs with bash."""
     context = runtime.context
     chosen = context.skills.enabled.get(skill)
     if chosen is None or context.skill_secrets is None:
@@ -45,13 +64,16 @@ async def run_skill_script_tool(
         return f"Error: The skill {skill!r} has no file {script!r}."
     try:
         secrets = await context.skill_secrets(chosen)
-        if missing := [name for name in chosen.secrets if name not in secrets]:
-            names = ", ".join(missing)
-            return f"Error: {names} is not set. Ask the user to run: deerflow skills secret {skill} {missing[0]}"
+        if lacking := without_secrets(chosen, secrets):
+            return f"Error: {lacking}"
         interpreter = INTERPRETERS.get(posixpath.splitext(file)[1])
         command = shlex.join([*([interpreter] if interpreter else []), file, *(arguments or [])])
-        result = await (await context.sandbox()).exec(
-            command, env=secrets, timeout=settings(runtime).sandbox.command_timeout
+        sandbox = await context.sandbox()
+        result = await sandbox.exec(
+            command,
+            env=secrets,
+            cwd=absolute(directory) or None,
+            timeout=timeout or settings(runtime).sandbox.command_timeout,
         )
     except RequestError as error:
         return f"Error: {error}"
@@ -59,7 +81,48 @@ async def run_skill_script_tool(
     for value in secrets.values():
         output = output.replace(value, "[secret]")
     code = f"\nExit Code: {result.exit_code}" if result.exit_code else ""
-    return cut_middle((output.rstrip("\n") or "(no output)") + code, settings(runtime).sandbox.bash_output_max_chars)
+    config = settings(runtime)
+    shown = cut_middle((output.rstrip("\n") or "(no output)") + code, config.sandbox.bash_output_max_chars)
+    return shown + network_note(output, sandbox, config)
+
+
+def without_secrets(skill: Skill, secrets: Mapping[str, str]) -> str:
+    """Return a sentence about the secrets that a skill's scripts need and do not have; empty if they have all."""
+    missing = [name for name in skill.secrets if name not in secrets]
+    if not missing:
+        return ""
+    return (
+        f"{', '.join(missing)} is not set. Ask the user to set it on the skill's page (Settings, Skills), or to run: "
+        f"deerflow skills secret {skill.name} {missing[0]}"
+    )
+
+
+def script_call(command: str, skills: Iterable[Skill]) -> tuple[Skill, dict[str, Any]] | None:
+    """Return the skill with secrets whose script a shell command runs, and the arguments of :func:`run_skill_script_tool` that do the same.
+
+    None: the command is something else, or more than that, so that the secrets would reach what is not the skill's.
+    """
+    if len(command) > _LONGEST or (found := _ALONE.fullmatch(command.strip())) is None:
+        return None
+    directory = shlex.split(found[1])[0] if found[1] else ""
+    words = shlex.split(found[2].replace("\\\n", " "))
+    words = words[1:] if re.fullmatch(_PROGRAMS, posixpath.basename(words[0])) else words
+    file = posixpath.normpath(posixpath.join(absolute(directory) or WORKSPACE, words[0])) if words else ""
+    for skill in skills:
+        if skill.secrets and file.startswith(f"{skill.path}/"):
+            script = file.removeprefix(f"{skill.path}/")
+            given: dict[str, Any] = {"skill": skill.name, "script": script, "arguments": words[1:]}
+            return skill, {**given, "directory": directory} if directory else given
+    return None
+
+
+def runs_script_of(command: str, skills: Iterable[Skill]) -> Skill | None:
+    """Return a skill with secrets of which a shell command runs something, however it does."""
+    for skill in skills:
+        path = re.escape(skill.path)
+        if skill.secrets and re.search(rf"{_STARTS}{path}/|\bcd[ \t]{{1,20}}[\"']?{path}(?![\w-]){_THERE}", command):
+            return skill
+    return None
 
 
 @async_tool("skill_manage")

@@ -49,13 +49,14 @@ def files_of(path: Path) -> tuple[dict[str, bytes], list[str]]:
         if len(entries) > MAX_FILES or size > MAX_BYTES or size > MAX_RATIO * max(packed, 1024):
             return {}, [f"{len(entries)} files of {size >> 20} MB unpacked from {packed >> 10} kB: too much"]
         for entry in entries:
-            name = PurePosixPath(entry.filename)
-            if name.is_absolute() or ".." in name.parts or "\\" in entry.filename:
+            path_in = entry.filename.replace("\\", "/")  # as archives made on Windows have it
+            name = PurePosixPath(path_in)
+            if name.is_absolute() or ".." in name.parts:
                 wrong.append(f"{entry.filename} leaves the folder")
             elif stat.S_ISLNK(entry.external_attr >> 16):
                 wrong.append(f"{entry.filename} is a link")
-            elif not entry.is_dir():
-                found[entry.filename] = archive.read(entry)
+            elif not path_in.endswith("/"):
+                found[path_in] = archive.read(entry)
     return found, wrong
 
 
@@ -121,4 +122,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from pathlib import Path
 
 from docx import Document
 from docx.oxml.ns import qn
@@ -13,7 +14,8 @@ from docx.oxml.ns import qn
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("document")
-    document = Document(parser.parse_args().document)
+    with Path(parser.parse_args().document).open("rb") as file:
+        document = Document(file)
     problems, level, words, heading = [], 0, 0, ""
     sections: list[tuple[int, str, int]] = []
     for block in document.element.body:
@@ -58,4 +60,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from pathlib import Path
 
 from pptx import Presentation
 from pptx.util import Emu
@@ -49,7 +50,8 @@ def layout_size(shape) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("presentation")
-    deck = Presentation(parser.parse_args().presentation)
+    with Path(parser.parse_args().presentation).open("rb") as file:
+        deck = Presentation(file)
     problems: list[str] = []
     titles: list[str] = []
     for number, slide in enumerate(deck.slides, 1):
@@ -96,4 +98,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -149,7 +149,7 @@ def check(settings: Settings, folder: Folder) -> None:
 
     from deerflow.errors import RequestError
     from deerflow.skills.installer import pack, unpacked
-    from deerflow.skills.parser import KEYS, front_matter, problems, read_skill_file
+    from deerflow.skills.parser import KEYS, front_matter, notes, problems, read_skill_file
     from deerflow.skills.scan import scan
 
     with tempfile.TemporaryDirectory() as place:
@@ -162,6 +162,8 @@ def check(settings: Settings, folder: Folder) -> None:
     if wrong := problems(front, folder.resolve().name):
         raise Failure(f"Invalid skill: {' '.join(wrong)}")
     typer.echo(f"{name} is a skill.")
+    for note in notes(front):
+        typer.echo(f"  {note}")
     if unknown := sorted(front.keys() - KEYS):
         typer.echo(f"  Without a meaning here: {', '.join(unknown)}.")
     _print_findings(findings)

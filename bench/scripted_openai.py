@@ -55,6 +55,7 @@ from bench.replies import (
     reply_from_json,
 )
 from bench.request_log import Record, statistics
+from bench.rule_books import RuleBook
 from bench.scenarios import KEY, Place, answer, locate, text_of
 
 __all__ = [
@@ -101,6 +102,9 @@ class ScriptedOpenAI:
         """The model's name in answers; None: as it was asked for."""
         self.counts = True
         """Whether answers say what they took."""
+        self.rule_books: Mapping[str, RuleBook] = {}
+        """By host: what the vendor there refuses is refused. Clients reach a vendor's host with the endpoint as their proxy."""
+        self.refusals: list[HttpError] = []
         self.delay = 0.0
         self.first_delay = 0.0
         self._queues: dict[str | None, deque[Scripted]] = defaultdict(deque)
@@ -193,6 +197,10 @@ class ScriptedOpenAI:
         """Take the next queued reply, or play the marked scenario."""
         if not self.admits(record.headers):
             return HttpError(401)
+        book = self.rule_books.get(record.headers.get("host", ""))
+        if book is not None and (refusal := book.refusal(record.body)):
+            self.refusals.append(refusal)
+            return refusal
         if record.place.kind in self.unscripted:
             return answer(record.body, record.place)
         for key in [key for key in list(self._queues) if key is not None] + [None]:

@@ -21,13 +21,13 @@ from deerflow.agents.receipts import claims_of, work_in
 from deerflow.agents.transcript import shortened
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.env import read_dotenv, resolve
-from deerflow.features.ask import without_thoughts
+from deerflow.features.ask import read_suggestions, tidy_title
 from deerflow.features.mcp import _FLAG, _without_values
 from deerflow.mcp.wire import mended
 from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
 from deerflow.models.mindie_provider import FENCED, NUMBER, TAG
-from deerflow.models.patched_minimax import THINK
+from deerflow.models.thoughts import without_thoughts
 from deerflow.sandbox.files.tree import GlobPattern
 from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
@@ -149,7 +149,7 @@ def _script(text: str) -> None:
 
 READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "failures": (lambda text: classify(RuntimeError(text)), ["sk-", "bearer ", "api key ", "insufficient ", "AIza"]),
-    "thoughts": (without_thoughts, ["<think>", "<think></think>"]),
+    "thoughts": (without_thoughts, ["<think>", "<think></think>", "</think>", "◁think▷", "`</think>`"]),
     "test commands": (lambda text: (invocation(text[:1000]), invocation(f"make {text[:900]}")), ["A=", "a/", " a", " -C", "-C ", " -a", "\n", " ", "'", "\\"]),
     "scripts with secrets": (_script, ["\n", "; ", "'", "a ", "\\\n", "cd /mnt/skills/public/a && ", "python ", "a.py"]),
     "names not resolved": (lambda text: network_pattern.search(text), ["failure in ", "unable to ", "could n", "dns "]),
@@ -163,7 +163,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "dates": (lambda text: resolved(text, utc_now().date()), ["until ", "next ", "bis zum ", "every ", " ", "到", "in 3 "]),
     "secrets": (lambda text: (_FLAG.fullmatch(f"--{text}"), _without_values(f"--{text}"), resolve(text, {})), ["key", "-", "key=", "?key", "${a:-", "$"]),
     "fences": (FENCED.split, ["```", "`", "``` "]),
-    "minimax": (THINK.findall, ["<think>", "<think> ", "</think> "]),
+    "titles": (lambda text: (tidy_title(text, 60), read_suggestions(text)), ["Sure", "Title: ", "here is ", "```", "{", "[", '["a",', "<title>", "# "]),
     "tags": (TAG.findall, ["<function=", "<", "<parameter"]),
     "numbers": (lambda text: (NUMBER.fullmatch(text + "x"), parse_number(text + "x", ",")), ["1", "1.", "1,111", "1e1"]),
     "search": (_WORD.findall, ["a", "_", "a_", "日"]),

@@ -2513,6 +2513,8 @@ export interface components {
              * @description Why it cannot be used now, e.g. a missing environment variable.
              */
             problem: string | null;
+            /** @description Set while runs do not call it, but its fallbacks. */
+            rest: components["schemas"]["Rest"] | null;
         };
         /** ModelTest */
         ModelTest: {
@@ -2530,6 +2532,8 @@ export interface components {
              * @description What went wrong, and what to do.
              */
             problem: string | null;
+            /** @description Set while runs do not call it, but its fallbacks. */
+            rest?: components["schemas"]["Rest"] | null;
         };
         /** ModelUsage */
         ModelUsage: {
@@ -2980,6 +2984,20 @@ export interface components {
              */
             stream: boolean;
             reasoning?: components["schemas"]["Reasoning"] | null;
+        };
+        /** Rest */
+        Rest: {
+            /**
+             * Reason
+             * @description It failed several times in a row, or its provider asked to wait.
+             * @enum {string}
+             */
+            reason: "circuit_open" | "busy";
+            /**
+             * Seconds
+             * @description Until it is called again, or until a test of it that succeeds.
+             */
+            seconds: number;
         };
         /**
          * Review

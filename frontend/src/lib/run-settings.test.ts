@@ -15,6 +15,7 @@ const model = (name: string, abilities: Partial<Model> = {}): Model => ({
   is_default: false,
   discovered_from: null,
   problem: null,
+  rest: null,
   ...abilities,
 });
 const smart = model("smart", { is_default: true });

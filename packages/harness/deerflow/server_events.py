@@ -11,10 +11,14 @@ class Event(NamedTuple):
     id: bytes = b""
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
 class EventDecoder:
-    """Cuts bytes into whole events; retry times and comments are skipped."""
+    """Cuts bytes into whole events; retry times, comments and a byte order mark at the beginning are skipped."""
 
     def __init__(self) -> None:
+        self._is_first_line = True
         self._partial: list[bytes] = []
         self._name = self._id = b""
         self._data: list[bytes] = []
@@ -26,6 +30,8 @@ class EventDecoder:
             return []
         events: list[Event] = []
         for line in self._lines(received):
+            if self._is_first_line:
+                line, self._is_first_line = line.removeprefix(BYTE_ORDER_MARK), False
             if not line:
                 if self._data:
                     events.append(Event(self._name, b"\n".join(self._data), self._id))

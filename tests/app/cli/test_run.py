@@ -208,3 +208,13 @@ def test_sigint_stops_the_run_and_tells_how_to_go_on(
     told = json.loads(out)
     assert (process.returncode, told["exit_code"], told["error"]["kind"]) == (1, 1, "stopped")
     assert f"deerflow --thread {told['thread_id']}" in err
+
+
+@pytest.mark.parametrize(("words", "source"), [("caf\udce9", "The task"), ("-", "Standard input")])
+def test_a_task_that_is_not_utf8_is_refused_in_one_sentence(
+    cli: Cli, endpoint: ScriptedOpenAI, words: str, source: str
+) -> None:
+    ended = cli("run", words, stdin="caf\udce9")
+    assert ended.code == 2
+    assert ended.err.startswith(f"deerflow: {source} is not valid UTF-8.\n")
+    assert endpoint.requests == []

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.scripted_openai import HttpError, ScriptedOpenAI, Text
@@ -84,6 +85,58 @@ async def test_tests_of_models_are_for_those_who_are_signed_in_and_not_for_ever(
     assert refused.status_code == 429
     assert int(refused.headers["retry-after"]) >= 1
     assert (await gateway.admin.post("/api/models/good/test")).json()["ok"]  # others are not hindered
+
+
+async def test_a_model_that_is_left_alone_says_so_until_a_test_of_it_succeeds(
+    gateway: Gateway, scripted: ScriptedOpenAI
+) -> None:
+    async def rest() -> Any:
+        return (await gateway.user.get("/api/models/good")).json()["rest"]
+
+    assert await rest() is None
+    scripted.script(HttpError(429, headers={"Retry-After": "5400"}), HttpError(500), Text("ready"), Text("hello"))
+    thread = (await gateway.user.post("/api/threads", json={})).json()["thread_id"]
+    run = {
+        "input": {"messages": [{"role": "user", "content": "hi"}]},
+        "config": {"configurable": {"model_name": "good"}},
+    }
+
+    async def said() -> str:
+        await gateway.user.post(f"/api/threads/{thread}/runs/wait", json=run)
+        state = (await gateway.user.get(f"/api/threads/{thread}/state")).json()
+        return str(state["values"]["messages"][-1]["content"])
+
+    assert "takes requests again" in await said()
+    assert (await rest())["reason"] == "busy" and (await rest())["seconds"] > 5000
+    models = (await gateway.user.get("/api/models")).json()["models"]
+    assert [model["name"] for model in models if model["rest"]] == ["good"]
+    failed = (await gateway.user.post("/api/models/good/test")).json()
+    assert (failed["ok"], failed["rest"]["reason"]) == (False, "busy")
+    passed = (await gateway.user.post("/api/models/good/test")).json()
+    assert (passed["ok"], passed["rest"], await rest()) == (True, None, None)
+    assert await said() == "hello"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        (b'{"input": {"messages": [{"role": "user", "content": "a\\ud83d"}]}}', 422, "input.messages.0.content"),
+        (b'{"metadata": {"a": {"b": "\\udc00"}}}', 422, "metadata.a.b"),
+        (b'{"input": {"messages": [{"role": "user", "content": "caf\xe9"}]}}', 400, "input.messages.0.content"),
+        (b'{"input": {"messages": "caf\xe9', 400, "The body (byte 28)"),
+    ],
+)
+async def test_text_that_is_not_utf8_is_refused_by_the_name_of_its_field(
+    gateway: Gateway, body: bytes, status: int, field: str
+) -> None:
+    thread = (await gateway.user.post("/api/threads", json={})).json()["thread_id"]
+    content = {"content": body, "headers": {"content-type": "application/json"}}
+    answer = await gateway.user.post(f"/api/threads/{thread}/runs", **content)
+    assert answer.status_code == status
+    assert answer.json()["detail"].startswith(f"{field}: this text is not valid UTF-8.")
+    if field.startswith("metadata"):
+        answer = await gateway.user.patch(f"/api/threads/{thread}", **content)
+        assert answer.json()["detail"].startswith(f"{field}: this text is not valid UTF-8.")
 
 
 async def test_everybody_learns_what_the_server_is_but_only_administrators_where_things_lie(

@@ -16,6 +16,7 @@ from bench.scripted_openai import ScriptedOpenAI
 
 from deerflow import DeerFlowClient, StreamEvent
 from deerflow.agents import RuntimeFeatures
+from deerflow.errors import InvalidRequestError
 from deerflow.sandbox.interface import Sandbox
 
 
@@ -563,3 +564,11 @@ async def test_one_subagent_is_stopped_and_the_turn_goes_on(endpoint: ScriptedOp
             await client.astop_task("t", event.data["task_id"])
     assert _text(events) == "Without it, then." and _tool_results(events) == ["Task cancelled by user."]
     await client.aclose()
+
+
+async def test_text_that_is_not_utf8_is_refused_by_the_name_of_its_field(
+    client: DeerFlowClient, endpoint: ScriptedOpenAI
+):
+    with pytest.raises(InvalidRequestError, match=r"^input\.messages\.0\.content: this text is not valid UTF-8"):
+        await _turn(client, "a\ud83d")
+    assert endpoint.requests == []

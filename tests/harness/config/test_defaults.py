@@ -145,6 +145,7 @@ ENTRIES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
             "context_window": None,
             "max_concurrent_calls": None,
             "calls_per_minute": None,
+            "end_reasons": {},
             "fallbacks": [],
         },
     ),

@@ -79,6 +79,8 @@ async def test_a_conversation_cannot_end_its_own_quotation(
         ('["a", "b"]', ["a", "b"]),
         ('```json\n["a"]\n```', ["a"]),
         ('Here you are: ["two\\nlines ", "", 3, null, "a", "a"] Enjoy!', ["two lines", "a"]),
+        ('Sure! Here:\n```json\n{"suggestions": ["a"]}\n```', ["a"]),
+        ('<think>["no"]</think>["a"]', ["a"]),
         ("1. a\n2. b", []),
         ("[broken", []),
         ("] [", []),

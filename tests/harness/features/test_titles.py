@@ -137,6 +137,14 @@ async def test_what_a_database_cannot_hold_does_no_harm(world: Any) -> None:
         ("「冬の鳥」", "冬の鳥"),
         ("A   b\tc.", "A b c"),
         ("x" * 100, "x" * 59 + "…"),
+        ('```json\n{"title": "Birds in winter"}\n```', "Birds in winter"),
+        ('{"title": "Birds in winter"}', "Birds in winter"),
+        ("**Title:** Birds in winter", "Birds in winter"),
+        ("标题：冬天的鸟", "冬天的鸟"),
+        ("Sure! Here is a concise title:\n\n**Birds in winter**", "Birds in winter"),
+        ("<title>Birds in winter</title>", "Birds in winter"),
+        ("They want birds.\n</think>\nBirds in winter", "Birds in winter"),
+        ("Here: a [draft] story", "Here: a [draft] story"),
     ],
 )
 def test_a_title_is_one_tidy_line(answer: str, title: str) -> None:

@@ -13,7 +13,7 @@ from deerflow.agents.memory.dates import resolved
 from deerflow.agents.memory.extraction import Excerpt, learned
 from deerflow.agents.memory.facts import Changes
 from deerflow.agents.memory.own_words import is_meant, quoted, sentences
-from deerflow.features.ask import without_thoughts
+from deerflow.models.thoughts import without_thoughts
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)  # a Wednesday
 IBAN = "DE12 5001 0517"

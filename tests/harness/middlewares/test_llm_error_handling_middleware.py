@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from bench.scripted_openai import Cut, Delay, Empty, HttpError, Text, ToolCalls
 from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessageChunk, HumanMessage
 from langchain_core.tools import tool
 from langgraph.errors import GraphBubbleUp, NodeCancelledError
 
 from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
+from deerflow.models.endpoint import Endpoint, endpoint_of
 from deerflow.models.openai import OpenAIChatModel
-from deerflow.models.resilience import CallGates, CircuitBreakers
+from deerflow.models.resilience import CallGates, CircuitBreakers, rest_of, wake
 
 
 class Sleeper:
@@ -129,14 +131,59 @@ async def test_a_wait_beyond_the_cap_ends_at_once_and_says_until_when(start, end
 
 async def test_a_stream_that_keeps_breaking_is_not_called_a_missing_connection(start, endpoint, sleeper) -> None:
     endpoint.script(*[Cut(3, "half an answer that never ends")] * 3)
-    message = (
-        await start(handling(sleeper), model=OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url)).say(
-            "hi"
-        )
-    )[-1]
-    assert kind_of(message) == "transient"
-    assert "did not finish its answer, also when asked again" in message.content
-    assert "no connection" not in message.content
+    talk = start(handling(sleeper), model=OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url))
+    message = (await talk.say("hi"))[-1]
+    error = message.additional_kwargs["error"]
+    assert is_error(message)
+    assert error["kind"] == "broken_off"
+    assert "broke off, also when it was asked again" in error["message"]
+    assert "no connection" not in error["message"]
+    assert message.content == "half an answer "  # what the person has read stays
+    assert message.id.startswith("lc_run--")
+
+
+async def test_an_answer_that_broke_off_can_be_continued(start, endpoint, sleeper) -> None:
+    endpoint.script(*[Cut(3, "half an answer that never ends")] * 3, Text("the rest"))
+    talk = start(handling(sleeper), model=OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url))
+    await talk.say("hi")
+    assert (await talk.say("continue"))[-1].content == "the rest"
+    assert [m["content"] for m in talk.request()] == ["hi", "half an answer ", "continue"]
+
+
+@pytest.mark.parametrize("further", [HttpError(500), HttpError(503), HttpError(401)])
+async def test_attempts_that_say_nothing_do_not_take_the_half_answer_away(start, endpoint, sleeper, further) -> None:
+    endpoint.script(Cut(3, "half an answer that never ends"), further, further)
+    talk = start(
+        handling(sleeper), model=OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url, max_retries=0)
+    )
+    streamed = dict[str, str]()
+    turn = {"messages": [HumanMessage("hi")]}
+    async for chunk, _ in talk.graph.astream(turn, talk.config, context=talk.context, stream_mode="messages"):
+        if isinstance(chunk, AIMessageChunk):
+            streamed[chunk.id] = streamed.get(chunk.id, "") + chunk.text
+    message = (await talk.messages())[-1]
+    assert message.content == "half an answer " == streamed[message.id]  # the same message for who has read it
+    assert message.additional_kwargs["error"]["kind"] == ("auth" if further.status == 401 else "broken_off")
+
+
+@pytest.mark.parametrize("reason", ["error", "network_error"])
+async def test_an_answer_that_the_provider_broke_off_is_asked_for_again(start, endpoint, sleeper, reason: str) -> None:
+    cut = Text("half an answer", finish_reason=reason)
+    endpoint.script(cut, Text("the whole answer"), cut, cut, cut)
+    talk = start(handling(sleeper))
+    assert [m.content for m in await talk.say("hi")] == ["hi", "the whole answer"]
+    message = (await talk.say("more"))[-1]
+    assert message.content == "half an answer"
+    assert message.additional_kwargs["error"]["kind"] == "broken_off"
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "refusal", "sensitive", "RECITATION", "risk_control"])
+async def test_half_a_refusal_is_not_sent_again(start, endpoint, sleeper, reason: str) -> None:
+    endpoint.script(Text("I was about to", finish_reason=reason), Text("fine"))
+    talk = start(handling(sleeper))
+    assert (await talk.say("hi"))[-1].content == "I was about to"
+    await talk.say("something else")
+    assert [m["content"] for m in talk.request()] == ["hi", "something else"]
 
 
 async def test_a_silent_model_is_named_as_such_with_the_setting(start, endpoint, sleeper) -> None:
@@ -199,6 +246,45 @@ async def test_an_open_circuit_does_not_stop_other_models(start, endpoint, sleep
     assert (await talk.say("1"))[-1].content == "a"
     assert (await talk.say("2"))[-1].content == "b"
     assert endpoint.requests[-1]["model"] == "other"
+
+
+async def test_a_fallback_at_the_same_address_and_key_does_not_wait_for_the_first(
+    start, endpoint, sleeper, chat_model
+) -> None:
+    gates = CallGates()
+    endpoint.script(HttpError(429, headers={"Retry-After": "5400"}), Text("a"), Text("b"))
+    talk = start(handling(sleeper, gates=gates, fallbacks=[chat_model("other")]))
+    assert [(await talk.say(text))[-1].content for text in ("1", "2")] == ["a", "b"]
+    assert [request["model"] for request in endpoint.requests] == ["scripted-model", "other", "other"]
+
+
+async def test_another_key_has_its_own_circuit_and_waits(start, endpoint, sleeper) -> None:
+    gates, breakers = CallGates(), CircuitBreakers(failure_threshold=1)
+    own, another = (
+        OpenAIChatModel(model="m", api_key=key, base_url=endpoint.base_url, max_retries=0) for key in ("a", "b")
+    )
+    endpoint.script(*[HttpError(500)] * 3, Text("fine"))
+    for model, kind in ((own, "transient"), (own, "circuit_open")):
+        talk = start(handling(sleeper, gates=gates, breakers=breakers), model=model)
+        assert kind_of((await talk.say("hi"))[-1]) == kind
+    rest = rest_of(endpoint_of(own), breakers, gates)
+    assert rest is not None and rest.reason == "circuit_open" and 0 < rest.seconds <= 60
+    assert rest_of(endpoint_of(another), breakers, gates) is None
+    talk = start(handling(sleeper, gates=gates, breakers=breakers), model=another)
+    assert (await talk.say("hi"))[-1].content == "fine"
+
+
+async def test_a_model_that_is_woken_is_asked_at_once(start, endpoint, sleeper, chat_model) -> None:
+    gates, breakers, model = CallGates(), CircuitBreakers(failure_threshold=1), chat_model()
+    endpoint.script(*[HttpError(500)] * 3, Text("fine"), HttpError(429, headers={"Retry-After": "5400"}), Text("again"))
+    talk = start(handling(sleeper, gates=gates, breakers=breakers), model=model)
+    for kind, reason, content in (("transient", "circuit_open", "fine"), ("busy", "busy", "again")):
+        assert kind_of((await talk.say("hi"))[-1]) == kind
+        rest = rest_of(endpoint_of(model), breakers, gates)
+        assert rest is not None and rest.reason == reason
+        wake(endpoint_of(model), breakers, gates)
+        assert rest_of(endpoint_of(model), breakers, gates) is None
+        assert (await talk.say("hi"))[-1].content == content
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
@@ -330,7 +416,7 @@ async def test_a_refusal_of_one_run_holds_the_others_back(start, endpoint) -> No
     first = asyncio.create_task(conversation(0).say("hi"))
     await asked.wait()
     others = [asyncio.create_task(conversation(number).say("hi")) for number in range(1, 9)]
-    (gate,) = gates._gates[asyncio.get_running_loop()].values()
+    gate = next(gate for key, gate in gates._gates[asyncio.get_running_loop()].items() if isinstance(key, Endpoint))
     while gate._first_in_line._waiters is None or len(gate._first_in_line._waiters) < 7:
         await asyncio.sleep(0)
     assert len(endpoint.requests) == 1, "nobody asks while the provider wants to be left alone"

@@ -188,7 +188,7 @@ async def test_a_guess_never_keeps_a_request_back(opened, endpoint) -> None:
     talk = opened(window=None)
     endpoint.calls_tools = False
     endpoint.script(HttpError(400, "This model's maximum context length is 10 tokens"))
-    assert "too long" in (await talk.say("Question?"))[-1].text
+    assert "request is too large" in (await talk.say("Question?"))[-1].text
     endpoint.script(Text("fine"))
     assert (await talk.say("Again?"))[-1].text == "fine"
 
@@ -345,7 +345,7 @@ async def test_there_may_be_nothing_to_compact(opened, endpoint) -> None:
 )
 def test_windows_are_read_from_refusals(chat_model, words, window) -> None:
     windows, model = ContextWindows(), chat_model()
-    windows.learn(model, words, 20_000)
+    windows.refused(model, words, 20_000, 0)
     assert windows.window(model, None) == window
     assert (windows.limit(model, None) or 0) >= 0.75 * 0.95 * (window or 16_000)
 

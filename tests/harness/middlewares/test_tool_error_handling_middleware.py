@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +12,11 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.types import Command, interrupt
 
+from deerflow.agents.middlewares.base import cut_off
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.provenance_middleware import ProvenanceMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware, structure
+from deerflow.config import AppConfig, ModelConfig
 from deerflow.context import RunContext
 from deerflow.models.openai import OpenAIChatModel
 
@@ -284,3 +287,60 @@ async def test_what_stays_in_the_sandbox_has_no_fence(start, endpoint) -> None:
     talk = start(*chain(), tools=[inside])
     await talk.say("go")
     assert talk.request()[-1]["content"] == "a  b"
+
+
+@tool
+def note(text: str = "", items: list[str] | None = None, more: dict[str, Any] | None = None) -> str:
+    """Note."""
+    return json.dumps([text, items, more])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "noted"),
+    [
+        ("null", ["", None, None]),
+        ('""', None),
+        ('"{\\"text\\": \\"hi\\"}"', ["hi", None, None]),
+        ('{"items": "[\\"a\\", \\"b\\"]"}', ["", ["a", "b"], None]),
+        ('{"more": "{\\"a\\": 1}", "text": "{\\"a\\": 1}"}', ['{"a": 1}', None, {"a": 1}]),
+        ('{"items": "[broken"}', None),
+        ("[1]", None),
+        ("7", None),
+        ("true", None),
+    ],
+)
+async def test_arguments_are_read_as_they_are_meant_or_refused(start, endpoint, arguments: str, noted: Any) -> None:
+    endpoint.script(RawToolCall("note", arguments), Text("done"))
+    talk = start(*chain(), tools=[note], model=OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url))
+    messages = await talk.say("go")
+    result = next(m for m in messages if isinstance(m, ToolMessage))
+    assert messages[-1].content == "done"
+    assert (json.loads(result.content) if result.status == "success" else None) == noted
+
+
+async def test_calls_of_a_refused_answer_are_not_executed(start, endpoint) -> None:
+    calls = [{"index": 0, "id": "c", "function": {"name": "note", "arguments": '{"text": "half"}'}}]
+    choices = [
+        {"index": 0, "delta": {"content": "I", "tool_calls": calls}, "finish_reason": None},
+        {"index": 0, "delta": {}, "finish_reason": "content_filter"},
+    ]
+    endpoint.script(RawChunks([{"choices": [choice]} for choice in choices]))
+    talk = start(*chain(), tools=[note])
+    messages = await talk.say("go")
+    assert (messages[-1].content, messages[-1].tool_calls) == ("I", [])
+    assert await talk.finished()
+
+
+@pytest.mark.parametrize("text", ["hm</think>\n42", "<think>hm</think>42"])
+async def test_thinking_in_an_answer_stands_beside_it(start, endpoint, text: str) -> None:
+    endpoint.script(Text(text))
+    message = (await start(*chain()).say("go"))[-1]  # a model of LangChain's own, which does not know of it
+    assert (message.content, message.additional_kwargs["reasoning_content"]) == ("42", "hm")
+
+
+async def test_a_further_reason_of_an_end_means_what_the_configuration_says(start, endpoint, context) -> None:
+    entry = {"name": "m", "use": "x:Y", "model": "scripted-model", "end_reasons": {"blocked": "content_filter"}}
+    config = AppConfig(models=(ModelConfig.model_validate(entry),))
+    endpoint.script(Text("half", finish_reason="blocked"))
+    message = (await start(*chain(), context=replace(context, config=config)).say("go"))[-1]
+    assert cut_off(message) == "content_filter"

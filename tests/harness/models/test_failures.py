@@ -50,7 +50,9 @@ def named(name: str, *bases: type[Exception]) -> Exception:
         (ProviderError("x", 400, code="context_length_exceeded"), ErrorKind.CONTEXT_LENGTH),
         (ProviderError("This model's maximum context length is 8192 tokens", 400), ErrorKind.CONTEXT_LENGTH),
         (ProviderError("prompt is too long: 210000 tokens > 200000 maximum", 400), ErrorKind.CONTEXT_LENGTH),
-        (ProviderError("x", 413), ErrorKind.CONTEXT_LENGTH),
+        (ProviderError("x", 413), ErrorKind.TOO_LARGE),
+        (ProviderError("Request too large on tokens per minute (TPM): Limit 6000, Requested 7000", 413, code="rate_limit_exceeded"), ErrorKind.TOO_LARGE),
+        (ProviderError("prompt is too long: 210000 tokens > 200000 maximum", 413), ErrorKind.CONTEXT_LENGTH),
         (ProviderError("Your credit balance is too low", 400), ErrorKind.QUOTA),
         (ProviderError("API key not valid", 400), ErrorKind.AUTH),
         # an error event in a stream that began with 200

@@ -222,6 +222,17 @@ async def test_a_stopped_run_keeps_its_partial_answer(runtime: Runtime, endpoint
         await runtime.runs.cancel(ME, run.run_id)
 
 
+async def test_a_run_that_is_stopped_before_the_next_attempt_keeps_the_half_answer(
+    runtime: Runtime, endpoint: ScriptedOpenAI
+):
+    endpoint.script(Cut(3, "Half an answer that never ends"), HttpError(429, headers={"Retry-After": "50"}))
+    run = await runtime.runs.start(ME, say("go"), thread_id=await thread(runtime))
+    await until(runtime, run, "custom", "Trying again")
+    run = await runtime.runs.cancel(ME, run.run_id, wait=True)
+    message = (await runtime.runs.values(run))["messages"][-1]
+    assert (message["content"], message["additional_kwargs"]["stopped"]) == ("Half an answer", True)
+
+
 async def test_results_of_parallel_calls_are_kept_when_one_of_them_is_stopped(
     runtime: Runtime, endpoint: ScriptedOpenAI
 ):

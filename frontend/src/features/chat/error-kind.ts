@@ -1,29 +1,34 @@
 /** Why a run failed, by the server's name for it or, failing that, by its words. Keys of the texts `chat.error`. */
 type ErrorKind =
   | "busy"
+  | "circuit_open"
   | "transient"
   | "network"
   | "quota"
   | "auth"
   | "model_not_found"
   | "context_length"
+  | "too_large"
   | "content_filter"
   | "empty_answer"
+  | "broken_off"
   | "timeout"
   | "recursion"
   | "generic";
 
 const NAMES: Record<string, ErrorKind> = {
   busy: "busy",
-  circuit_open: "busy",
+  circuit_open: "circuit_open",
   transient: "transient",
   network: "network",
   quota: "quota",
   auth: "auth",
   model_not_found: "model_not_found",
   context_length: "context_length",
+  too_large: "too_large",
   content_filter: "content_filter",
   empty_answer: "empty_answer",
+  broken_off: "broken_off",
   timeout: "timeout",
   graphrecursionerror: "recursion",
 };

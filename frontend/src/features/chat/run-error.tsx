@@ -1,5 +1,5 @@
 "use client";
-import { ChevronRight, RotateCw, TriangleAlert } from "lucide-react";
+import { ChevronRight, CornerDownRight, RotateCw, TriangleAlert } from "lucide-react";
 import Link from "next/link";
 import { useState } from "react";
 import { useT } from "@/i18n";
@@ -14,7 +14,7 @@ import { TimelineButton } from "./timeline-button";
 import type { Turn } from "./turns";
 import { useAction } from "./use-action";
 
-const SETTINGS = new Set(["auth", "network", "model_not_found", "quota"]);
+const SETTINGS = new Set(["auth", "network", "model_not_found", "quota", "circuit_open"]);
 
 /** What went wrong in a few words, and how to go on. */
 export default function RunError({
@@ -47,6 +47,16 @@ export default function RunError({
         </div>
       </div>
       <div className="mt-3 flex flex-wrap items-center gap-2 pl-6.5">
+        {kind === "broken_off" && turn.answer && (
+          <Button
+            size="sm"
+            disabled={disabled}
+            onClick={() => action.run(() => actions.send(t("goOnMessage")))}
+          >
+            <CornerDownRight aria-hidden />
+            {t("goOn")}
+          </Button>
+        )}
         <Button size="sm" disabled={disabled} onClick={() => action.run(() => actions.retry(turn.id))}>
           <RotateCw aria-hidden />
           {t("retry")}

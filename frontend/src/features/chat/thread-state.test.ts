@@ -163,11 +163,12 @@ describe("a run that is followed", () => {
 
   it("drops what was streamed by a step that did not end", () => {
     const half = [begin, question, ...say("a1", "half").slice(0, 4)];
-    const retried = reduce(EMPTY, [
-      ...half,
-      event("custom", { payload: { type: "llm_retry", message: "busy" } }),
-    ]);
-    expect(retried.messages.map(({ id }) => id)).toEqual(["h1"]);
+    const retry = event("custom", { payload: { type: "llm_retry", message: "busy" } });
+    const retried = reduce(EMPTY, [...half, retry]);
+    expect(retried.messages.map(({ id }) => id)).toEqual(["h1", "a1"]);
+    expect(reduce(retried, say("a2", "whole")).messages.map(({ id }) => id)).toEqual(["h1", "a2"]);
+    const brokeOff = reduce(retried, [update(ai("a1", "half")), finish]);
+    expect(brokeOff.messages.map(({ text }) => text)).toEqual(["hello", "half"]);
     expect(reduce(EMPTY, [...half, finish]).messages.map(({ id }) => id)).toEqual(["h1"]);
   });
 

@@ -221,7 +221,8 @@ function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadS
     const output = (before + String(data.text ?? "")).slice(-OUTPUT);
     return { ...state, outputs: { ...state.outputs, [data.tool_call_id]: output } };
   }
-  if (data.type === "llm_retry") return { ...withoutUnsaved(state), retry: String(data.message ?? "") };
+  // What an answer said until it broke off stays until the next attempt speaks.
+  if (data.type === "llm_retry") return { ...state, current: null, retry: String(data.message ?? "") };
   if (data.type === "llm_waiting") return { ...state, silence: Number(data.seconds) };
   if (data.type === "token_usage") {
     const usage = data.usage as { input_tokens?: number } | undefined;
@@ -233,7 +234,7 @@ function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadS
 function afterMessageEvent(state: ThreadState, data: Record<string, unknown>): ThreadState {
   switch (data.event) {
     case "message-start":
-      return afterStart(state, data);
+      return afterStart(state.retry === null ? state : withoutUnsaved(state), data);
     case "content-block-start":
     case "content-block-finish":
       return withBlock(state, Number(data.index), () => blockOf(data.content as Record<string, unknown>));

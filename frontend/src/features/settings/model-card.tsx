@@ -13,6 +13,7 @@ import { testModel } from "./api";
 export function ModelCard({ model }: { model: Model }) {
   const t = useT("settings.models");
   const test = useMutation({ mutationFn: () => testModel(model.name) });
+  const rest = test.data ? test.data.rest : model.rest;
   return (
     <div role="listitem" className="flex flex-col gap-2.5 px-4 py-4 sm:px-5">
       <div className="flex items-start gap-4">
@@ -44,6 +45,11 @@ export function ModelCard({ model }: { model: Model }) {
       {model.problem && (
         <Outcome tone="text-warning" icon={<TriangleAlert aria-hidden />}>
           {model.problem}
+        </Outcome>
+      )}
+      {rest && (
+        <Outcome tone="text-warning" icon={<TriangleAlert aria-hidden />}>
+          {t(`rests.${rest.reason}`)}
         </Outcome>
       )}
       <div role="status" className="empty:hidden">

@@ -345,10 +345,9 @@ class GraphStream:
             self._writer.append("custom", plain(payload), namespace)
             if isinstance(payload, dict):
                 self._follow_task(payload)
-            if isinstance(payload, dict) and payload.get("type") == LLM_RETRY and not namespace:
-                self._partial.clear()
-                if self._state is not None:  # clients that show the half answer drop it
-                    self._writer.values(self._state)
+            is_retry = isinstance(payload, dict) and payload.get("type") == LLM_RETRY and not namespace
+            if is_retry and self._state is not None:  # clients that show the half answer drop it
+                self._writer.values(self._state)
         else:
             self._writer.append(mode, plain(payload), namespace)
 
@@ -428,8 +427,9 @@ class GraphStream:
             shown[node] = plain(_visible(writes))
             joined += _messages_in(writes)
         self._writer.append("updates", shown, namespace)
+        if joined and not namespace:  # also half answers, after which the model was asked again
+            self._partial.clear()
         for message in joined:
-            self._partial.pop(message.id or "", None)
             self._meter.add(message, self._caller(namespace))
         if joined and not namespace:
             self._joined(joined)

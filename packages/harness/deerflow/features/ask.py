@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
+from typing import Any
 from uuid import uuid4
 
 from langchain.tools import ToolRuntime
@@ -25,6 +26,8 @@ from deerflow.identity import Principal
 from deerflow.models import ModelCache, ModelInfo, model_info
 from deerflow.models.context_window import estimate, estimate_usage, has_figures
 from deerflow.models.failures import classify, explain
+from deerflow.models.resilience import Rest
+from deerflow.models.thoughts import without_thoughts
 from deerflow.reflection import resolve_variable
 from deerflow.storage.budgets import Amount, Budget, LimitReached, add_usage, release, spent
 from deerflow.storage.database import Database
@@ -36,8 +39,6 @@ from deerflow.threads.checkpoint import provisional_title
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 60.0
-_THOUGHT_END = re.compile("</think>", re.IGNORECASE)
-_THOUGHTS = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class Asker:
@@ -93,9 +94,44 @@ class Asker:
         return without_thoughts(answer.text)
 
 
-def without_thoughts(text: str) -> str:
-    """``text`` without ``<think>`` parts, as some models write them into their answer, some with an end alone."""
-    return _THOUGHT_END.split(_THOUGHTS.sub("", text))[-1].strip()
+_TAG = re.compile(r"</?(?:title|answer|output)>", re.IGNORECASE)
+_PREAMBLE = re.compile(
+    r"(?:(?:sure|certainly|of course|okay|here(?:'s| is| are))\b[^:\n]{0,80}|(?:the )?title|标题)\s*[:：]",
+    re.IGNORECASE,
+)
+
+
+def unwrapped(answer: str, key: str) -> Any:
+    """Return what a model was asked for, without what it stood in: thoughts, a code fence, a tag, a preamble, an object of JSON.
+
+    Args:
+        key: of the object that models give although no one asked for one.
+    """
+    text = without_thoughts(answer)
+    if "```" in text:
+        inside = text.split("```")[1]
+        text = inside.partition("\n")[2] if "\n" in inside else inside
+    text = _TAG.sub("", text).strip()
+    found = _json(text)
+    if isinstance(found, dict):
+        return found.get(key, next(iter(found.values()), ""))
+    if found is not None:
+        return found
+    while (preamble := _PREAMBLE.match(text.lstrip("*# "))) and (
+        rest := text.lstrip("*# ")[preamble.end() :].strip("* \n")
+    ):
+        text = rest
+    return text
+
+
+def _json(text: str) -> Any:
+    """Return the first list or object of JSON in a text; None if there is none."""
+    for start in [at for mark in "{[" if (at := text.find(mark)) >= 0]:
+        try:
+            return json.JSONDecoder().raw_decode(text[start:])[0]
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 # titles --------------------------------------------------------------------------------------------------------------
@@ -195,8 +231,10 @@ class TitleJob:
 
 
 def tidy_title(answer: str, max_chars: int) -> str:
-    """The first line of what a model answered, without quotes and the like, at most ``max_chars`` long."""
-    line = next((line.strip() for line in answer.splitlines() if line.strip()), "")
+    """Return the first line of what a model answered, without quotes and the like, at most ``max_chars`` long."""
+    found = unwrapped(answer, "title")
+    text = found if isinstance(found, str) else ""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     line = " ".join(line.strip("\"'`*#“”„«»‘’「」『』 ").split()).removesuffix(".")
     return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
 
@@ -256,13 +294,9 @@ class SuggestionService:
 
 
 def read_suggestions(answer: str) -> list[str]:
-    """The strings of the JSON array in ``answer``, whatever stands around it. Empty if there is none."""
-    start, end = answer.find("["), answer.rfind("]")
-    if not 0 <= start < end:
-        return []
-    try:
-        found = json.loads(answer[start : end + 1])
-    except ValueError:
+    """Return the strings of the JSON array in ``answer``, whatever stands around it. Empty if there is none."""
+    found = unwrapped(answer, "suggestions")
+    if not isinstance(found, list):
         return []
     texts = [" ".join(item.split()) for item in found if isinstance(item, str)]
     return list(dict.fromkeys(text for text in texts if text))
@@ -285,6 +319,8 @@ class Check:
     latency_ms: int
     answer: str | None = None
     problem: str | None = None
+    rest: Rest | None = None
+    """Set while runs do not call the model."""
 
 
 async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check:

@@ -25,6 +25,7 @@ from langchain_core.outputs import ChatResult
 from pydantic import Field, SecretStr, model_validator
 
 from deerflow.models.credentials import is_oauth_token, load_claude_token
+from deerflow.models.dialects import NO_ID, call_id, legal_name
 from deerflow.models.failures import body_of, model_error
 from deerflow.models.messages import is_reminder
 from deerflow.models.resilience import RetriedStreams
@@ -108,6 +109,7 @@ class ClaudeChatModel(RetriedStreams, ChatAnthropic):
         in_place = bool((self.profile or {}).get("mid_conversation_system_messages"))
         messages = place_system_messages(self._convert_input(input_).to_messages(), in_place=in_place)
         payload = super()._get_request_payload(messages, stop=stop, **kwargs)
+        payload = with_legal_calls(payload)
         payload = with_thinking(payload, auto_budget=self.auto_thinking_budget)
         if self.is_oauth:
             payload = without_cache_control(payload)
@@ -255,6 +257,34 @@ def with_cache_markers(payload: Payload, *, last_messages: int, reminder_blocks:
                 left -= 1
             reminder_blocks = 0
     return marked
+
+
+def with_legal_calls(payload: Payload) -> Payload:
+    """The payload whose calls have names that the API takes, and ids of their own: other providers use an id again and again."""
+    taken: set[str] = set()
+    renamed: dict[str, list[str]] = {}
+
+    def legal(block: Any) -> Any:
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "tool_use":
+            id_ = block["id"] if block["id"] not in taken else call_id(f"{block['id']} {len(taken)}", NO_ID)
+            taken.add(id_)
+            renamed.setdefault(block["id"], []).append(id_)
+            name = legal_name(block["name"])
+            return block if (id_, name) == (block["id"], block["name"]) else {**block, "id": id_, "name": name}
+        if kind == "tool_result" and (ids := renamed.get(block["tool_use_id"])):
+            id_ = ids.pop(0)
+            return block if id_ == block["tool_use_id"] else {**block, "tool_use_id": id_}
+        return block
+
+    messages: list[Payload] = []
+    for message in payload["messages"]:
+        if isinstance(content := message["content"], list):
+            if message["role"] == "assistant":
+                renamed.clear()
+            message = {**message, "content": [legal(block) for block in content]}
+        messages.append(message)
+    return {**payload, "messages": messages}
 
 
 def without_cache_control(payload: Payload) -> Payload:

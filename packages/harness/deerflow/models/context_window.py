@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -13,6 +17,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 from deerflow.config import AppConfig
 from deerflow.config.discovery import providers
+from deerflow.models.endpoint import Endpoint, endpoint_of, model_id
 
 BYTES_PER_TOKEN = 4
 """About right for English and code, and one token for each Chinese character and a third."""
@@ -24,6 +29,12 @@ MARGIN = 0.95
 ESTIMATED = "usage_estimated"
 """Key in an answer's ``response_metadata``: the provider gave no figures, and its ``usage_metadata`` is our estimate."""
 
+GUESS_SECONDS = 600.0
+"""How long a window is believed to be smaller than the configuration states, or than all that is known: a proxy or a gateway in
+trouble refuses what the model takes again later."""
+ANSWERS = 15
+"""Answers whose figures say how far estimates are off: their median, so that a wrong figure among them changes nothing."""
+
 _LIMITS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -32,24 +43,45 @@ _LIMITS = tuple(
     )
 )
 """Where refusals name the window, the surest first."""
+_OF_TOKENS = re.compile(r"token|context|上下文|长度", re.IGNORECASE)
+_OF_RATES = re.compile(r"per (?:minute|hour|day)|\b[rt]p[md]\b|/min", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Known:
+    """The window of one endpoint, as its answers and refusals show it."""
+
+    named: int | None = None
+    """In a refusal, as a number."""
+    guessed: int | None = None
+    at: float = 0.0
+    """Seconds: of the refusal."""
+    passed: int = 0
+    """Tokens of the largest request that was answered."""
+    ratios: deque[float] = field(default_factory=lambda: deque((1.0, 1.0), maxlen=ANSWERS))
+    ratio: float = 1.0
 
 
 class ContextWindows:
-    """The windows of models, and how far estimates are from what providers count. Shared by all runs of a process."""
+    """The windows of models, and how far estimates are from what providers count. Shared by all runs of a process.
 
-    def __init__(self) -> None:
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._shipped = {preset.model: preset.context_window for each in providers() for preset in each.presets}
-        self._learned: dict[str, int] = {}
-        self._guessed: dict[str, int] = {}
-        self._ratios: dict[str, float] = {}
+        self._known = defaultdict[Endpoint, _Known](_Known)
 
     def window(self, model: BaseChatModel, config: AppConfig | None) -> int | None:
         """Tokens that ``model`` reads and writes in one call: as configured, shipped, or learned from an error; None: unknown."""
-        name = model_id(model)
+        name, known = model_id(model), self._known[endpoint_of(model)]
         entries = [entry for entry in config.models if entry.model == name] if config else []
-        known = next((entry.context_window for entry in entries if entry.context_window), None)
-        known = known or self._shipped.get(name) or (model.profile or {}).get("max_input_tokens")
-        return min(filter(None, (known, self._learned.get(name))), default=None)
+        stated = next((entry.context_window for entry in entries if entry.context_window), None)
+        stated = stated or self._shipped.get(name) or (model.profile or {}).get("max_input_tokens")
+        named = known.named if stated is None or self._is_fresh(known) else None
+        return min(filter(None, (stated, named)), default=None)
 
     def limit(self, model: BaseChatModel, config: AppConfig | None, *, sure: bool = False) -> int | None:
         """Tokens that a request may hold, so that the answer has room; None: unknown.
@@ -57,7 +89,8 @@ class ContextWindows:
         Args:
             sure: leave out what is only guessed from a refusal without a number.
         """
-        window, guess = self.window(model, config), None if sure else self._guessed.get(model_id(model))
+        window, known = self.window(model, config), self._known[endpoint_of(model)]
+        guess = None if sure or not self._is_fresh(known) else known.guessed
         window = min(filter(None, (window, guess)), default=None)
         if window is None:
             return None
@@ -66,27 +99,43 @@ class ContextWindows:
 
     def counted(self, model: BaseChatModel, estimate: int) -> int:
         """``estimate`` as this model's provider would count it."""
-        return round(estimate * self._ratios.get(model_id(model), 1.0))
+        return round(estimate * self._known[endpoint_of(model)].ratio)
 
-    def calibrate(self, model: BaseChatModel, estimate: int, answer: BaseMessage | None) -> None:
-        """Learn from an answer how many tokens the request really had."""
+    def passed(self, model: BaseChatModel, estimate: int, answer: BaseMessage | None) -> None:
+        """Learn from an answer how many tokens its request really had, and that so many are not too many."""
+        known = self._known[endpoint_of(model)]
         usage = answer.usage_metadata if isinstance(answer, AIMessage) else None
         if usage and usage["input_tokens"] > 0 and estimate > 0:
-            self._ratios[model_id(model)] = min(4.0, max(0.5, usage["input_tokens"] / estimate))
+            known.ratios.append(min(4.0, max(0.5, usage["input_tokens"] / estimate)))
+            known.ratio = median(known.ratios)
+        size = round(estimate * known.ratio)
+        known.passed = max(known.passed, size)
+        known.named = None if size > (known.named or size) else known.named
+        known.guessed = None if size > (known.guessed or size) else known.guessed
 
-    def learn(self, model: BaseChatModel, refusal: str, size: int) -> None:
-        """Learn a window from a provider's words; guess it from the refused size where they hold no number to believe."""
-        found = next((match for each in _LIMITS if (match := each.search(refusal))), None)
+    def refused(self, model: BaseChatModel, words: str, size: int, fixed: int) -> None:
+        """Learn a window from a provider's words about tokens; guess it from the refused size where they hold no number to believe.
+
+        It is never below what was answered before, or what every request holds.
+
+        Args:
+            size: counted tokens of the request.
+            fixed: counted tokens of what every request holds: the system prompt and the tools.
+        """
+        if not _OF_TOKENS.search(words) or _OF_RATES.search(words):
+            return
+        known = self._known[endpoint_of(model)]
+        found = next((match for each in _LIMITS if (match := each.search(words))), None)
         number = int(re.sub(r"[,_]", "", found[1])) if found else 0
+        least = max(known.passed, fixed * 4 // 3)
+        known.at = self._clock()
         if 512 <= number < size * 2:
-            self._learned[model_id(model)] = number
+            known.named = max(number, least)
         else:
-            self._guessed[model_id(model)] = size * 4 // 5
+            known.guessed = max(size * 4 // 5, least)
 
-
-def model_id(model: BaseChatModel) -> str:
-    """The provider's name of a model."""
-    return str(getattr(model, "model_name", None) or getattr(model, "model", None) or model.get_name())
+    def _is_fresh(self, known: _Known) -> bool:
+        return self._clock() - known.at < GUESS_SECONDS
 
 
 def estimate(message: BaseMessage) -> int:

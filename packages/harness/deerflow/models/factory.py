@@ -190,6 +190,11 @@ class ModelCache:
                 self._models.popitem(last=False)
             return kept
 
+    def kept(self, app_config: AppConfig, name: str) -> BaseChatModel | None:
+        """Return a model of this entry that was asked for before, whatever its choices; None if there is none."""
+        with self._lock:
+            return next((model for key, model in self._models.items() if key[:2] == (app_config.id, name)), None)
+
     async def aclose(self) -> None:
         """Close the connections of all models, on the event loop that used them. They open again when needed."""
         with self._lock:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
-from langchain_core.exceptions import ModelError
+from langchain_core.exceptions import ModelConnectionError, ModelError
+from langchain_core.outputs import ChatGenerationChunk
 
 DETAIL_LIMIT = 500
 READ_LIMIT = 16_000
@@ -28,8 +30,10 @@ class ErrorKind(StrEnum):
     AUTH = "auth"
     MODEL_NOT_FOUND = "model_not_found"
     CONTEXT_LENGTH = "context_length"
+    TOO_LARGE = "too_large"
     CONTENT_FILTER = "content_filter"
     EMPTY_ANSWER = "empty_answer"
+    BROKEN_OFF = "broken_off"
     GENERIC = "generic"
 
 
@@ -53,6 +57,7 @@ class _Row:
     words: str = r"(?!)"
 
 
+TOO_LARGE_CODE = "request_too_large"
 _TOO_LONG = (
     r"context.{0,20}(length|window|size)|maximum context|prompt is too long|too many (input )?tokens|"
     r"(input|prompt|request).{0,40}(exceeds?|longer than).{0,60}(token|context|length)|上下文长度"
@@ -62,10 +67,16 @@ _TABLE: Mapping[ErrorKind, _Row] = {
     ErrorKind.CONTEXT_LENGTH: _Row(
         "The conversation is too long for {model}. To go on, summarize it with /compact, choose a model with a larger context "
         "window, go back to an earlier message and continue from there, or start a new thread.",
-        statuses=(413,),
-        codes=("context_length_exceeded", "string_above_max_length", "request_too_large"),
+        codes=("context_length_exceeded",),
         refusal=_TOO_LONG,
         words=_TOO_LONG,
+    ),
+    ErrorKind.TOO_LARGE: _Row(
+        "The request is too large for {model}, or for a proxy before it. Leave out pictures and long pastes, or summarize the "
+        "conversation with /compact. If a new chat is refused as well, lower models[].max_tokens, or choose a model with a larger "
+        "context window or a higher limit per minute.",
+        statuses=(413,),
+        codes=(TOO_LARGE_CODE, "string_above_max_length"),
     ),
     ErrorKind.BUSY: _Row(
         _AGAIN,
@@ -113,9 +124,14 @@ _TABLE: Mapping[ErrorKind, _Row] = {
     ErrorKind.EMPTY_ANSWER: _Row(
         "{model} returned an empty answer, also when asked again. Try again, rephrase the request or choose another model."
     ),
+    ErrorKind.BROKEN_OFF: _Row(
+        'The answer of {model} broke off, also when it was asked again. What it said until then stands above: say "continue" to '
+        "go on from there, or try again.",
+        retriable=True,
+    ),
     ErrorKind.CIRCUIT_OPEN: _Row(
         "{model} is temporarily unavailable: it failed several times in a row, so it is left alone for a short while. "
-        "Try again in a minute."
+        "Try again in a minute, or test it in the settings: runs call it again as soon as it answers."
     ),
     ErrorKind.GENERIC: _Row("The call of {model} failed."),
 }
@@ -151,6 +167,10 @@ class Failure:
     status: int | None = None
     retry_after: float | None = None
     """Seconds the provider asks us to wait."""
+    said: str = ""
+    """The text of the answer until it broke off."""
+    message_id: str | None = None
+    """Of that answer, as it was streamed."""
 
     @property
     def retriable(self) -> bool:
@@ -161,7 +181,8 @@ class Failure:
 def classify(error: BaseException) -> Failure:
     """What ``error`` means: its status beats its code, its code its class, its class its words.
 
-    An exception to the first: 429 with the code of an exhausted quota, and 400 with a code or words that say more.
+    Exceptions to the first: 429 with the code of an exhausted quota, 413 with words about the context, which else is about the
+    size of a body, and 400 with a code or words that say more.
     """
     status, text = status_of(error), str(error)[:READ_LIMIT]
     codes = _codes_of(error)
@@ -170,10 +191,30 @@ def classify(error: BaseException) -> Failure:
         kind = coded or _kind_of_class(error) or _kind_of_words(text, "words")
     elif status == 429 and coded is ErrorKind.QUOTA:
         kind = coded
+    elif status == 413 and _kind_of_words(text, "refusal") is ErrorKind.CONTEXT_LENGTH:
+        kind = ErrorKind.CONTEXT_LENGTH
     else:
         kind = next((kind for kind, row in _TABLE.items() if status in row.statuses), None)
         kind = kind or (ErrorKind.TRANSIENT if status >= 500 else coded or _kind_of_words(text, "refusal"))
-    return Failure(kind, _detail_of(error), status, _retry_after(error))
+    said, message_id = next((vars(cause)["said"] for cause in _causes(error) if "said" in vars(cause)), ("", None))
+    if said and kind in (ErrorKind.TRANSIENT, ErrorKind.NETWORK):
+        kind = ErrorKind.BROKEN_OFF
+    return Failure(kind, _detail_of(error), status, _retry_after(error), said, message_id)
+
+
+@contextmanager
+def keeping(streamed: Sequence[ChatGenerationChunk]) -> Iterator[None]:
+    """Keep what a model said, and the id under which it was streamed, with the error that breaks its answer off."""
+    try:
+        yield
+    except Exception as error:
+        if (text := "".join(str(chunk.message.text) for chunk in streamed)).strip():
+            vars(error).setdefault("said", (text, streamed[-1].message.id))
+        raise
+
+
+class BrokenAnswerError(ModelConnectionError):
+    """The provider itself says that an answer broke off, by the reason of its end."""
 
 
 def explain(failure: Failure, *, model: str, provider: str) -> str:

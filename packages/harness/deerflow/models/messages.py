@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.utils.json import parse_partial_json
@@ -36,6 +37,23 @@ def spoiler(arguments: str) -> str:
 def as_written(arguments: str) -> str:
     """Broken arguments as the model wrote them."""
     return arguments.rpartition(MARK)[0] if MARK in arguments[-len(MARK) - 3 :] else arguments
+
+
+def meant_arguments(arguments: str) -> dict[str, Any] | None:
+    """Return what arguments mean that are JSON, but no object: ``null`` none, a text the object in it; None if nothing."""
+    for _ in range(2):
+        try:
+            value = json.loads(arguments, strict=False)
+        except ValueError:
+            return None
+        if value is None:
+            return {}
+        if isinstance(value, dict):
+            return value
+        if not isinstance(value, str):
+            return None
+        arguments = value
+    return None
 
 
 def spoilers(arguments: Mapping[int, str]) -> dict[int, str]:

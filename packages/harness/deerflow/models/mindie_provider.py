@@ -163,7 +163,8 @@ class MindIEChatModel(OpenAIWire, ChatOpenAI):
         return {**values, "timeout": httpx.Timeout(**seconds)}
 
     def _wire_message(self, message: BaseMessage, wire: dict[str, Any]) -> dict[str, Any]:
-        content = _flat(wire.get("content"))
+        wire = super()._wire_message(message, wire)
+        content = wire["content"]
         if isinstance(message, ToolMessage):
             return {"role": "user", "content": _tool_response(content)}
         if isinstance(message, AIMessage) and wire.pop("tool_calls", None):
@@ -199,16 +200,6 @@ class MindIEChatModel(OpenAIWire, ChatOpenAI):
             if run_manager:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
-
-
-def _flat(content: Any) -> Any:
-    """Text blocks as one string. Content with anything else in it, an image say, stays the list it is."""
-    if not isinstance(content, list):
-        return content or ""
-    texts = [block if isinstance(block, str) else block.get("text") for block in content]
-    if all(isinstance(block, str) or block.get("type") == "text" for block in content):
-        return "\n".join(text for text in texts if text)
-    return content
 
 
 def _tool_response(content: Any) -> Any:

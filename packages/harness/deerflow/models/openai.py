@@ -13,7 +13,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import httpx2
@@ -26,6 +26,7 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     ChatMessage,
+    HumanMessage,
     InvalidToolCall,
     ToolMessage,
 )
@@ -44,7 +45,21 @@ from openai.types.chat import ChatCompletion
 from pydantic import BaseModel, PrivateAttr, model_validator
 
 from deerflow.event_loop import Turns
-from deerflow.models.openai_chunks import aread_chunks, repair_surrogates
+from deerflow.models.deltas import HAS_FIELDS, SIGNATURES, Deltas, repair_surrogates, signature_of
+from deerflow.models.dialects import (
+    PLAIN,
+    RESULTS_ANSWERED,
+    Dialect,
+    call_id,
+    dialect_of,
+    host_of,
+    plain_call,
+    plain_content,
+    signed,
+)
+from deerflow.models.failures import keeping
+from deerflow.models.openai_chunks import aread_chunks
+from deerflow.models.thoughts import REASONED_BY, separate, settle_thoughts
 
 if TYPE_CHECKING:
     from langchain_openai.chat_models.base import BaseChatOpenAI as _Model
@@ -64,6 +79,8 @@ CHUNK_TIMEOUT = 120.0
 PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
 KEPT_BYTES = 8 * 1024 * 1024
 KEPT_TOOLS = 256
+RETURNED_FORMS = ("reasoning_details", "reasoning", "reasoning_content")
+"""Fields in which vendors send thoughts; of those that came, the first goes back."""
 POST_OPTIONS: Mapping[str, str] = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
 """Parameters that do not go into the body, by their names as options of the ``openai`` client's ``post``."""
 
@@ -140,14 +157,57 @@ class OpenAIWire(_Model):
                 values.setdefault("stream_chunk_timeout", max(given, CHUNK_TIMEOUT))
         return values
 
-    # --- hooks of a provider --------------------------------------------------------------------------------------
+    # --- a vendor's dialect ---------------------------------------------------------------------------------------
+
+    dialect: ClassVar[Dialect | None] = None
+    """Of a class that is made for one vendor, where neither address nor model name one."""
+    returns_unmarked: ClassVar[bool] = False
+    """Send thoughts back whose message does not name the model that had them, as those of earlier versions do not."""
+
+    @property
+    def _source(self) -> str:
+        """The host and model that answer: thoughts go back to those that had them alone."""
+        return f"{host_of(self.openai_api_base or '')} {self.model_name}"
+
+    @property
+    def _spoken(self) -> Dialect:
+        known = dialect_of(self.openai_api_base or "", self.model_name)
+        return known if known is not PLAIN else self.dialect or PLAIN
 
     def _wire_message(self, message: BaseMessage, wire: dict[str, Any]) -> dict[str, Any]:
-        """A message as this provider wants it. ``wire`` is OpenAI's form and may be changed in place."""
+        """Return a message as this vendor takes it. ``wire`` is LangChain's form and may be changed in place."""
+        spoken = self._spoken
+        wire.pop("name", None)
+        wire["content"] = plain_content(wire.get("content"), "" if isinstance(message, AIMessage) else "\n")
+        if isinstance(message, ToolMessage):
+            wire["tool_call_id"] = call_id(message.tool_call_id, spoken.call_ids)
+        elif isinstance(message, AIMessage):
+            if isinstance(wire["content"], str):
+                wire["content"] = separate(wire["content"]).answer
+            if calls := wire.pop("tool_calls", None):
+                wire["tool_calls"] = [plain_call(call, spoken) for call in calls]
+            self._return_thoughts(message, wire)
         return wire
 
+    def _return_thoughts(self, message: AIMessage, wire: dict[str, Any]) -> None:
+        """Send back what the model thought, in the form in which it came."""
+        kwargs, calls = message.additional_kwargs, wire.get("tool_calls") or []
+        if kwargs.get(REASONED_BY, self._source if self.returns_unmarked else None) == self._source:
+            if form := next(filter(kwargs.get, RETURNED_FORMS), None):
+                wire[form] = kwargs[form]
+            signatures, raw = kwargs.get(SIGNATURES) or {}, kwargs.get("tool_calls") or []
+            for index, (call, lc_call) in enumerate(zip(calls, message.tool_calls or raw, strict=False)):
+                call.update(signature_of(_raw_call(raw, message.tool_calls, index) or {}))
+                call.update(signatures.get(lc_call.get("id")) or signatures.get(f"#{index}") or {})
+        if calls and self._spoken.needs_reasoning:
+            wire.setdefault("reasoning_content", kwargs.get("reasoning_content") or "")
+        if calls and self._spoken.needs_signature:
+            signed(calls)
+
     def _adapt_payload(self, payload: dict[str, Any]) -> None:
-        """Change a request's parameters to what this provider knows."""
+        """Change a request's parameters to what this vendor knows."""
+        if self._spoken.max_tokens and (limit := payload.pop("max_completion_tokens", None)) is not None:
+            payload["max_tokens"] = limit
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
@@ -161,23 +221,20 @@ class OpenAIWire(_Model):
         self._adapt_payload(payload)
         return payload
 
-    def _own_fields(self, source: Mapping[str, Any]) -> dict[str, Any]:
-        """What LangChain does not take from this provider's answers and deltas: kept in ``additional_kwargs``."""
-        return {}
-
-    def _annotate(self, message: BaseMessage, answer: Mapping[str, Any]) -> None:
-        """Keep a provider's own fields with a message."""
-        if fields := self._own_fields(answer):
-            message.additional_kwargs = {**message.additional_kwargs, **fields}
+    def _keep(self, message: BaseMessage, kept: dict[str, Any]) -> None:
+        """Keep a vendor's own fields with a message."""
+        fields = dict(kept)
+        if (has_fields := fields.pop(HAS_FIELDS, None)) is not None:
+            fields[REASONED_BY] = self._source if has_fields else ""
+        message.additional_kwargs = {**message.additional_kwargs, **fields}
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
         generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        if generation is not None:
-            choices = chunk.get("choices") or (chunk.get("chunk") or {}).get("choices") or [{}]
-            if fields := self._own_fields(choices[0].get("delta") or {}):
-                generation.message.additional_kwargs = {**generation.message.additional_kwargs, **fields}
+        delta = chunk["choices"][0]["delta"] if generation is not None and chunk.get("choices") else None
+        if generation is not None and delta and (kept := delta.get("kept")):
+            self._keep(generation.message, kept)
         return generation
 
     def _create_chat_result(
@@ -188,7 +245,14 @@ class OpenAIWire(_Model):
             response if isinstance(response, dict) else response.to_dict(mode="json", warnings=False)
         )
         for generation, choice in zip(result.generations, document.get("choices") or [], strict=False):
-            self._annotate(generation.message, choice["message"])
+            answer, deltas = dict(choice["message"]), Deltas(streamed=False)
+            deltas.read(answer)
+            deltas.close(answer)
+            if answer.get("kept"):
+                self._keep(generation.message, answer["kept"])
+            if isinstance(answer.get("content"), str):
+                generation.message.content = answer["content"]
+            settle_thoughts(generation.message)
         return result
 
     # --- calls ----------------------------------------------------------------------------------------------------
@@ -212,7 +276,8 @@ class OpenAIWire(_Model):
             kwargs = {**kwargs, "stream_options": {"include_usage": True}}
         body, options = self._wire_request(messages, stop, {**kwargs, "stream": True})
         chunk_class: type = AIMessageChunk
-        with provider_errors():
+        streamed: list[ChatGenerationChunk] = []
+        with provider_errors(), keeping(streamed):
             response: httpx2.Response = await self.root_async_client.post(
                 PATH, cast_to=httpx2.Response, content=body, options=options, stream=True
             )
@@ -224,6 +289,7 @@ class OpenAIWire(_Model):
                     if chunk is None:
                         continue
                     chunk_class = chunk.message.__class__
+                    streamed.append(chunk)
                     if run_manager:
                         logprobs = (chunk.generation_info or {}).get("logprobs")
                         await run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=logprobs)
@@ -299,6 +365,8 @@ class OpenAIWire(_Model):
             name: value for name, value in payload.items() if not isinstance(value, openai.NotGiven | openai.Omit)
         }
         start = to_json({**values, **extra_body})[:-1]
+        if self._spoken.answers_results:
+            parts = _with_results_answered(parts, messages)
         return start + b',"messages":[' + b",".join(parts) + b"]}", options
 
     # --- tools ----------------------------------------------------------------------------------------------------
@@ -347,6 +415,29 @@ def provider_errors() -> Iterator[None]:
         _handle_openai_bad_request(error)
     except openai.APIError as error:
         _handle_openai_api_error(error)
+
+
+def _with_results_answered(parts: Sequence[bytes], messages: Sequence[BaseMessage]) -> list[bytes]:
+    between, joined = to_json(RESULTS_ANSWERED), list[bytes]()
+    for index, (part, message) in enumerate(zip(parts, messages, strict=True)):
+        if index and isinstance(message, HumanMessage) and isinstance(messages[index - 1], ToolMessage):
+            joined.append(between)
+        joined.append(part)
+    return joined
+
+
+def _raw_call(
+    raw_calls: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]], index: int
+) -> Mapping[str, Any] | None:
+    """The raw form of ``calls[index]``: the one with its id, else the one in its place that no other call claims."""
+    if index >= len(calls):
+        return raw_calls[index] if index < len(raw_calls) else None
+    for raw in raw_calls:
+        if raw.get("id") and raw.get("id") == calls[index].get("id"):
+            return raw
+    if index >= len(raw_calls) or any(raw_calls[index].get("id") == call.get("id") for call in calls):
+        return None
+    return raw_calls[index]
 
 
 def _take_malformed_calls(message: Any) -> list[InvalidToolCall]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -18,7 +17,7 @@ import orjson
 from langchain_openai import StreamChunkTimeoutError
 
 from deerflow.event_loop import Turns
-from deerflow.models.messages import spoilers
+from deerflow.models.deltas import Deltas, repair_surrogates
 from deerflow.server_events import EventDecoder
 
 DRAIN_SECONDS = 0.1
@@ -46,8 +45,7 @@ class ChunkReader:
         self._finished = False
         self._usage_sent = False
         self._running_total: Any = None
-        self._calls = 0
-        self._arguments = defaultdict[int, str](str)
+        self._deltas = Deltas()
 
     def feed(self, received: bytes) -> list[Chunk]:
         """Chunks that are complete with these bytes.
@@ -62,10 +60,10 @@ class ChunkReader:
                 self.done = True
                 return [*chunks, *self._last_chunks()]
             self.received += 1
-            chunk = self._decode(data)
+            chunk, is_broken = self._decode(data)
             if (error := chunk.get("error")) or name == b"error":
                 raise stream_error(error or chunk, self.response)
-            self._repair(chunk)
+            self._repair(chunk, is_broken)
             chunks.append(chunk)
         return chunks
 
@@ -84,13 +82,25 @@ class ChunkReader:
             )
         return self._last_chunks()
 
-    def _repair(self, chunk: Chunk) -> None:
+    def whole(self, document: Chunk) -> list[Chunk]:
+        """Chunks for an answer that came as one JSON document although a stream was asked for."""
+        choices = document.get("choices") or [{}]
+        choice = {**choices[0], "delta": choices[0].get("message") or {}}
+        chunk = {**document, "choices": [{**choice, "finish_reason": choice.get("finish_reason") or "stop"}]}
+        self._repair(chunk, False)
+        self.done = True
+        return [chunk, *self._last_chunks()]
+
+    def _repair(self, chunk: Chunk, is_broken: bool) -> None:
         if choices := chunk.get("choices"):
             choice = choices[0]
-            self._finished = self._finished or choice.get("finish_reason") is not None
-            delta = choice.setdefault("delta", {})
-            if delta and (calls := delta.get("tool_calls")):
-                self._repair_calls(calls)
+            delta = choice.get("delta") or choice.setdefault("delta", {})
+            if delta:
+                self._deltas.read(delta, is_broken=is_broken)
+            if choice.get("finish_reason"):  # some send "" with each delta
+                self._finished = True
+                if delta is not None:
+                    self._deltas.close(delta)
         if usage := chunk.get("usage"):
             self._count_once(chunk, usage, final=self._finished or not choices)
 
@@ -104,31 +114,24 @@ class ChunkReader:
 
     def _last_chunks(self) -> list[Chunk]:
         chunks: list[Chunk] = []
-        broken = spoilers(self._arguments).items()
-        if calls := [{"index": index, "function": {"arguments": text}} for index, text in broken]:
-            chunks.append({"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]})
+        delta: Chunk = {}
+        self._deltas.close(delta)
+        if calls := self._deltas.spoilers():
+            delta["tool_calls"] = calls
+        if delta:
+            chunks.append({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
         if self._running_total is not None and not self._usage_sent:
             chunks.append({"choices": [], "usage": self._running_total})
         return chunks
 
-    def _repair_calls(self, calls: list[dict[str, Any]]) -> None:
-        """Number the fragments of servers that leave out the index, as LangChain drops calls without one."""
-        for call in calls:
-            function = call["function"] = call.get("function") or {}
-            if isinstance(arguments := function.get("arguments"), dict):
-                function["arguments"] = orjson.dumps(arguments).decode()
-            if call.get("index") is None:
-                self._calls += 1 if call.get("id") or not self._calls else 0
-                call["index"] = self._calls - 1
-            self._arguments[call["index"]] += function.get("arguments") or ""
-
-    def _decode(self, data: bytes) -> Chunk:
+    def _decode(self, data: bytes) -> tuple[Chunk, bool]:
+        """Return a chunk, and whether its delta holds half of a surrogate pair: JSON for Python, but not for orjson."""
+        is_broken = False
         try:
             try:
                 chunk = orjson.loads(data)
             except orjson.JSONDecodeError:
-                # Half of a surrogate pair as an escape is JSON for Python, but not for orjson.
-                chunk = orjson.loads(repair_surrogates(json.dumps(json.loads(data), ensure_ascii=False)))
+                chunk, is_broken = _with_repaired_rest(json.loads(data)), True
         except ValueError:
             chunk = None
         if not isinstance(chunk, dict):
@@ -136,7 +139,17 @@ class ChunkReader:
                 message=f"{self.response.request.url} sent an event that is not a JSON object: {data[:200]!r}",
                 request=self.response.request,
             )
-        return chunk
+        return chunk, is_broken
+
+
+def _with_repaired_rest(chunk: Any) -> Any:
+    """Return a chunk whose strings are sound, but for those of its delta, which may be half of what comes next."""
+    choices = chunk.get("choices") if isinstance(chunk, dict) else None
+    delta = choices[0].pop("delta", None) if choices else None
+    repaired = orjson.loads(repair_surrogates(json.dumps(chunk, ensure_ascii=False)))
+    if delta is not None:
+        repaired["choices"][0]["delta"] = delta
+    return repaired
 
 
 async def aread_chunks(
@@ -156,7 +169,9 @@ async def aread_chunks(
     try:
         with _transport_errors(response):
             if _is_whole_document(response):
-                raise _document_error(response, await response.aread())
+                for chunk in reader.whole(_answer_in(response, await response.aread())):
+                    yield chunk
+                return
             await turns.take()
             received = response.aiter_bytes()
             while not reader.done:
@@ -204,25 +219,27 @@ def _is_whole_document(response: httpx2.Response) -> bool:
     return content_type.endswith(("/json", "+json", "/html"))
 
 
-def _document_error(response: httpx2.Response, body: bytes) -> openai.APIError:
-    """The error for an answer that is no stream: an error object with status 200, or a page of something else."""
+def _answer_in(response: httpx2.Response, body: bytes) -> Chunk:
+    """Return the whole answer that a server sent in place of a stream.
+
+    Raises:
+        openai.APIError: it is none, but an error object with status 200, or a page of something else.
+    """
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
         document = None
-    if isinstance(document, dict) and (error := document.get("error")):
-        return stream_error(error, response)
+    if isinstance(document, dict):
+        if error := document.get("error"):
+            raise stream_error(error, response)
+        if any(choice.get("message") for choice in document.get("choices") or ()):
+            return document
     content_type = response.headers.get("content-type")
     message = (
         f"{response.request.url} was asked for an event stream and sent {content_type}: {body[:200]!r}. "
         "Check base_url, or set `disable_streaming: true` for a model that cannot stream."
     )
-    return openai.APIResponseValidationError(response, document, message=message)
-
-
-def repair_surrogates(text: str) -> str:
-    """Join surrogate pairs to the character they mean, replace single halves by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    raise openai.APIResponseValidationError(response, document, message=message)
 
 
 def stream_error(error: Any, response: httpx2.Response) -> openai.APIError:

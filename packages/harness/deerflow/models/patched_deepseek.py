@@ -1,12 +1,12 @@
-"""DeepSeek, with its reasoning sent back."""
+"""DeepSeek, and others that want their ``reasoning_content`` back."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
-from langchain_core.messages import AIMessage, BaseMessage
 from langchain_deepseek import ChatDeepSeek
 
+from deerflow.models.dialects import DEEPSEEK, Dialect
 from deerflow.models.openai import OpenAIWire
 
 
@@ -16,13 +16,9 @@ class PatchedChatDeepSeek(OpenAIWire, ChatDeepSeek):
     DeepSeek refuses a thinking model's tool turns without it (https://api-docs.deepseek.com/guides/thinking_mode).
     """
 
+    dialect: ClassVar[Dialect | None] = DEEPSEEK
+    returns_unmarked: ClassVar[bool] = True
+
     @classmethod
     def is_lc_serializable(cls) -> bool:
         return True
-
-    def _wire_message(self, message: BaseMessage, wire: dict[str, Any]) -> dict[str, Any]:
-        if isinstance(message, AIMessage):
-            reasoning = message.additional_kwargs.get("reasoning_content")
-            if reasoning is not None:
-                wire["reasoning_content"] = reasoning
-        return wire

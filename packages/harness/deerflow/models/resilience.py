@@ -10,7 +10,8 @@ from abc import abstractmethod
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
@@ -20,7 +21,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from pydantic import Field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
-from deerflow.models.failures import classify
+from deerflow.models.endpoint import Endpoint
+from deerflow.models.failures import classify, keeping
 from deerflow.models.messages import spoilers
 
 if TYPE_CHECKING:
@@ -69,14 +71,15 @@ class RetriedStreams(_Model):
         opened = super()._astream
 
         async def attempt() -> AsyncGenerator[ChatGenerationChunk]:
-            arguments, is_complete = defaultdict[int, str](str), False
-            with self._checked():
+            arguments, is_complete, streamed = defaultdict[int, str](str), False, list[ChatGenerationChunk]()
+            with self._checked(), keeping(streamed):
                 async for chunk in opened(messages, stop, **kwargs):
                     message = chunk.message
                     assert isinstance(message, AIMessageChunk)
                     for call in message.tool_call_chunks:
                         if call["index"] is not None:
                             arguments[call["index"]] += call["args"] or ""
+                    streamed.append(chunk)
                     if self._read(message, has_calls=bool(arguments)):
                         is_complete = True
                         if calls := [tool_call_chunk(args=text, index=at) for at, text in spoilers(arguments).items()]:
@@ -154,6 +157,11 @@ class CircuitBreaker:
         self._is_probing = True
         return True
 
+    @property
+    def rests_for(self) -> float:
+        """Seconds until the next call is admitted."""
+        return max(0.0, self._open_until - self._clock()) if self._failures >= self._threshold else 0.0
+
     def report(self, is_available: bool | None) -> None:
         """The outcome of a call; None where it tells nothing about the provider, e.g. for a refused request."""
         self._is_probing = False
@@ -165,7 +173,7 @@ class CircuitBreaker:
 
 
 class CircuitBreakers:
-    """One breaker per provider and model, shared by all runs: build it once and give it to every agent.
+    """One breaker per endpoint, shared by all runs: build it once and give it to every agent.
 
     Args:
         failure_threshold: exhausted calls in a row until a breaker opens.
@@ -181,9 +189,9 @@ class CircuitBreakers:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = (failure_threshold, recovery_timeout, clock)
-        self._breakers: dict[str, CircuitBreaker] = {}
+        self._breakers: dict[Hashable, CircuitBreaker] = {}
 
-    def breaker(self, key: str) -> CircuitBreaker:
+    def breaker(self, key: Hashable) -> CircuitBreaker:
         return self._breakers.setdefault(key, CircuitBreaker(*self._settings))
 
 
@@ -229,6 +237,11 @@ class CallGate:
             self._active -= 1
             self._changed.set()
 
+    def release(self) -> None:
+        """The provider takes calls again."""
+        self._held_until, self._width = 0.0, math.inf
+        self._changed.set()
+
     def hold(self, seconds: float) -> None:
         """The provider refused a call since there were too many."""
         self._held_until, self._width = max(self._held_until, self._clock() + seconds), 1.0
@@ -249,7 +262,7 @@ class CallGate:
 
 
 class CallGates:
-    """One gate per provider and key, shared by all runs of an event loop."""
+    """One gate per endpoint for its waits, and one per account for limits of calls, shared by all runs of an event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -258,3 +271,25 @@ class CallGates:
     def gate(self, key: Hashable) -> CallGate:
         gates = self._gates.setdefault(asyncio.get_running_loop(), {})
         return gates.setdefault(key, CallGate(self._clock))
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The reason for which an endpoint is not called for now, and for how many seconds."""
+
+    reason: Literal["circuit_open", "busy"]
+    seconds: float
+
+
+def rest_of(endpoint: Endpoint, breakers: CircuitBreakers, gates: CallGates) -> Rest | None:
+    """Return the rest of an endpoint; None if it is called."""
+    if seconds := gates.gate(endpoint).held:
+        return Rest("busy", seconds)
+    seconds = breakers.breaker(endpoint).rests_for
+    return Rest("circuit_open", seconds) if seconds else None
+
+
+def wake(endpoint: Endpoint, breakers: CircuitBreakers, gates: CallGates) -> None:
+    """End the rest of an endpoint, which has just answered."""
+    gates.gate(endpoint).release()
+    breakers.breaker(endpoint).report(True)

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from deerflow.config import ConfigSource
+from deerflow.config import AppConfig, ConfigSource
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.context import RunContext
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
+from deerflow.models.endpoint import endpoint_of
+from deerflow.models.resilience import Rest, rest_of, wake
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.checkpoints.base import Checkpointer, Fence
 from deerflow.tracing.export import Tracing
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.agents.features import RuntimeFeatures
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
+    from deerflow.features.ask import Check
     from deerflow.sandbox.converters import Converters
     from deerflow.sandbox.interface import SandboxProvider
 
@@ -116,6 +119,21 @@ class Workshop:
         fence = (run_id, fencing_token)
         return await self._agent(harness, options, context.skills, context.persona, fence), context
 
+    def rest_of(self, config: AppConfig, model_name: str) -> Rest | None:
+        """Return the reason for which runs do not call a model for now; None if they do."""
+        model = self._kept().models.kept(config, model_name)
+        return rest_of(endpoint_of(model), self.harness.breakers, self.harness.gates) if model is not None else None
+
+    async def try_model(self, config: AppConfig, model_name: str) -> Check:
+        """Ask a model for one word, also while runs do not call it; they do again if it answers. Raises ValueError: no model has this name."""
+        from deerflow.features.ask import check_model
+
+        check = await check_model(self.harness.models, config, model_name)
+        model = self._kept().models.kept(config, model_name)
+        if check.ok and model is not None:
+            wake(endpoint_of(model), self.harness.breakers, self.harness.gates)
+        return replace(check, rest=self.rest_of(config, model_name))
+
     async def skills(self, principal: Principal) -> SkillSet:
         """All skills that the person has now."""
         return (await (await self.fresh()).known_of(principal, RunOptions()))[0]
@@ -153,6 +171,9 @@ class Workshop:
         for used in (*self._retired, self.harness.converters, self.harness.sandbox_provider):
             await used.shutdown()
 
+    def _kept(self) -> _OfLoop:
+        return self._loops.setdefault(asyncio.get_running_loop(), _OfLoop())
+
     async def _agent(
         self,
         harness: Harness,
@@ -173,7 +194,7 @@ class Workshop:
 
         servers = (tuple(map(id, harness.mcp_tools)), harness.mcp_unconnected)
         key = (harness.config.id, options, self._has_packages, skills.id, persona, servers)
-        kept = self._loops.setdefault(asyncio.get_running_loop(), _OfLoop())
+        kept = self._kept()
         if key not in kept.agents:
             kept.agents[key] = await asyncio.to_thread(build, kept.models)
         kept.agents.move_to_end(key)

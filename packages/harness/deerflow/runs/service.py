@@ -33,7 +33,7 @@ from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
 from deerflow.storage.provenance import ThreadProvenance
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
-from deerflow.storage.sql import storable
+from deerflow.storage.sql import check_unicode, storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread
@@ -93,6 +93,7 @@ class RunService:
             NotFoundError: the thread does not exist, or is someone else's.
             ConflictError: the thread has an active run and the strategy is ``reject``.
         """
+        check_unicode(request)
         check_ids(request, thread_id)
         if run_id is not None and (known := await self.runs.find(run_id)) is not None:
             return owned_run(known, principal, run_id, thread_id)
@@ -275,6 +276,7 @@ class RunService:
             ConflictError: no run of the thread is running; start one with the message instead.
         """
         await self.threads.get(principal, thread_id)
+        check_unicode(message, "message")
         messages = client_messages([storable(message)])
         if not isinstance(messages[0], HumanMessage):
             raise InvalidRequestError("Only a message of a person (role user) can be handed to a run on its way.")

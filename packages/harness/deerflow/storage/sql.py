@@ -5,7 +5,8 @@ A ``?`` stands for a value on both databases. Moments and JSON are stored as the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
@@ -13,6 +14,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 import orjson
+from pydantic import BaseModel
 from sqlalchemy import Boolean, Connection, Table
 from sqlalchemy.exc import DataError
 
@@ -137,6 +139,42 @@ def _numbered(statement: str) -> str:
 # what a database can hold -----------------------------------------------------------------------------------------------
 
 MAX_DEPTH = 100
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def check_unicode(value: Any, field: str = "") -> None:
+    """Refuse text that UTF-8 cannot carry.
+
+    Raises:
+        InvalidRequestError: names the field, e.g. ``input.messages.0.content``, or ``field`` where ``value`` is a text.
+    """
+    if (place := not_unicode(value, field)) is not None:
+        raise InvalidRequestError(
+            f"{place}: this text is not valid UTF-8. Send it as UTF-8, without halves of surrogate pairs."
+        )
+
+
+def not_unicode(value: Any, field: str = "", depth: int = 0) -> str | None:
+    """Return the place of the first text in ``value`` that holds half of a surrogate pair, as bytes that are not UTF-8 become; None: there is none."""
+    if isinstance(value, str):
+        return None if value.isascii() or not _HALF.search(value) else field
+    if depth > MAX_DEPTH:
+        return None
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, BaseModel):
+        items = vars(value).items()
+    elif isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    for key, item in items:
+        name = storable_text(str(key))
+        inside = f"{field}.{name}" if field else name
+        if isinstance(key, str) and _HALF.search(key):
+            return inside
+        if (place := not_unicode(item, inside, depth + 1)) is not None:
+            return place
+    return None
 
 
 def storable_text(text: str) -> str:

@@ -310,6 +310,7 @@ def _insert(connection: Connection, row: Mapping[str, Any]) -> bool:
 
 
 def _storable(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    sql.check_unicode(metadata, "metadata")
     try:
         encoded = orjson.dumps(metadata)
     except TypeError as error:

@@ -22,7 +22,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Sys
 from langchain_core.tools import tool
 from tests.support.scripted_anthropic import Cut, Reply, ScriptedAnthropic, error
 
-from deerflow.models.claude_provider import ClaudeChatModel
+from deerflow.models.claude_provider import ClaudeChatModel, with_legal_calls
 from deerflow.models.failures import ErrorKind, classify
 
 MODEL = "claude-haiku-4-5"
@@ -593,3 +593,27 @@ def test_no_secret_shows(make: Make, key: str) -> None:
     assert key not in repr(model)
     assert key not in dumps(model)
     assert key not in str(model._get_ls_params())
+
+
+def test_equal_ids_and_illegal_names_leave_one_block_each() -> None:
+    def use(name: str, id_: str = "call_0") -> dict[str, Any]:
+        return {"type": "tool_use", "id": id_, "name": name, "input": {}}
+
+    def result(text: str, id_: str = "call_0") -> dict[str, Any]:
+        return {"type": "tool_result", "tool_use_id": id_, "content": text}
+
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [use("bash"), use("functions.bash")]},
+        {"role": "user", "content": [result("one"), result("two")]},
+        {"role": "assistant", "content": [use("bash")]},
+        {"role": "user", "content": [result("three")]},
+    ]
+    shorter, longer = with_legal_calls({"messages": messages[:3]}), with_legal_calls({"messages": messages})
+    assert longer["messages"][:3] == shorter["messages"]
+    blocks = [block for message in longer["messages"][1:] for block in message["content"]]
+    asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert len(set(asked)) == 3
+    assert asked[0] == "call_0"
+    assert [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"] == asked
+    assert [block["name"] for block in blocks if block["type"] == "tool_use"] == ["bash", "functions_bash", "bash"]

@@ -15,6 +15,10 @@ export const server = {
     ok: "Working. Answered in {time}.",
     said: "“{answer}”",
     failed: "No answer.",
+    rests: {
+      circuit_open: "Not called for now: it failed several times in a row. A test that succeeds ends that.",
+      busy: "Not called for now: its provider asked to wait. A test that succeeds ends that.",
+    },
     throttled: "Too many tests. Try again in {seconds, plural, one {# second} other {# seconds}}.",
     none: "No models configured",
     demoTitle: "Only the demo model is available",

@@ -16,6 +16,10 @@ export const server: typeof en.server = {
     ok: "响应正常，用时 {time}。",
     said: "“{answer}”",
     failed: "模型没有响应。",
+    rests: {
+      circuit_open: "暂停调用：它接连失败。测试成功后立即恢复。",
+      busy: "暂停调用：服务商要求等待。测试成功后立即恢复。",
+    },
     throttled: "测试过于频繁，请在 {seconds} 秒后重试。",
     none: "尚未配置模型",
     demoTitle: "当前只有演示模型",

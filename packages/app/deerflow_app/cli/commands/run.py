@@ -194,7 +194,14 @@ def print_answer(result: Result, out: TextIO, *, as_json: bool) -> None:
 
 def read_task(words: str) -> str:
     """The task's text; ``-`` stands for standard input. Raises Failure when there is none."""
-    text = sys.stdin.read() if words == "-" else words
+    source = "Standard input" if words == "-" else "The task"
+    try:
+        text = sys.stdin.read() if words == "-" else words
+        text.encode()  # arguments that are not UTF-8 come as halves of surrogate pairs
+    except UnicodeError:
+        raise usage_failure(
+            f"{source} is not valid UTF-8.", "Convert it, or hand it over as a file: --file PATH."
+        ) from None
     if not text.strip():
         raise usage_failure("The task is empty.", 'Say what is to be done: deerflow run "…".')
     return text

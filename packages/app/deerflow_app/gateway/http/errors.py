@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import secrets
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import RequestError
 from deerflow.storage.errors import DatabaseError
+from deerflow.storage.sql import not_unicode
 from deerflow_app.gateway.auth.passwords import ThrottledError
 
 log = logging.getLogger(__name__)
@@ -96,6 +98,8 @@ def _answer_to(error: Exception, request: Request) -> Response:
     if isinstance(error, RequestValidationError):
         return _invalid(error, request)
     if isinstance(error, StarletteHTTPException):
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            return _respond(400, _not_utf8(error.__cause__), "invalid_json")
         detail = error.detail if isinstance(error.detail, str) else HTTPStatus(error.status_code).phrase
         if error.status_code == 404 and detail == HTTPStatus(404).phrase:
             detail = f"There is nothing at {request.method} {request.scope['path']}."
@@ -143,11 +147,22 @@ def _invalid(error: RequestValidationError, request: Request) -> Response:
     return _respond(422, first + more, "invalid_request", errors=errors)
 
 
+def _not_utf8(error: UnicodeDecodeError) -> str:
+    """Name the field of a JSON body whose bytes cannot be decoded, else the first of them."""
+    try:
+        place = not_unicode(json.loads(error.object.decode("utf-8", "surrogateescape")))
+    except (ValueError, RecursionError):
+        place = None
+    return f"{place or f'The body (byte {error.start + 1})'}: this text is not valid UTF-8. Send it as UTF-8."
+
+
 def _field_error(one: Any) -> dict[str, str]:
     """Without what was sent: that may be a password."""
     path = [str(part) for part in one["loc"]]
     field = ".".join(path[1:] if path[:1] == ["body"] else path) or "body"
     message = str(one["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if one["type"] == "string_unicode":
+        message = "this text is not valid UTF-8. Send it as UTF-8, without halves of surrogate pairs."
     return {key: text.encode(errors="replace").decode() for key, text in (("field", field), ("message", message))}
 
 

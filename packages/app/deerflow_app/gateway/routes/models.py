@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, SecretStr
@@ -12,17 +13,25 @@ from typing_extensions import TypedDict
 from deerflow.config import AppConfig
 from deerflow.config.env import Store
 from deerflow.errors import NotFoundError
-from deerflow.features.ask import Check, check_model
+from deerflow.features.ask import Check
 from deerflow.features.connections import Connection, Connections, Trial
 from deerflow.features.usage import By, Limit, UsageReport
 from deerflow.models import ModelInfo, model_info
 from deerflow.models.pricing import pricing_of
+from deerflow.runtime import Runtime
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["models"])
 usage_routes = APIRouter(tags=["usage"])
 TESTS_PER_USER, TESTS_OF_ALL = 10, 60
 """Per minute: each costs tokens."""
+
+
+class Rest(BaseModel):
+    reason: Literal["circuit_open", "busy"] = Field(
+        description="It failed several times in a row, or its provider asked to wait."
+    )
+    seconds: float = Field(description="Until it is called again, or until a test of it that succeeds.")
 
 
 class Model(BaseModel):
@@ -37,6 +46,7 @@ class Model(BaseModel):
     is_default: bool
     discovered_from: str | None = Field(description="Why a model that no file names is here.")
     problem: str | None = Field(description="Why it cannot be used now, e.g. a missing environment variable.")
+    rest: Rest | None = Field(description="Set while runs do not call it, but its fallbacks.")
 
 
 class TokenUsage(BaseModel):
@@ -54,6 +64,7 @@ class ModelTest(BaseModel):
     latency_ms: int
     answer: str | None = Field(description="The beginning of what it said.")
     problem: str | None = Field(description="What went wrong, and what to do.")
+    rest: Rest | None = Field(default=None, description="Set while runs do not call it, but its fallbacks.")
 
 
 @router.get("/api/models", summary="All models; the first is the default", response_model=Models)
@@ -62,15 +73,16 @@ async def list_models(principal: CurrentPrincipal, runtime: CurrentRuntime) -> A
     prices = [pricing_of(config, model.model, model.name) for model in config.models]
     currencies = {price.currency for price in prices if price}
     return {
-        "models": model_info(config),
+        "models": [_with_rest(model, config, runtime) for model in model_info(config)],
         "token_usage": config.token_usage,
         "currency": currencies.pop() if len(currencies) == 1 else None,
     }
 
 
 @router.get("/api/models/{model_name:path}", summary="A model", response_model=Model)
-async def get_model(model_name: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> ModelInfo:
-    return _named(model_name, await runtime.config_source.acurrent())
+async def get_model(model_name: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+    config = await runtime.config_source.acurrent()
+    return _with_rest(_named(model_name, config), config, runtime)
 
 
 @router.post(
@@ -79,11 +91,17 @@ async def get_model(model_name: str, principal: CurrentPrincipal, runtime: Curre
     response_model=ModelTest,
 )
 async def test_model(model_name: str, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Check:
+    """Runs may leave a model alone for a while, since it failed or its provider asked to wait: it is asked nevertheless, and runs call
+    it again if it answers."""
     config = await runtime.config_source.acurrent()
     _named(model_name, config)
     limits = {f"user {principal.user_id}": TESTS_PER_USER, "all": TESTS_OF_ALL}
     request.app.state.model_tests.attempt(limits)
-    return await check_model(runtime.workshop.harness.models, config, model_name)
+    return await runtime.workshop.try_model(config, model_name)
+
+
+def _with_rest(model: ModelInfo, config: AppConfig, runtime: Runtime) -> dict[str, Any]:
+    return {**asdict(model), "rest": runtime.workshop.rest_of(config, model.name)}
 
 
 def _named(name: str, config: AppConfig) -> ModelInfo:

@@ -23,8 +23,11 @@ from langgraph.types import Command
 
 from deerflow.agents.thread_state import ThreadState
 from deerflow.agents.transcript import NOTE, REMINDER_NAMES, MessageMemo, Transcript, marked, thread_mark
+from deerflow.config import ModelConfig
 from deerflow.context import RunContext
 from deerflow.event_loop import run_blocking
+from deerflow.models.endpoint import model_id
+from deerflow.models.pricing import ENTRY
 
 # what a call of a model or a tool returned, whatever shape a handler gave it -----------------------------------------
 
@@ -41,7 +44,24 @@ SPENDING_LIMIT = "spending_limit"
 """Key in an AI message's ``additional_kwargs``: the final answer that loop detection asked for."""
 
 LIMIT_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
-FILTER_REASONS = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "blocklist"})
+FILTER_REASONS = frozenset(
+    {
+        *(
+            "content_filter",
+            "content-filter",
+            "safety",
+            "refusal",
+            "prohibited_content",
+            "blocklist",
+            "recitation",
+            "spii",
+        ),
+        *("image_safety", "sensitive", "risk_control", "guardrail_intervened"),
+    }
+)
+ERROR_REASONS = frozenset(
+    {"error", "network_error", "insufficient_system_resource", "malformed_function_call", "abort"}
+)
 
 SUMMARIZER_TAG = "middleware:summarize"
 
@@ -111,7 +131,10 @@ def with_own_ids(result: ModelResult) -> ModelResult:
         taken.add(id_)
         named.append({**call, "id": id_})
     readable = len(message.tool_calls)
-    changed = message.model_copy(update={"tool_calls": named[:readable], "invalid_tool_calls": named[readable:]})
+    update: dict[str, Any] = {"tool_calls": named[:readable], "invalid_tool_calls": named[readable:]}
+    if isinstance(message.content, list):  # Claude's blocks of these calls have the ids that were no good
+        update["content"] = [b for b in message.content if isinstance(b, str) or b.get("type") != "tool_use"]
+    changed = message.model_copy(update=update)
     return with_messages(result, [changed if m is message else m for m in messages_of(result)])
 
 
@@ -131,19 +154,33 @@ def is_empty(message: AIMessage) -> bool:
 
 
 def cut_off(message: BaseMessage) -> str | None:
-    """Why an answer is not whole: ``length`` or ``content_filter``, whatever the provider calls it; None if it is."""
-    metadata = message.response_metadata if isinstance(message, AIMessage) else {}
-    reasons = (metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason"))
-    reason = str(next(filter(None, reasons), "")).lower()
+    """Return why an answer is not whole: ``length``, ``content_filter`` or ``error``, whatever the provider calls it; None if it is."""
+    reason = end_of(message).lower()
     if reason in LIMIT_REASONS:
         return "length"
-    return "content_filter" if reason in FILTER_REASONS else None
+    if reason in FILTER_REASONS:
+        return "content_filter"
+    return "error" if reason in ERROR_REASONS else None
 
 
-def error_message(kind: str, text: str) -> AIMessage:
-    """What ends a run that got no answer."""
-    error = {"kind": kind, "message": text}
-    return AIMessage(text, additional_kwargs={ERROR: error}, response_metadata={"finish_reason": "error"})
+def end_of(message: BaseMessage) -> str:
+    """Return the reason that the provider gives for the end of an answer."""
+    metadata = message.response_metadata if isinstance(message, AIMessage) else {}
+    return str(next(filter(None, map(metadata.get, ("finish_reason", "stop_reason", "done_reason"))), ""))
+
+
+def model_entry(request: Request) -> ModelConfig | None:
+    """Return the entry of the configuration that describes the model of a request."""
+    config, name = request.runtime.context and request.runtime.context.config, model_id(request.model)
+    entries = [entry for entry in config.models if entry.model == name] if config else []
+    own = (request.model.metadata or {}).get(ENTRY)
+    return next((entry for entry in entries if entry.name == own), entries[0] if entries else None)
+
+
+def error_message(kind: str, text: str, said: str = "", id: str | None = None) -> AIMessage:
+    """Return what ends a run that got no answer, or the half of one: ``said``, under the id with which it was streamed."""
+    error, metadata = {"kind": kind, "message": text}, {"finish_reason": "error"}
+    return AIMessage(said or text, id=id, additional_kwargs={ERROR: error}, response_metadata=metadata)
 
 
 def is_error(message: BaseMessage) -> bool:

@@ -6,28 +6,32 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.errors import GraphBubbleUp
 
 from deerflow.agents.middlewares.base import (
+    ERROR,
     Middleware,
     ModelHandler,
     ModelResult,
     Request,
     cut_off,
     emit,
+    end_of,
     error_message,
     is_empty,
     is_error,
     last_ai,
+    model_entry,
     reminder,
 )
 from deerflow.agents.transcript import Transcript
 from deerflow.context import RunContext
-from deerflow.models.context_window import model_id
-from deerflow.models.failures import ErrorKind, Failure, classify, explain
+from deerflow.models.endpoint import endpoint_of, model_id
+from deerflow.models.failures import BrokenAnswerError, ErrorKind, Failure, classify, explain, model_error
 from deerflow.models.resilience import CallGate, CallGates, CircuitBreakers
 
 logger = logging.getLogger(__name__)
@@ -80,10 +84,11 @@ class LLMErrorHandlingMiddleware(Middleware):
         self._jitter = jitter
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
-        """Earlier failures are not part of the conversation."""
-        if not any(is_error(message) for message in transcript.messages):
+        """Earlier failures and half refusals are not part of the conversation; an answer that broke off is."""
+        if not any(is_error(message) or _is_half_refusal(message) for message in transcript.messages):
             return transcript
-        return transcript.with_messages(message for message in transcript.messages if not is_error(message))
+        kept = (_lasting(message) for message in transcript.messages)
+        return transcript.with_messages(message for message in kept if message is not None)
 
     async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         failures: list[tuple[BaseChatModel, Failure]] = []
@@ -99,31 +104,35 @@ class LLMErrorHandlingMiddleware(Middleware):
 
     async def _ask(self, request: Request, handler: ModelHandler) -> ModelResult | Failure:
         """One model, as often as it makes sense."""
-        gate = self.gates.gate(_gate_key(request.model))
+        endpoint = endpoint_of(request.model)
+        gate = self.gates.gate(endpoint)
         if gate.held * 1000 > self.retry_after_cap_ms:
             return Failure(ErrorKind.BUSY, retry_after=gate.held)
-        breaker = self.breakers.breaker(_breaker_key(request.model))
+        breaker = self.breakers.breaker(endpoint)
         if not breaker.admit():
             return Failure(ErrorKind.CIRCUIT_OPEN)
         is_available = None
         try:
-            outcome = await self._retry(request, handler, gate)
+            outcome = await self._retry(request, handler, gate, self.gates.gate(endpoint.account))
             if not isinstance(outcome, Failure) or outcome.retriable:
                 is_available = not isinstance(outcome, Failure)
             return outcome
         finally:
             breaker.report(is_available)
 
-    async def _retry(self, request: Request, handler: ModelHandler, gate: CallGate) -> ModelResult | Failure:
-        number, limits = 1, _limits(request)
+    async def _retry(
+        self, request: Request, handler: ModelHandler, gate: CallGate, account: CallGate
+    ) -> ModelResult | Failure:
+        number, limits, half = 1, _limits(request), None
         while True:
             try:
-                async with gate.call(*limits, has_waited=number > 1):
+                async with gate.call(has_waited=number > 1), account.call(*limits):
                     return await _ask_for_words(request, handler)
             except GraphBubbleUp:
                 raise
             except Exception as error:
                 failure = classify(error)
+                half = failure if failure.said else half
                 # With a traceback only where the error may be ours.
                 unexpected = failure.kind is ErrorKind.GENERIC and failure.status is None
                 text = "Model call failed (%s, attempt %d): %s"
@@ -132,7 +141,7 @@ class LLMErrorHandlingMiddleware(Middleware):
                 gate.hold(self._delay_ms(failure, number) / 1000)
             is_late = failure.retry_after is not None and failure.retry_after * 1000 > self.retry_after_cap_ms
             if not failure.retriable or is_late or number >= self.retry_max_attempts:
-                return failure
+                return failure if half is None else _with_half(failure, half)
             wait_ms = self._delay_ms(failure, number)
             notice = f"{model_id(request.model)} did not answer ({failure.detail}). Trying again."
             number += 1
@@ -146,12 +155,22 @@ class LLMErrorHandlingMiddleware(Middleware):
         return round(min(backoff * (1 + self._jitter() / 4), self.retry_cap_delay_ms))
 
 
+def _with_half(failure: Failure, half: Failure) -> Failure:
+    """Return ``failure`` with the answer that broke off in this or an earlier attempt: it stands before the reader."""
+    kind = ErrorKind.BROKEN_OFF if failure.retriable else failure.kind
+    return replace(failure, kind=kind, said=half.said, message_id=half.message_id)
+
+
 async def _ask_for_words(request: Request, handler: ModelHandler) -> ModelResult | Failure:
     """Ask, and up to three times more while the answer is empty; once more if the output limit was used up by thoughts."""
     again = request.override(messages=[*request.messages, reminder("empty_answer_reminder", EMPTY_ANSWER_REMINDER)])
     for attempt in range(1 + EMPTY_ANSWER_REPEATS):
         result = await handler(again if attempt else request)
         message = last_ai(result)
+        if message is not None and not is_error(message) and cut_off(message) == "error":
+            raise model_error(
+                BrokenAnswerError, f"it ended with the reason {end_of(message)!r}", said=(message.text, message.id)
+            )
         if message is None or not is_empty(message):
             return result
         refusal = message.additional_kwargs.get("refusal")
@@ -160,6 +179,22 @@ async def _ask_for_words(request: Request, handler: ModelHandler) -> ModelResult
         if attempt and cut_off(message) == "length":
             return Failure(ErrorKind.EMPTY_ANSWER, OUTPUT_LIMIT)
     return Failure(ErrorKind.EMPTY_ANSWER)
+
+
+def _is_half_refusal(message: AnyMessage) -> bool:
+    """Return whether a provider's filter cut this answer: it would cut the next one, too, if it read it again."""
+    return isinstance(message, AIMessage) and not message.tool_calls and cut_off(message) == "content_filter"
+
+
+def _lasting(message: AnyMessage) -> AnyMessage | None:
+    """Return what later requests hold of a message; None: nothing."""
+    if _is_half_refusal(message):
+        return None
+    if not is_error(message):
+        return message
+    if message.content == message.additional_kwargs[ERROR].get("message"):
+        return None
+    return AIMessage(message.content, id=message.id)
 
 
 def _emit_retry(request: Request, failure: Failure, message: str, **numbers: int) -> None:
@@ -172,30 +207,15 @@ def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]]) -> AIMessa
     text = explain(failure, model=model_id(model), provider=_provider(model))
     for fallback, other in failures[1:]:
         text += f"\nThe fallback model {model_id(fallback)} failed as well ({other.kind.value}{': ' + other.detail if other.detail else ''})."
-    return error_message(failure.kind.value, text)
+    half = next((each for _, each in failures if each.said), failure)
+    return error_message(failure.kind.value, text, half.said, half.message_id)
 
 
 def _provider(model: BaseChatModel) -> str:
     return str(model._get_ls_params().get("ls_provider") or model._llm_type)
 
 
-def _breaker_key(model: BaseChatModel) -> str:
-    return f"{_provider(model)}|{_address(model)}|{model_id(model)}"
-
-
-def _gate_key(model: BaseChatModel) -> tuple[str, str, str]:
-    names = ("openai_api_key", "anthropic_api_key", "api_key")
-    secret: object = next((value for name in names if (value := getattr(model, name, None))), "")
-    return _provider(model), _address(model), str(getattr(secret, "get_secret_value", lambda: secret)())
-
-
-def _address(model: BaseChatModel) -> str:
-    names = ("openai_api_base", "anthropic_api_url", "base_url", "api_base")
-    return next((str(value) for name in names if (value := getattr(model, name, None))), "")
-
-
 def _limits(request: Request) -> tuple[int | None, int | None]:
     """How many calls at once and per minute."""
-    config, name = request.runtime.context and request.runtime.context.config, model_id(request.model)
-    entry = next((entry for entry in config.models if entry.model == name), None) if config else None
+    entry = model_entry(request)
     return (entry.max_concurrent_calls, entry.calls_per_minute) if entry else (None, None)

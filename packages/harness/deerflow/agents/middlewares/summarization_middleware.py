@@ -43,8 +43,9 @@ from deerflow.agents.transcript import (
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.context import RunContext
-from deerflow.models.context_window import BYTES_PER_TOKEN, ContextWindows, estimate, model_id
-from deerflow.models.failures import ErrorKind, classify, model_error
+from deerflow.models.context_window import BYTES_PER_TOKEN, ContextWindows, estimate
+from deerflow.models.endpoint import model_id
+from deerflow.models.failures import TOO_LARGE_CODE, ErrorKind, classify, model_error
 from deerflow.security.text import disarmed
 
 logger = logging.getLogger(__name__)
@@ -125,14 +126,18 @@ class SummarizationMiddleware(Middleware):
             result = await handler(smaller)
         except Exception as error:
             failure = classify(error)
-            if failure.kind is not ErrorKind.CONTEXT_LENGTH or isinstance(error, GraphBubbleUp) or made is not None:
+            is_too_large = failure.kind in (ErrorKind.CONTEXT_LENGTH, ErrorKind.TOO_LARGE)
+            if not is_too_large or isinstance(error, GraphBubbleUp) or made is not None:
                 raise
-            self.windows.learn(request.model, failure.detail, size)
+            if failure.kind is ErrorKind.CONTEXT_LENGTH:
+                self.windows.refused(request.model, failure.detail, size, self._fixed(request))
             smaller, made = await self._smaller(request, handler)
+            if made is None and self._is_short(request):
+                raise model_error(ContextOverflowError, failure.detail, code=TOO_LARGE_CODE) from error
             if made is None:
                 raise
             result = await handler(smaller)
-        self.windows.calibrate(request.model, self._estimate(smaller), last_ai(result))
+        self.windows.passed(request.model, self._estimate(smaller), last_ai(result))
         return with_update(result, messages_of(result), {"summaries": [made]}) if made else result
 
     # counting ---------------------------------------------------------------------------------------------------------
@@ -142,9 +147,19 @@ class SummarizationMiddleware(Middleware):
         return self.windows.counted(request.model, self._estimate(request))
 
     def _estimate(self, request: Request) -> int:
-        fixed = [request.system_message] if request.system_message else []
-        tools = sum(map(self._estimate_tool, request.tools))
-        return tools + sum(map(self._estimate_message, (*fixed, *request.messages)))
+        return self._estimate_fixed(request) + sum(map(self._estimate_message, request.messages))
+
+    def _estimate_fixed(self, request: Request) -> int:
+        """Tokens of what every request holds: the system prompt and the tools."""
+        system = self._estimate_message(request.system_message) if request.system_message else 0
+        return system + sum(map(self._estimate_tool, request.tools))
+
+    def _fixed(self, request: Request) -> int:
+        return self.windows.counted(request.model, self._estimate_fixed(request))
+
+    def _is_short(self, request: Request) -> bool:
+        """Return whether the conversation is the smaller part of a request, so that shortening it would not help."""
+        return sum(map(self._estimate_message, request.messages)) < self._estimate_fixed(request)
 
     def _limit(self, request: Request, *, sure: bool = False) -> int | None:
         context = request.runtime.context
@@ -177,7 +192,7 @@ class SummarizationMiddleware(Middleware):
             made = self._shortened(smaller, made or _so_far(request)) or made
             smaller = _seen(request, made)
             sure = self._limit(request, sure=True)
-            if sure is not None and self.size(smaller) > sure:
+            if sure is not None and self.size(smaller) > sure and not self._is_short(smaller):
                 raise model_error(
                     ContextOverflowError,
                     f"The request would have about {self.size(smaller)} tokens, {sure} fit.",

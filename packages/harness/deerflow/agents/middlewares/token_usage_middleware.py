@@ -29,7 +29,8 @@ from deerflow.agents.middlewares.base import (
 from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
 from deerflow.config.schema import PricingConfig, SpendingConfig
 from deerflow.context import RunContext
-from deerflow.models.context_window import ESTIMATED, estimate, estimate_usage, has_figures, model_id
+from deerflow.models.context_window import ESTIMATED, estimate, estimate_usage, has_figures
+from deerflow.models.endpoint import model_id
 from deerflow.models.pricing import ENTRY, cost_of, entry_of, pricing_of
 from deerflow.storage.budgets import Amount, Budget, LimitReached
 

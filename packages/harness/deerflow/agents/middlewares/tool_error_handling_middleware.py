@@ -8,12 +8,13 @@ import difflib
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import InvalidToolCall, ToolCall, ToolMessage
 from langchain_core.messages.tool import tool_call
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
@@ -27,9 +28,11 @@ from deerflow.agents.middlewares.base import (
     content_text,
     context_of,
     cut_off,
+    end_of,
     error_result,
     last_ai,
     messages_of,
+    model_entry,
     pending_calls,
     tool_messages,
     with_messages,
@@ -38,7 +41,8 @@ from deerflow.agents.middlewares.base import (
     without_raw_calls,
 )
 from deerflow.context import RunContext
-from deerflow.models.messages import as_written
+from deerflow.models.messages import as_written, meant_arguments
+from deerflow.models.thoughts import settle_thoughts
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, SandboxError
 from deerflow.tools.shell import result_path
 
@@ -70,7 +74,7 @@ class ToolErrorHandlingMiddleware(Middleware):
         self.kept_chars = min(kept_chars, max_output_chars)
 
     async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
-        return _with_readable_calls(with_own_ids(await handler(request)))
+        return _with_readable_calls(with_own_ids(_with_own_words(await handler(request), request)), request)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         context = context_of(request)
@@ -168,7 +172,18 @@ def _unknown_tool_text(name: str, request: ToolCallRequest) -> str:
 # unreadable calls -----------------------------------------------------------------------------------------------------
 
 
-def _with_readable_calls(result: ModelResult) -> ModelResult:
+def _with_own_words(result: ModelResult, request: Request) -> ModelResult:
+    """``result`` in our words, whatever class of model gave it: thoughts in its text beside it, the reason of its end known."""
+    message, entry = last_ai(result), model_entry(request)
+    meant = entry.end_reasons.get(end_of(message)) if message is not None and entry else None
+    if message is None or not (settle_thoughts(changed := message.model_copy()) or meant):
+        return result
+    if meant:
+        changed.response_metadata = {**changed.response_metadata, "finish_reason": meant}
+    return with_messages(result, [changed if m is message else m for m in messages_of(result)])
+
+
+def _with_readable_calls(result: ModelResult, request: Request) -> ModelResult:
     """Calls whose arguments are no JSON would end the run without a word: they get a result that says why.
 
     The same for a call that the output limit cut off, which LangChain completes by guessing.
@@ -176,23 +191,61 @@ def _with_readable_calls(result: ModelResult) -> ModelResult:
     message = last_ai(result)
     if message is None or not (message.tool_calls or message.invalid_tool_calls):
         return result
+    if cut_off(message) == "content_filter":  # half a call must not run, and asking again would end the same
+        update = {"tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": without_raw_calls(message)}
+        changed = message.model_copy(update=update)
+        return with_messages(result, [changed if m is message else m for m in messages_of(result)])
     cut = cut_off(message) == "length"
-    if not message.invalid_tool_calls and not cut:
+    tools = {tool.name: tool for tool in request.tools if isinstance(tool, BaseTool)}
+    readable = [_typed(call, tools) for call in message.tool_calls]
+    if not message.invalid_tool_calls and not cut and readable == message.tool_calls:
         return result
-    unreadable = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
+    invalid: list[InvalidToolCall] = []
+    for call in message.invalid_tool_calls:
+        arguments = None if cut else meant_arguments(as_written(call["args"] or ""))
+        if arguments is None:
+            invalid.append(call)
+        else:
+            readable.append(_typed(tool_call(name=call["name"] or "unknown", args=arguments, id=call["id"]), tools))
+    unreadable = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in invalid]
     texts = {
         call["id"]: _unreadable_text(call["name"] or "", as_written(call["args"] or ""), call["error"])
-        for call in message.invalid_tool_calls
+        for call in invalid
     }
     if cut:
-        last = (unreadable or message.tool_calls)[-1]
+        last = (unreadable or readable)[-1]
         texts[last["id"]] = _cut_text(last["name"])
-    calls = [*message.tool_calls, *unreadable]
+    calls = [*readable, *unreadable]
     pending = {call["id"] for call in pending_calls(result)} & texts.keys()
     errors = [error_result(call, texts[call["id"]], **{UNREADABLE: True}) for call in calls if call["id"] in pending]
     update = {"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": without_raw_calls(message)}
     changed = message.model_copy(update=update)
     return with_messages(result, [*(changed if m is message else m for m in messages_of(result)), *errors])
+
+
+def _typed(call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolCall:
+    """``call`` with lists and objects in place of those that a model wrote as text."""
+    written = [name for name, value in call["args"].items() if isinstance(value, str) and value[:1] in ("[", "{")]
+    if not written or call["name"] not in tools:
+        return call
+    schema, args = tools[call["name"]].args, dict(call["args"])
+    for name in written:
+        if not (wanted := _types(schema.get(name) or {})) or "string" in wanted:
+            continue
+        try:
+            value = json.loads(args[name])
+        except ValueError:
+            continue
+        if ("array" if isinstance(value, list) else "object") in wanted:
+            args[name] = value
+    return {**call, "args": args}
+
+
+def _types(schema: Mapping[str, Any]) -> set[str]:
+    """The types that a parameter may have; empty: any."""
+    options = [schema, *(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+    named = {str(option["type"]) for option in options if "type" in option}
+    return named | ({"object"} if any("$ref" in option for option in options) else set())
 
 
 def _cut_text(name: str) -> str:

@@ -3819,7 +3819,7 @@ export interface components {
              * Status
              * @enum {string}
              */
-            status: "running" | "completed" | "failed" | "cancelled" | "timed_out" | "turn_limit";
+            status: "running" | "completed" | "failed" | "cancelled" | "timed_out" | "turn_limit" | "loop";
             /** Background */
             background: boolean;
             /**

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from deerflow.agents.middlewares.todo_middleware import write_todos_tool
 from deerflow.agents.prompt import PACKAGES, apply_prompt_template
-from deerflow.config import AppConfig, load_config
+from deerflow.config import AppConfig, Paths, load_config
 from deerflow.sandbox.tool_image import PACKAGED_REQUIREMENTS
-from deerflow.tools import get_available_tools
+from deerflow.skills.catalog import SkillCatalog
+from deerflow.tools import OWN_NAMES, get_available_tools
 
 BYTES_PER_TOKEN = 3.3
 """English prose and JSON need about four bytes a token with the tokenizers in use: this counts too many rather than too few."""
@@ -62,6 +65,51 @@ def test_prompt_and_schemas_are_the_same_bytes_in_every_process(clean_environmen
     assert len(outputs) == 1 and b"/mnt/user-data/workspace" in outputs.pop()
 
 
+def test_a_default_agent_with_the_shipped_skills_stays_within_16_kb(tmp_path: Path):
+    """Without a plan, as it is sent: skills that need a network or a key are not listed where there is none."""
+    tools = get_available_tools(app_config=_config(), supports_vision=True)
+    skills = SkillCatalog(_config(), Paths(tmp_path)).load("u").working([tool.name for tool in tools])
+    prompt = apply_prompt_template(skills=skills.prompt, packages=True, memory=True, programs=("git", "node"))
+    schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
+    assert "public/pdf:" in prompt and "image-generation" not in prompt
+    assert len((prompt + schemas).encode()) <= 16_000
+
+
+FEW = {
+    "nothing": [],
+    "web": ["web_search", "ask_clarification", "present_files"],
+    "reads": ["read_file", "grep"],
+    "writes": ["write_file", "present_files"],
+    "shell": ["bash", "read_process"],
+}
+
+
+@pytest.mark.parametrize("tools", FEW.values(), ids=FEW)
+@pytest.mark.parametrize("role", ["", "You review."])
+def test_the_prompt_names_only_tools_that_are_there(tools: list[str], role: str):
+    prompt = apply_prompt_template(tools=tools, role=role, memory=True, skills="<skill_system>read_file</skill_system>")
+    named = {name for name in OWN_NAMES - {"task"} if re.search(rf"\b{name}\b", prompt)}
+    if "bash" in tools:  # skills can be read with either
+        named -= {"read_file"}
+    assert named <= {*tools}
+    assert ("<working_directory>" in prompt) is bool({*tools} - {"web_search", "ask_clarification", "present_files"})
+    assert ("<skill_system>" in prompt) is bool({"read_file", "bash"} & {*tools})
+    assert ("shell" in prompt) is ("bash" in tools) or role
+
+
+def test_the_prompt_contradicts_neither_itself_nor_the_person():
+    prompt = apply_prompt_template(memory=True)
+    assert "Without a source" not in prompt and "in\nthe user's first message" not in prompt
+    assert "destroys or publishes something that the user did not order" in prompt
+    assert "behind one that waits for the user the later ones wait, too" in prompt
+    assert "what they ask you to remember, save with memory_save" in prompt
+    tools = [convert_to_openai_tool(tool) for tool in get_available_tools(app_config=_config(), supports_vision=True)]
+    asked_why = [
+        one["function"]["name"] for one in tools if "description" in one["function"]["parameters"]["properties"]
+    ]
+    assert asked_why == ["bash"]
+
+
 def test_an_agent_without_a_sandbox_is_not_told_of_one():
     tools = {tool.name for tool in get_available_tools(app_config=_config(), supports_vision=True, sandbox=False)}
     assert tools == {"ask_clarification", "memory_forget", "memory_save", "web_search", "web_fetch"}
@@ -69,14 +117,13 @@ def test_an_agent_without_a_sandbox_is_not_told_of_one():
 
 
 def test_the_prompt_says_what_is_true_here():
-    bare = apply_prompt_template(network="none")
+    bare = apply_prompt_template(network="none", tools=OWN_NAMES - {"web_search", "web_fetch", "web_capture"})
     assert "no network" in bare and "pandas" not in bare and "install go into" not in bare and "<citations>" not in bare
     full = apply_prompt_template(
         network="allowlist",
         hosts=("data.example.com", "*.example.org"),
         packages=True,
         programs=("git", "node"),
-        web=True,
     )
     assert "only these hosts" in full and "data.example.com, *.example.org." in full and "pytest" in full
     assert "Programs besides: git, node." in full and "<citations>" in full

@@ -8,13 +8,14 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
-from deerflow.agents.middlewares.base import LOOP_STOP
 from deerflow.agents.middlewares.clarification_middleware import ClarificationMiddleware
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import FORCED_STOP, LoopDetectionMiddleware, hash_tool_calls
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.transcript import Transcript
+from deerflow.config.schema import LoopDetectionConfig
+from deerflow.subagents.task import LOOP_STOP
 
 counter = [0]
 executed: list[Any] = []
@@ -55,7 +56,7 @@ def opened(start, *inner: Any, **settings: Any):
         DanglingToolCallMiddleware(),
         LLMErrorHandlingMiddleware(sleep=no_sleep),
         ToolErrorHandlingMiddleware(),
-        LoopDetectionMiddleware(**settings),
+        LoopDetectionMiddleware(LoopDetectionConfig(**settings)),
         ClarificationMiddleware(),
         *inner,
     ]
@@ -83,8 +84,9 @@ async def test_the_fifth_equal_call_is_not_executed_and_a_final_answer_is_asked_
     messages = await talk.say("go")
     assert len(executed) == 4
     assert messages[-1].content == "here is what I found"
-    assert LOOP_STOP in messages[-1].additional_kwargs
-    assert "not executed" in messages[-2].content
+    why = "same (ls) was called 5 times with the same result"
+    assert messages[-1].additional_kwargs[LOOP_STOP] == why
+    assert messages[-2].content == f"Error: not executed: {why}. Give your final answer now."
     assert endpoint.requests[-1]["tool_choice"] == "none"
     assert "Tools are closed for this turn" in talk.tail()
     assert await talk.finished()
@@ -94,7 +96,8 @@ async def test_a_model_that_calls_even_then_is_stopped(start, endpoint) -> None:
     endpoint.script(*[AGAIN] * 5, ToolCalls(("same", {"command": "ls"}), text="let me see"))
     talk = opened(start)
     last = (await talk.say("go"))[-1]
-    assert last.content == f"let me see\n\n{FORCED_STOP}"
+    said = f"{FORCED_STOP}: same (ls) was called 5 times with the same result."
+    assert last.content == f"let me see\n\n{said}"
     assert (last.tool_calls, last.invalid_tool_calls) == ([], [])
     assert last.response_metadata["finish_reason"] == "stop"
     assert await talk.finished()
@@ -189,9 +192,10 @@ async def test_the_stop_removes_calls_in_every_form(start, endpoint) -> None:
 
     talk = opened(start, Insisting(), hard_limit=1)
     last = (await talk.say("go"))[-1]
-    assert last.content == [{"type": "text", "text": "hm"}, {"type": "text", "text": FORCED_STOP}]
+    said = f"{FORCED_STOP}: same (ls) was called 1 times with the same result."
+    assert last.content == [{"type": "text", "text": "hm"}, {"type": "text", "text": said}]
     assert last.tool_calls == []
-    assert last.additional_kwargs == {"other": 1, LOOP_STOP: True}
+    assert last.additional_kwargs == {"other": 1, LOOP_STOP: "same (ls) was called 1 times with the same result"}
 
 
 def turn(*outcomes: str, human: str | None = None) -> tuple[Any, ...]:
@@ -272,7 +276,60 @@ def test_waiting_for_a_silent_process_is_no_loop_while_it_runs() -> None:
     assert not LoopDetectionMiddleware()._why_stop(polled(12, waiting), pending)
     assert tail_of(*polled(3, ended))
     assert LoopDetectionMiddleware()._why_stop(polled(4, ended), pending)
-    assert LoopDetectionMiddleware()._why_stop(polled(49, waiting), pending)
+
+
+@pytest.mark.parametrize(
+    "command", ["sleep 2; tail -3 build.log", "cd app && sleep 0.5 && cat log", "wait %1", "tail -f log"]
+)
+def test_a_command_that_waits_for_a_silent_build_is_no_loop(command: str) -> None:
+    looked = [message for n in range(60) for message in step(n, "bash", {"command": command}, "compiling")]
+    pending = [call("bash", command=command)]
+    for settings in (LoopDetectionConfig(), LoopDetectionConfig(hard_limit=2)):
+        assert not LoopDetectionMiddleware(settings)._why_stop([HumanMessage("go"), *looked], pending)
+    assert not tail_of(HumanMessage("go"), *looked)
+
+
+@pytest.mark.parametrize("command", ["ls", "sleep 0; ls", "cat sleep.txt"])
+def test_a_command_that_waits_for_nothing_is_a_loop(command: str) -> None:
+    looked = [message for n in range(4) for message in step(n, "bash", {"command": command}, "compiling")]
+    assert LoopDetectionMiddleware()._why_stop([HumanMessage("go"), *looked], [call("bash", command=command)])
+
+
+def test_pictures_that_differ_are_different_results() -> None:
+    shots: list[Any] = [HumanMessage("go")]
+    for n in range(6):
+        shown = ToolMessage(
+            [{"type": "image_url", "image_url": {"url": f"data:{n}"}}], tool_call_id=str(n), name="shot"
+        )
+        shots += [AIMessage("", tool_calls=[{"name": "shot", "args": {}, "id": str(n)}]), shown]
+    assert not LoopDetectionMiddleware()._why_stop(shots, [call("shot")])
+
+
+async def test_no_number_of_calls_alone_ends_a_turn(start, endpoint) -> None:
+    """120 of three tools, among them 40 searches that find nothing."""
+    names = {"write_file": {"content": "x"}, "same": {}, "poll": {}}
+    for n in range(40):
+        for name, more in names.items():
+            key = "path" if name == "write_file" else "command"
+            endpoint.script(ToolCalls((name, {key: str(n), **more})))
+    endpoint.script(Text("done"))
+    assert (await opened(start).say("go"))[-1].content == "done"
+    assert "LOOP" not in str(endpoint.requests)
+
+
+async def test_a_tool_of_its_own_limit_has_no_other(start, endpoint) -> None:
+    own = {"poll": {"hard_limit": 3}, "write_file": {}}
+    endpoint.script(*[ToolCalls(("write_file", {"path": str(n), "content": ""})) for n in range(6)])
+    endpoint.script(*[ToolCalls(("poll", {"command": str(n)})) for n in range(3)], Text("stopped"))
+    talk = opened(start, tool_freq_hard_limit=5, tool_freq_overrides=own)
+    assert (await talk.say("go"))[-1].additional_kwargs[LOOP_STOP] == "poll was called 3 times in one turn"
+    assert counter[0] == 2
+
+
+async def test_null_means_no_limit(start, endpoint) -> None:
+    endpoint.script(*[AGAIN] * 30, Text("done"))
+    assert (await opened(start, hard_limit=None, warn_threshold=None).say("go"))[-1].content == "done"
+    assert "LOOP" not in str(endpoint.requests)
 
 
 def call(name: str, **args: Any) -> dict[str, Any]:
@@ -284,6 +341,8 @@ def call(name: str, **args: Any) -> dict[str, Any]:
     [
         ([call("bash", command="ls")], [call("bash", command="ls", description="other words")], True),
         ([call("bash", command="ls")], [call("bash", command="ls -l")], False),
+        ([call("search", query="a", page=1)], [call("search", query="a", page=2)], False),
+        ([call("issue", description="a")], [call("issue", description="b")], False),
         ([call("a"), call("b")], [call("b"), call("a")], True),
         ([call("a", x=1)], [call("a", x=2)], False),
         ([{"name": "bash", "args": '{"command": "ls"}'}], [call("bash", command="ls")], True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -14,19 +16,22 @@ from bench.scripted_openai import ScriptedOpenAI
 from bench.wire import Envelope
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage, convert_to_messages
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from tests.support.unpaired_calls import unpaired_calls
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.loop_detection_middleware import LoopDetectionMiddleware
-from deerflow.agents.middlewares.summarization_middleware import SummarizationMiddleware
+from deerflow.agents.middlewares.summarization_middleware import FULL, SummarizationMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware, UploadsMiddleware
+from deerflow.agents.transcript import ARGUMENTS, thread_mark, without_long_arguments
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.models.context_window import ContextWindows, estimate
+from deerflow.sandbox.tools import bash_tool, grep_tool, write_file_tool
 
 RULE = "Rule: always sign with the word HERON."
 WINDOW = 16_000
@@ -42,6 +47,7 @@ class SmallWindow(ScriptedOpenAI):
         self.summaries: list[Record] = []
         self.failing_summaries = 0
         self.calls_tools = True
+        self.tool = "fetch"
 
     def envelope(self, record: Record) -> Envelope:
         tokens = len(record.raw) // 3
@@ -61,7 +67,7 @@ class SmallWindow(ScriptedOpenAI):
                 return HttpError(500)
             return Text(f"## Task and constraints\nHand-over number {len(self.summaries)}.")
         if last["role"] == "user" and self.calls_tools and record.body.get("tools"):
-            return ToolCalls(("fetch", {"what": str(last["content"])[-40:]}))
+            return ToolCalls((self.tool, {"what": str(last["content"])[-40:]}))
         return super().reply_to(record) if self._queues else Text("Done. HERON")
 
 
@@ -77,6 +83,15 @@ def endpoint() -> Iterator[SmallWindow]:
 def fetch(what: str) -> str:
     """Fetch a lot."""
     return f"{what}: " + "word " * 200_000
+
+
+@tool
+def failing(text: str) -> str:
+    """Fail."""
+    raise ValueError("no")
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
 async def no_sleep(seconds: float) -> None:
@@ -141,7 +156,7 @@ async def test_the_summary_is_asked_for_behind_the_unchanged_request(opened, end
     before = endpoint.requests[-3]
     assert asked["messages"][: len(before["messages"])] == before["messages"]
     assert asked["tools"] == before["tools"]
-    assert "hand-over" in asked["messages"][-1]["content"]
+    assert f"\n{FULL}Write a hand-over" in asked["messages"][-1]["content"]
     after = talk.request(-1)
     assert len(after) < len(before["messages"])
     assert "Hand-over number 1." in texts(after)
@@ -215,11 +230,90 @@ async def test_a_summary_that_cannot_be_had_is_no_reason_to_fail(opened, endpoin
     assert all(not summary["text"] for summary in (await talk.state())["summaries"])
 
 
-async def test_what_can_never_fit_is_not_sent_and_says_what_helps(opened, endpoint) -> None:
-    talk = opened()
-    said = await talk.say("blah " * 40_000)
+async def test_what_can_never_fit_is_not_sent_and_says_what_helps(start, endpoint, context) -> None:
+    """The prompt alone is larger than the window."""
+    entry = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "scripted-model", "context_window": 600}
+    config = AppConfig.model_validate({"models": [entry]})
+    settings = SummarizationMiddleware(SummarizationConfig(), ContextWindows())
+    long = [tool(f"tool_{n}", description="word " * 100)(fetch.func) for n in range(20)]  # type: ignore[attr-defined]
+    chain = [LLMErrorHandlingMiddleware(sleep=no_sleep), settings]
+    said = await start(*chain, tools=long, context=replace(context, config=config)).say("hi")
     assert endpoint.requests == []
     assert "too long" in said[-1].text and "/compact" in said[-1].text
+
+
+@pytest.mark.parametrize("words", ["blah " * 40_000, "長い" * 40_000, [{"type": "text", "text": "blah " * 40_000}]])
+async def test_a_paste_larger_than_the_window_is_kept_as_a_file(opened, endpoint, workspace, words) -> None:
+    """The model gets its two ends and the path; later turns, and a summary that keeps it word for word, too."""
+    talk = opened()
+    endpoint.calls_tools = False
+    whole = words if isinstance(words, str) else words[0]["text"]
+    asked = f"First words. {whole} The question at its end?"
+    content = asked if isinstance(words, str) else [{"type": "text", "text": asked}, PICTURE]
+    await talk.graph.ainvoke({"messages": [HumanMessage(content)]}, talk.config, context=talk.context)
+    assert (await talk.messages())[-1].text == "Done. HERON" and endpoint.refused == 0
+    sent = str(talk.request()[-1]["content"])
+    assert "First words." in sent and "The question at its end?" in sent and len(sent) < 6000
+    named = re.search(r"left out\. The whole message is in (\S+): use grep", sent)
+    assert named is not None and (PICTURE["image_url"]["url"] in sent) is not isinstance(words, str)
+    assert (workspace.workspace / named[1].removeprefix("/mnt/user-data/workspace/")).read_text() == asked
+    await talk.say("And then?")
+    before = talk.request()
+    asked_again = HumanMessage("/compact", additional_kwargs={"compaction": {"keep": ""}})
+    await talk.graph.ainvoke({"messages": [asked_again]}, talk.config, context=talk.context)
+    assert (await talk.messages())[-1].text.startswith("Summarized 4 messages:")
+    assert len(endpoint.summaries) == 1 and endpoint.summaries[0].body["messages"][: len(before)] == before
+    await talk.say("And now?")
+    assert named[1] in texts(talk.request()) and "The question at its end?" in texts(talk.request())
+    assert endpoint.refused == 0 and (await talk.messages())[0].content == content
+
+
+async def test_a_steering_message_larger_than_the_window_is_kept_as_a_file(opened, endpoint) -> None:
+    talk = opened()
+    waiting = [[], [HumanMessage("Look. " + "blah " * 40_000, id="late", additional_kwargs={"facts": {}})]]
+
+    async def arrivals() -> list[Any]:
+        return waiting.pop(0) if waiting else []
+
+    talk.context = replace(talk.context, arrivals=arrivals)
+    assert (await talk.say("Question?"))[-1].text == "Done. HERON"
+    assert "The whole message is in /mnt/user-data/workspace/.tool-results/message-late.txt" in texts(talk.request())
+    assert endpoint.refused == 0
+
+
+async def test_long_arguments_of_a_finished_call_stand_in_its_file(start, endpoint, context, workspace) -> None:
+    """From the next request on; those of a call that failed stay, since it is made again."""
+    endpoint.calls_tools = False
+    talk = start(ToolErrorHandlingMiddleware(), SummarizationMiddleware(), tools=[write_file_tool, bash_tool, failing])
+    content, script = "line\n" * 60_000, "cat <<'E' >/dev/null\n" + "data\n" * 2_000 + "E\necho ok"
+    endpoint.script(ToolCalls(("write_file", {"path": "big.txt", "content": content}), ("bash", {"command": script})))
+    endpoint.script(
+        ToolCalls(("failing", {"text": "f" * 9000}), ("write_file", {"path": "s", "content": "short"})), Text("ok")
+    )
+    await talk.say("go")
+    calls = [call["function"] for message in talk.request() for call in message.get("tool_calls") or ()]
+    args = [json.loads(call["arguments"]) for call in calls]
+    assert "The whole is in /mnt/user-data/workspace/big.txt." in args[0]["content"] and len(args[0]["content"]) < 1000
+    kept = re.search(r"The whole is in /mnt/user-data/workspace/(\S+)\.\]", args[1]["command"])
+    assert kept is not None and (workspace.workspace / kept[1]).read_text() == f"command: {script}"
+    assert args[2] == {"text": "f" * 9000} and args[3] == {"path": "s", "content": "short"}
+    assert talk.request(-1)[: len(talk.request(-2))] == talk.request(-2)
+    assert (await talk.messages())[1].tool_calls[0]["args"]["content"] == content  # type: ignore[union-attr]
+
+
+def test_long_arguments_leave_the_blocks_of_providers_too() -> None:
+    args = {"content": "x" * 9000}
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "tool_use", "id": "c", "name": "write_file", "input": args},
+        {"type": "function_call", "call_id": "c", "name": "write_file", "arguments": json.dumps(args)},
+    ]
+    asked = AIMessage(blocks, tool_calls=[{"name": "write_file", "args": args, "id": "c"}])
+    done = ToolMessage("OK", tool_call_id="c", additional_kwargs={ARGUMENTS: "/a"})
+    thinking, *cut = without_long_arguments([asked, done])[0].content
+    assert thinking == blocks[0]
+    assert all("The whole is in /a." in json.dumps(block) and len(json.dumps(block)) < 1000 for block in cut)
+    assert without_long_arguments([asked, ToolMessage("Error", tool_call_id="c")])[0] is asked
 
 
 async def test_a_branch_has_its_own_summaries(opened, endpoint) -> None:
@@ -263,6 +357,9 @@ async def test_each_trigger_of_the_configuration(opened, endpoint, trigger, turn
     await talk.say("The last one?")
     await talk.say("The last one but this.")
     assert endpoint.summaries
+    assert (FULL in texts(endpoint.summaries[0].body["messages"])) is (
+        trigger["type"] == "fraction" and trigger["value"] > 0.7
+    )
 
 
 async def test_texts_of_skills_stay_word_for_word(opened, endpoint, start, context, chat_model) -> None:
@@ -296,11 +393,83 @@ async def test_compacting_on_demand(opened, endpoint) -> None:
     await talk.graph.ainvoke({"messages": [asked]}, talk.config, context=talk.context)
     answer = (await talk.messages())[-1]
     assert answer.text.startswith("Summarized 24 messages:")
-    assert "The user asks to keep above all: the figures" in endpoint.summaries[0].body["messages"][-1]["content"]
+    question = endpoint.summaries[0].body["messages"][-1]["content"]
+    assert "The user asks to keep above all: the figures" in question and FULL not in question
     await talk.say("And now?")
     now = talk.request(-2)
     assert len(now) < before and RULE in texts(now) and "Hand-over number 1." in texts(now)
     assert "/compact" not in texts(now) and "Summarized" not in texts(now)
+
+
+async def test_what_the_person_said_stands_in_the_summary_and_does_not_ask_for_an_answer_again(
+    opened, endpoint
+) -> None:
+    talk = opened(trigger={"type": "messages", "value": 12}, keep={"type": "messages", "value": 2})
+    await talk.say(RULE)
+    late = HumanMessage("and in French", id="late", additional_kwargs={"facts": {"date": "2026-11-03"}})
+    waiting = [[], [late]]
+
+    async def arrivals() -> list[Any]:
+        return waiting.pop(0) if waiting else []
+
+    talk.context = replace(talk.context, arrivals=arrivals)
+    await talk.say("Question?")
+    assert "The user sent this message while you were working" in texts(talk.request())
+    number = 0
+    while not (made := (await talk.state()).get("summaries")):
+        await talk.say(f"Question {number}?")
+        number += 1
+    await talk.say("And now?")
+    summary, *rest = talk.request(-2)
+    mark, block = thread_mark(await talk.messages()), str(summary["content"])
+    label = f"<system-{mark}>\nMessages of the user, answered earlier, kept word for word:\n</system-{mark}>"
+    assert block.index("Hand-over number 1.") < block.index(f"{label}\n{RULE}\n\nQuestion?\n\nand in French")
+    assert "while you were working" not in texts(talk.request(-2)) and RULE not in texts(rest)
+    assert [one["pinned"][0] for one in made] == [(await talk.messages())[0].id]
+
+
+async def test_a_summary_in_the_middle_of_a_turn_leaves_its_question_open(opened, endpoint) -> None:
+    talk = opened(trigger={"type": "messages", "value": 6}, keep={"type": "messages", "value": 2})
+    await talk.say(RULE)
+    endpoint.calls_tools = False
+    endpoint.script(*[ToolCalls(("fetch", {"what": str(n)})) for n in range(8)], Text("Done. HERON"))
+    await talk.say("The question of this turn.")
+    assert len(endpoint.summaries) > 1
+    people = [message["content"] for message in talk.request() if message["role"] == "user"]
+    assert (
+        people[-1] == "The question of this turn." and sum("The question of this turn." in each for each in people) == 1
+    )
+
+
+async def test_a_figure_of_turn_3_is_found_in_turn_60_by_one_grep(start, context) -> None:
+    """In the file that the summary names, under a window of 32k with large outputs in each turn."""
+    with SmallWindow(32_000) as endpoint:
+        model = ChatOpenAI(
+            model="scripted-model", base_url=endpoint.base_url, api_key="k", stream_usage=True, max_retries=0
+        )  # type: ignore[arg-type]
+        entry = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "scripted-model", "context_window": 32_000}
+        config = AppConfig.model_validate({"models": [entry]})
+        chain = [
+            DanglingToolCallMiddleware(),
+            ToolErrorHandlingMiddleware(),
+            SummarizationMiddleware(windows=ContextWindows()),
+        ]
+
+        @tool
+        def report(what: str) -> str:
+            """Report."""
+            return "word " * 5000 + ("\nrevenue: 48,213 crowns\n" if what.endswith("Turn 3.") else "") + "word " * 5000
+
+        endpoint.tool = "report"
+        talk = start(*chain, tools=[report, grep_tool], model=model, context=replace(context, config=config))
+        for number in range(1, 60):
+            await talk.say(f"Turn {number}.")
+        endpoint.calls_tools = False
+        named = re.search(r"All of it is in (\S+): use grep", texts(endpoint.requests[-1]["messages"]))
+        assert named is not None and endpoint.refused == 0 and "48,213" not in texts(endpoint.requests[-1]["messages"])
+        endpoint.script(ToolCalls(("grep", {"pattern": "revenue:", "path": named[1]})), Text("Done. HERON"))
+        found = (await talk.say("Turn 60."))[-2]
+        assert "revenue: 48,213 crowns" in found.text
 
 
 async def test_compacting_during_the_work_lets_the_work_go_on(opened, endpoint) -> None:

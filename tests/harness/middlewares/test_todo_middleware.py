@@ -71,23 +71,30 @@ async def test_a_model_that_stops_too_early_is_asked_on_in_the_same_step(start, 
     assert not any(m.type == "human" for m in messages[1:]), "reminders never enter the thread"
 
 
-async def test_at_most_two_reminders_per_turn_and_again_two_in_the_next(start, endpoint) -> None:
-    endpoint.script(ToolCalls(todos("pending")), Text("a"), ToolCalls(("step", {"n": 1})), Text("b"), Text("c"))
+async def test_one_reminder_per_turn_and_another_in_the_next(start, endpoint) -> None:
+    endpoint.script(ToolCalls(todos("pending")), Text("a"), ToolCalls(("step", {"n": 1})), Text("b"))
     talk = opened(start)
-    assert (await talk.say("go"))[-1].content == "c"
+    assert (await talk.say("go"))[-1].content == "b"
     assert endpoint.unused == 0
-    endpoint.script(ToolCalls(todos("pending")), Text("d"), Text("e"), Text("f"))
-    assert (await talk.say("more"))[-1].content == "f"
+    endpoint.script(ToolCalls(todos("pending")), Text("d"), Text("e"))
+    assert (await talk.say("more"))[-1].content == "e"
     assert endpoint.unused == 0
+
+
+async def test_a_plan_that_waits_for_the_person_is_not_nagged(start, endpoint) -> None:
+    endpoint.script(ToolCalls(todos("completed", "waiting", "pending")), Text("Shall I go on?"))
+    talk = opened(start)
+    assert (await talk.say("go"))[-1].content == "Shall I go on?"
+    assert len(endpoint.requests) == 2 and (await talk.state())["todos"][1]["status"] == "waiting"
 
 
 async def test_todos_of_an_earlier_turn_do_not_nag(start, endpoint) -> None:
     """W-55"""
-    endpoint.script(ToolCalls(todos("pending")), Text("a"), Text("b"), Text("c"), Text("the weather is fine"))
+    endpoint.script(ToolCalls(todos("pending")), Text("a"), Text("b"), Text("the weather is fine"))
     talk = opened(start)
     await talk.say("go")
     assert (await talk.say("how is the weather?"))[-1].content == "the weather is fine"
-    assert len(endpoint.requests) == 5
+    assert len(endpoint.requests) == 4
     assert talk.request()[-1]["content"] == "how is the weather?"
 
 
@@ -142,27 +149,27 @@ async def test_of_parallel_lists_only_the_first_is_executed(start, endpoint) -> 
     assert "one write_todos call at a time" in second.content
 
 
-async def test_a_list_that_was_not_touched_for_long_is_shown_again(start, endpoint) -> None:
+async def test_a_list_that_was_not_touched_for_long_is_shown_again_once(start, endpoint) -> None:
     endpoint.script(
         ToolCalls(todos("in_progress", "completed")),
         *[ToolCalls(("step", {"n": n})) for n in range(4)],
         ToolCalls(todos("completed")),
         Text("x"),
     )
-    talk = opened(start, remind_after=6)
+    talk = opened(start, remind_after=3)
     await talk.say("go")
     shown = ["Your todo list at this moment" in talk.tail(i) for i in range(len(endpoint.requests))]
-    assert shown == [False, False, False, False, True, True, False]
+    assert shown == [False, False, False, False, True, False, False]
     assert "- [in_progress] item 0\n- [completed] item 1" in talk.tail(4)
 
 
 async def test_two_answers_in_a_row_are_separated_in_later_requests_by_the_same_bytes(start, endpoint) -> None:
-    endpoint.script(ToolCalls(todos("pending")), Text("a"), Text("b"), Text("c"), Text("d"), Text("e"))
+    endpoint.script(ToolCalls(todos("pending")), Text("a"), Text("b"), Text("d"), Text("e"))
     talk = opened(start)
     await talk.say("go")
     await talk.say("one")
     await talk.say("two")
-    assert [m["role"] for m in talk.request(-2)] == ["user", "assistant", "tool", *["assistant", "user"] * 3]
+    assert [m["role"] for m in talk.request(-2)] == ["user", "assistant", "tool", *["assistant", "user"] * 2]
     assert talk.request(-1)[: len(talk.request(-2))] == talk.request(-2)
 
 

@@ -90,7 +90,6 @@ async def test_a_stormy_thread_keeps_the_beginning_of_its_prompt_and_ends_every_
             LS,
             Text("done?"),
             Text("yes"),
-            Text("really"),
         ],
         [
             ToolCalls(

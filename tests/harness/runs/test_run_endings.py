@@ -256,3 +256,43 @@ async def test_a_run_whose_process_died_at_a_break_stands_there_when_it_is_taken
     run = await ended(after, await after.runs.start(ME, RunRequest(), thread_id=run.thread_id))
     assert run.last_ai_message == "done"
     await after.aclose()
+
+
+# turns that repeat themselves -------------------------------------------------------------------------------------------
+
+
+@ONE_DATABASE
+async def test_a_forced_stop_is_the_run_s_reason_and_says_what_was_repeated(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+) -> None:
+    """Of a subagent, whose call has failed, and of the lead agent, by the number that the configuration sets."""
+    runtime = await asyncio.to_thread(make, loop_detection={"hard_limit": 3})
+    await runtime.start()
+    try:
+        task = ("task", {"description": "look", "prompt": "key:a", "subagent_type": "general-purpose"})
+        endpoint.script(*[ToolCalls(bash("echo 1"))] * 3, Text("half of it"), key="a")
+        endpoint.script(ToolCalls(task), *[ToolCalls(bash("echo 2"))] * 3, ToolCalls(bash("echo 2")))
+        request = say("go", context={"subagent_enabled": True})
+        run = await ended(runtime, await runtime.runs.start(ME, request, thread_id=await thread(runtime)))
+        assert (run.status, run.stop_reason) == (RunStatus.SUCCESS, "loop")
+        assert "bash (echo 2) was called 3 times with the same result" in (run.last_ai_message or "")
+        (part,) = await runtime.threads.transcript.tasks(ME, run.thread_id)
+        repeated = "it repeated itself: bash (echo 1) was called 3 times with the same result"
+        assert (part["status"], part["error"], part["text"]) == ("loop", repeated, "half of it")
+        values = await runtime.runs.values(run)
+        (result,) = [message for message in values["messages"] if message.get("name") == "task"]
+        assert result["status"] == "error" and result["content"].startswith(f"Task stopped. Error: {repeated}.")
+    finally:
+        await runtime.aclose()
+
+
+@ONE_DATABASE
+async def test_loop_detection_can_be_off(make: Callable[..., Runtime], endpoint: ScriptedOpenAI) -> None:
+    runtime = await asyncio.to_thread(make, loop_detection={"enabled": False})
+    await runtime.start()
+    try:
+        endpoint.script(*[ToolCalls(bash("echo 2"))] * 8, Text("done"))
+        run = await ended(runtime, await runtime.runs.start(ME, say("go"), thread_id=await thread(runtime)))
+        assert (run.stop_reason, run.last_ai_message) == ("end_turn", "done")
+    finally:
+        await runtime.aclose()

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from bench.scripted_openai import Cut, Delay, HttpError, ScriptedOpenAI, Text, ToolCalls
@@ -143,6 +144,24 @@ async def test_ids_and_fields_of_given_messages_are_kept_but_not_what_only_we_ma
     assert first["id"] == "my-id" and first["content"] == given["content"]
     kwargs = first["additional_kwargs"]
     assert kwargs["hide_from_ui"] and kwargs["facts"]["date"] != "1970" and "error" not in kwargs
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago", "Mars/Base", "../../etc/passwd", "Europe", None]
+)
+async def test_the_date_is_the_person_s(runtime: Runtime, endpoint: ScriptedOpenAI, zone: str | None):
+    """In two zones that never have the same date; a name that no machine knows counts as none. Steering has the run's."""
+    endpoint.script(ToolCalls(bash("echo begun; sleep 1")), Text("ok"))
+    run = await runtime.runs.start(ME, say("go", context={"time_zone": zone}), thread_id=await thread(runtime))
+    await until(runtime, run, "custom", "begun")
+    await runtime.runs.steer(ME, run.thread_id, {"role": "user", "content": "and now"})
+    run = await ended(runtime, run)
+    there = run.created_at.astimezone(ZoneInfo(zone) if zone and zone.startswith("Pacific/") else None)
+    values = await runtime.runs.values(run)
+    people = [message for message in values["messages"] if message["type"] == "human"]
+    assert f"<current_date>{there:%Y-%m-%d, %A}</current_date>" in endpoint.requests[0]["messages"][-1]["content"]
+    assert [message["additional_kwargs"]["timestamp"][-6:] for message in people] == [there.isoformat()[-6:]] * 2
 
 
 # several runs of a thread -----------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ async def test_subagents_of_the_configuration_have_their_own_prompt_model_and_to
     reviewer = {
         "description": "reviews texts",
         "system_prompt": "You review.",
-        "tools": ["ls", "bash"],
+        "tools": ["ls", "bash", "present_files", "ask_clarification"],
         "model": "small",
     }
     section = {
@@ -115,6 +115,8 @@ async def test_subagents_of_the_configuration_have_their_own_prompt_model_and_to
         results = [text for kind, text in await messages(runtime, run) if kind == "tool"]
         assert results[0] == "Task Succeeded. Result: Fine." and results[1].endswith("at once")
         assert "limit 2 tasks per turn" in results[2] and "reviewer" in str(endpoint.requests[0]["tools"])
+        offered = {tool["function"]["name"]: tool["function"]["parameters"] for tool in endpoint.requests[0]["tools"]}
+        assert offered["task"]["properties"]["subagent_type"]["enum"] == ["general-purpose", "bash", "reviewer"]
         (asked,) = [request for request in endpoint.requests if request["model"] == "gpt-small"]
         assert "You review." in str(asked["messages"][0])
         assert [tool["function"]["name"] for tool in asked["tools"]] == ["ls"]

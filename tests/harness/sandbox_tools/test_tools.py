@@ -23,7 +23,7 @@ from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.policy import thread_policy
 from deerflow.sandbox.tools import SANDBOX_TOOLS
 from deerflow.tools.files import present_file_tool
-from deerflow.tools.shell import cut_middle, cut_short, cut_tail, result_path
+from deerflow.tools.shell import SAID_OF, cut_middle, cut_short, cut_tail, result_path
 
 W, OUT = "/mnt/user-data/workspace", "/mnt/user-data/outputs"
 
@@ -41,7 +41,9 @@ class Tools:
         runtime = Runtime(context=self.context, stream_writer=self.live.append)
         state = {"messages": [AIMessage("", tool_calls=[call])]}
         result = await self.node.ainvoke(state, {"configurable": {"__pregel_runtime": runtime}})
-        return result["messages"][-1].content
+        message = result["messages"][-1]
+        said = message.artifact.get(SAID_OF) if isinstance(message.artifact, dict) else None
+        return f"{message.content}\n{said}" if said else message.content
 
     async def raw(self, name: str, **arguments: Any) -> Any:
         """The command that a tool returns instead of a message."""
@@ -143,7 +145,10 @@ async def test_an_unknown_process_is_named_with_those_that_exist(tools: Tools):
 
 async def test_what_is_written_is_read_back_and_seen_by_commands(tools: Tools):
     text = "Zeile 1\n報告 😀\nlast"
-    assert await tools("write_file", path=f"{W}/a/b/c.txt", content=text) == "OK"
+    assert (
+        await tools("write_file", path=f"{W}/a/b/c.txt", content=text)
+        == f"OK: {len(text.splitlines())} lines written, {len(text.encode())} bytes"
+    )
     assert await tools("read_file", path=f"{W}/a/b/c.txt") == text
     assert await tools("bash", command=f"cat {W}/a/b/c.txt") == text
 
@@ -185,7 +190,7 @@ async def test_a_binary_file_is_refused_with_a_way_on(tools: Tools):
 async def test_old_encodings_are_read_and_kept(tools: Tools):
     await tools("bash", command=r"printf 'Stra\xdfe and more text\n' > latin.txt")
     assert "Stra" in await tools("read_file", path=f"{W}/latin.txt")
-    assert await tools("str_replace", path=f"{W}/latin.txt", old_str="more", new_str="less") == "OK"
+    assert (await tools("str_replace", path=f"{W}/latin.txt", old_str="more", new_str="less")).startswith("OK: ")
     assert "53 74 72 61 df 65" in await tools("bash", command="od -An -tx1 latin.txt | tr -s ' \\n' ' '")
 
 
@@ -237,7 +242,7 @@ async def test_an_ambiguous_replacement_is_refused_and_changes_nothing(tools: To
     await tools("write_file", path=f"{W}/f", content="a b a")
     answer = await tools("str_replace", path=f"{W}/f", old_str="a", new_str="X")
     assert answer.startswith("Error: old_str occurs 2 times") and await tools("read_file", path=f"{W}/f") == "a b a"
-    assert await tools("str_replace", path=f"{W}/f", old_str="a", new_str="X", replace_all=True) == "OK"
+    assert (await tools("str_replace", path=f"{W}/f", old_str="a", new_str="X", replace_all=True)).startswith("OK: ")
     assert await tools("read_file", path=f"{W}/f") == "X b X"
 
 
@@ -257,7 +262,7 @@ async def test_a_file_that_changed_since_it_was_read_is_not_overwritten(tools: T
         assert answer.startswith("Error: ") and "changed since you last read it" in answer
     assert await tools("bash", command="cat f") == "minetheirs"
     await tools("read_file", path=f"{W}/f")
-    assert await tools("write_file", path=f"{W}/f", content="new") == "OK"
+    assert (await tools("write_file", path=f"{W}/f", content="new")).startswith("OK: ")
 
 
 async def test_parallel_changes_of_one_file_all_survive(tools: Tools):
@@ -265,7 +270,7 @@ async def test_parallel_changes_of_one_file_all_survive(tools: Tools):
     answers = await asyncio.gather(
         *(tools("str_replace", path=f"{W}/f", old_str=f"line{n};", new_str=f"done{n};") for n in range(8))
     )
-    assert answers == ["OK"] * 8
+    assert [answer.partition(":")[0] for answer in answers] == ["OK"] * 8
     assert await tools("read_file", path=f"{W}/f") == "".join(f"done{n};" for n in range(8))
 
 
@@ -295,7 +300,7 @@ async def test_what_a_search_found_can_be_named_to_every_tool_as_it_stands(tools
     await tools("bash", command=f"mkdir -p g ../outputs && echo two > g/a.txt && echo two > {OUT}/b.txt && cd /tmp")
     assert "\n1. g/a.txt" in await tools("glob", path="g", pattern="*.txt")
     assert await tools("read_file", path="g/a.txt") == "two\n"
-    assert await tools("str_replace", path="./g/a.txt", old_str="two", new_str="three") == "OK"
+    assert (await tools("str_replace", path="./g/a.txt", old_str="two", new_str="three")).startswith("OK: ")
     assert "g/a.txt:1: three" in await tools("grep", path=f"{W}/g/a.txt", pattern="three")
     assert await tools("grep", path="../outputs", pattern="two") == f"Found 1 matches under {OUT}\n{OUT}/b.txt:1: two"
     assert (await tools("ls", path=".")).splitlines() == [f"{W}/g/", f"{W}/g/a.txt"]
@@ -317,6 +322,10 @@ def test_cut_text_never_exceeds_its_limit(limit: int):
 
 def test_cut_text_says_how_much_is_missing():
     text = "a" * 500 + "b" * 500
+    lines = "".join(f"line {n} of many\n" for n in range(100))
+    for shown in (cut_middle(lines, 300), cut_tail(lines, 300, "hint")):
+        kept = [line for line in shown.split("\n") if line and not line.startswith("...")]
+        assert all(re.fullmatch(r"line \d+ of many", line) for line in kept), "no line is cut"
     cut = cut_middle(text, 300)
     assert cut.startswith("aaa") and cut.endswith("bbb")
     skipped = re.search(r"\n\.\.\. \[middle truncated: (\d+) chars skipped\] \.\.\.\n", cut)
@@ -327,7 +336,7 @@ def test_cut_text_says_how_much_is_missing():
 async def test_str_replace_keeps_every_byte_of_a_file_that_is_not_utf8(tools: Tools):
     await tools("bash", command=r"printf 'price: caf\xe9' > latin.txt")
     assert (await tools("read_file", path=f"{W}/latin.txt")).startswith("price: caf\ufffd\n[not UTF-8")
-    assert await tools("str_replace", path=f"{W}/latin.txt", old_str="price", new_str="cost") == "OK"
+    assert (await tools("str_replace", path=f"{W}/latin.txt", old_str="price", new_str="cost")).startswith("OK: ")
     assert await tools("bash", command="od -An -tx1 latin.txt | tr -d ' \n'") == b"cost: caf\xe9".hex()
 
 
@@ -350,7 +359,7 @@ async def test_str_replace_never_cuts_off_what_it_did_not_read(tools: Tools):
 async def test_arguments_are_taken_by_their_usual_other_names(tools: Tools):
     await tools("write_file", file_path=f"{W}/n", content="".join(f"{n}\n" for n in range(1, 11)))
     assert (await tools("read_file", file_path=f"{W}/n", offset=3, limit=2)) == "3\n4\n"
-    assert await tools("str_replace", file_path=f"{W}/n", old_string="10", new_string="ten") == "OK"
+    assert (await tools("str_replace", file_path=f"{W}/n", old_string="10", new_string="ten")).startswith("OK: ")
     assert "ten" in await tools("bash", command="tail -1 n")
     assert "showing first 1" in await tools("grep", pattern=".", path=W, head_limit=1)
 
@@ -370,7 +379,7 @@ async def test_replacing_a_file_that_was_never_read_is_said(tools: Tools):
     assert "replaced a file of 9 bytes that you had not read" in await tools(
         "write_file", path=f"{W}/old.txt", content="new"
     )
-    assert await tools("write_file", path=f"{W}/old.txt", content="newer") == "OK"
+    assert (await tools("write_file", path=f"{W}/old.txt", content="newer")).startswith("OK: ")
 
 
 async def test_a_bad_pattern_names_the_way_to_plain_text(tools: Tools):
@@ -403,13 +412,13 @@ async def test_documents_and_images_are_named_and_never_returned_as_text(
 async def test_windows_line_ends_are_matched_and_kept(tools: Tools):
     await tools("bash", command=r"printf 'one\r\ntwo\r\nthree\r\n' > dos.txt")
     assert (await tools("read_file", path=f"{W}/dos.txt")).startswith("one\ntwo\nthree\n[Windows line ends")
-    assert await tools("str_replace", path=f"{W}/dos.txt", old_str="one\ntwo", new_str="1\n1.5\n2") == "OK"
+    assert (await tools("str_replace", path=f"{W}/dos.txt", old_str="one\ntwo", new_str="1\n1.5\n2")).startswith("OK: ")
     assert await tools("bash", command="od -An -c dos.txt | tr -d ' \n'") == r"1\r\n1.5\r\n2\r\nthree\r\n"
 
 
 async def test_only_the_replaced_lines_of_a_mixed_file_change(tools: Tools):
     await tools("bash", command=r"printf 'a\r\nb\nc\n' > mixed.txt")
-    assert await tools("str_replace", path=f"{W}/mixed.txt", old_str="b\nc", new_str="B\nC") == "OK"
+    assert (await tools("str_replace", path=f"{W}/mixed.txt", old_str="b\nc", new_str="B\nC")).startswith("OK: ")
     assert await tools("bash", command="od -An -c mixed.txt | tr -d ' \n'") == r"a\r\nB\nC\n"
 
 
@@ -497,8 +506,8 @@ async def test_a_directory_is_presented_whatever_lies_in_it_and_the_outputs_are_
 
 async def test_of_a_long_output_nothing_is_lost(tools: Tools):
     answer = await tools("bash", command="seq 1 600000")
-    found = re.search(r"\[the whole output, 4088895 bytes, is in (\S+): ", answer)
-    assert found and len(answer) <= 20_000
+    found = re.search(r"The whole output, 4088895 bytes, is in (\S+): ", answer)
+    assert found and len(answer) <= 20_200
     assert await tools("bash", command=f"wc -l < {found[1]}; tail -1 {found[1]}") == "600000\n600000"
     assert (await tools("read_file", path=found[1], start_line=300_000, end_line=300_000)).startswith("300000\n")
 
@@ -509,9 +518,11 @@ async def test_a_short_output_leaves_no_file(tools: Tools):
 
 
 async def test_a_changed_directory_stands_in_the_result(tools: Tools):
-    assert await tools("bash", command="mkdir -p sub && cd sub") == f"(no output)\n[working directory: {W}/sub]"
+    assert (
+        await tools("bash", command="mkdir -p sub && cd sub") == f"(no output)\nThe working directory is {W}/sub now."
+    )
     assert await tools("bash", command="true") == "(no output)"
-    assert (await tools("bash", command="cd ..; false")).endswith(f"[working directory: {W}]")
+    assert (await tools("bash", command="cd ..; false")).endswith(f"The working directory is {W} now.")
 
 
 async def test_ids_of_processes_are_never_used_again(tools: Tools):

@@ -101,11 +101,20 @@ async def test_a_cron_fires_when_its_time_has_come_and_goes_on(world: World) -> 
     assert (user, thread_id) == ("alice", None)
     assert body == {
         "assistant_id": LEAD_AGENT_ID,
+        "context": {"time_zone": "UTC"},
         "input": {"messages": []},
         "webhook": "https://example.org/x",
         "on_completion": "delete",
         "metadata": {"why": "news", "cron_id": cron.cron_id, "cron_run_date": "2026-05-04T09:00:00+00:00"},
     }
+
+
+async def test_a_run_has_the_date_of_its_schedule_unless_it_names_a_zone(world: World) -> None:
+    await world.crons.create(ALICE, hourly(timezone="Asia/Tokyo"))
+    await world.crons.create(ALICE, hourly(timezone="Asia/Tokyo", context={"time_zone": "Asia/Seoul", "mode": "pro"}))
+    await world.at("09:00")
+    contexts = [body["context"] for _, body, _ in world.started]
+    assert sorted(contexts, key=len) == [{"time_zone": "Asia/Tokyo"}, {"time_zone": "Asia/Seoul", "mode": "pro"}]
 
 
 async def test_each_time_fires_once_although_many_processes_look(world: World) -> None:

@@ -42,7 +42,11 @@ test("a conversation that makes an agent stays one, also where nothing is known 
   const asked = sent[0]!;
   expect(asked).toMatchObject({
     assistant_id: "lead_agent",
-    context: { is_bootstrap: true, agent_name: "poet" },
+    context: {
+      is_bootstrap: true,
+      agent_name: "poet",
+      time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    },
   });
   for (const agent of [null, "poet"]) {
     const run = { assistant_id: "any", agent, kwargs: { context: asked.context } } as unknown as Run;

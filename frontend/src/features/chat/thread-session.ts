@@ -314,6 +314,7 @@ function asked({ modelName, mode, effort, agent }: RunSettings, last: Answerer |
     context: {
       mode,
       ...(modelName ? { model_name: modelName } : {}),
+      time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
       ...(effort ? { reasoning_effort: effort } : {}),
       ...(setUp ? { is_bootstrap: true, agent_name: setUp.name } : {}),
     },

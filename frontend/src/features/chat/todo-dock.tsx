@@ -16,7 +16,7 @@ export function TodoDock() {
   const isOver = done === todos.length;
   if (!todos.length || (isOver && !running)) return null;
   const current =
-    todos.find((todo) => todo.status === "in_progress") ?? todos.find((todo) => todo.status === "pending");
+    todos.find((todo) => todo.status === "in_progress") ?? todos.find((todo) => todo.status !== "completed");
   return (
     <section aria-label={t("title")} className="animate-rise px-4 motion-reduce:animate-none">
       <div className="overflow-hidden rounded-t-2xl border border-b-0 bg-card">

@@ -44,10 +44,11 @@ describe("an answer that ended too early", () => {
     return toTurns(state.messages, around)[0];
   };
 
-  it("says why: by the run, or by the last words of an agent that repeated itself", () => {
+  it("says why, and leaves the words that say what was repeated", () => {
     expect(turnOf("Half", "length")).toMatchObject({ stopReason: "length" });
     expect(turnOf("All", "end_turn")).toMatchObject({ stopReason: null });
-    const loop = "Again.\n\n[FORCED STOP] The work was stopped because it repeated itself.";
-    expect(turnOf(loop, "end_turn")).toMatchObject({ stopReason: "loop", answer: { text: "Again." } });
+    const loop =
+      "Again.\n\n[FORCED STOP] The work was stopped because it repeated itself: bash (ls) was called 5 times.";
+    expect(turnOf(loop, "loop")).toMatchObject({ stopReason: "loop", answer: { text: loop } });
   });
 });

@@ -95,7 +95,7 @@ export interface Turn {
 
 export interface Todo {
   content: string;
-  status: "pending" | "in_progress" | "completed";
+  status: "pending" | "in_progress" | "waiting" | "completed";
 }
 
 /** A message, whatever library it came from. */
@@ -206,18 +206,13 @@ function beginsTurn(message: Said, group: readonly Said[]): boolean {
   return message.sending !== false || !message.runId || message.runId !== run;
 }
 
-/** As the server ends the answer of an agent that repeated itself. */
-const FORCED_STOP = "[FORCED STOP] The work was stopped because it repeated itself.";
-
-function stopReasonOf(loops: boolean, facts: RunFacts | undefined): StopReason | null {
-  if (loops) return "loop";
+function stopReasonOf(facts: RunFacts | undefined): StopReason | null {
   const reason = facts?.stopReason;
-  return reason === "length" || reason === "content_filter" ? reason : null;
+  return reason === "length" || reason === "content_filter" || reason === "loop" ? reason : null;
 }
 
 function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, around: Surroundings): Turn {
   const first = group[0];
-  const loops = group.at(-1)?.type === "ai" && group.at(-1)!.text.endsWith(FORCED_STOP);
   const question = first?.type === "human" ? first : null;
   const runId = question?.runId ?? null;
   const facts = runId ? around.runs.get(runId) : undefined;
@@ -237,9 +232,7 @@ function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, a
     },
     steps: parts,
     answer:
-      ending?.kind === "text"
-        ? { id: ending.id, text: ending.text.replace(FORCED_STOP, "").trimEnd(), streaming: ending.streaming }
-        : null,
+      ending?.kind === "text" ? { id: ending.id, text: ending.text, streaming: ending.streaming } : null,
     presented: presentedIn(calls),
     clarification: clarificationIn(calls, next?.text ?? null),
     usage: usageOf(group, facts),
@@ -247,7 +240,7 @@ function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, a
     runId,
     state,
     error: state === "error" ? errorOf(facts) : null,
-    stopReason: state === "done" ? stopReasonOf(loops, facts) : null,
+    stopReason: state === "done" ? stopReasonOf(facts) : null,
     startedAt: facts?.startedAt ?? null,
     endedAt: facts?.endedAt ?? null,
     branch: (question && around.branches.get(question.id)) ?? null,

@@ -9,6 +9,7 @@ import {
   Hourglass,
   LoaderCircle,
   type LucideIcon,
+  Repeat,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { describe, useAction, useCost, useNow, useSession } from "@/features/chat";
@@ -28,6 +29,7 @@ const ICONS: { [One in Status]: [LucideIcon, string] } = {
   waiting: [Hand, "text-warning"],
   completed: [CircleCheck, "text-success"],
   turn_limit: [Hourglass, "text-warning"],
+  loop: [Repeat, "text-warning"],
   failed: [CircleX, "text-destructive"],
   timed_out: [ClockAlert, "text-warning"],
   cancelled: [CircleStop, "text-muted-foreground"],

@@ -80,6 +80,7 @@ const ORDER: Status[] = [
   "preparing",
   "completed",
   "turn_limit",
+  "loop",
   "failed",
   "timed_out",
   "cancelled",

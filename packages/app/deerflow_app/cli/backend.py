@@ -145,6 +145,7 @@ def _there(settings: Settings, server: Connection) -> Backend:
         "model_name": settings.model,
         "agent_name": settings.agent,
         "is_bootstrap": settings.is_bootstrap,
+        "time_zone": local_zone(),
     }
     options = {key: value for key, value in chosen.items() if value}
     client = RemoteClient(server, options=options if settings.thinking else {**options, "thinking_enabled": False})
@@ -152,6 +153,12 @@ def _there(settings: Settings, server: Connection) -> Backend:
     sizes = local_file_sizes(paths) if paths else client.afile_sizes
     log_to_file("warning", settings.debug)
     return Backend(client, client.models, sizes, paths=paths, url=server.address.url)
+
+
+def local_zone() -> str | None:
+    """Return the IANA name of this machine's time zone, or None if it cannot be found."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    return named or os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2] or None
 
 
 def _server(settings: Settings) -> tuple[Connection | None, str]:

@@ -29,6 +29,7 @@ from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.thread_state import ThreadState
 from deerflow.config import AppConfig, Paths
+from deerflow.config.schema import LoopDetectionConfig
 from deerflow.context import RunContext
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.tools.clarification import ask_clarification_tool
@@ -252,13 +253,14 @@ def assemble(
     )
 
 
-def core_slots() -> dict[str, AnyMiddleware]:
+def core_slots(config: AppConfig | None = None) -> dict[str, AnyMiddleware]:
     """What every agent has that DeerFlow puts together."""
+    loops = config.loop_detection if config is not None else LoopDetectionConfig()
     return {
         "dangling_tool_call": DanglingToolCallMiddleware(),
         "provenance": ProvenanceMiddleware(),
         "tool_error_handling": ToolErrorHandlingMiddleware(),
-        "loop_detection": LoopDetectionMiddleware(),
+        **({"loop_detection": LoopDetectionMiddleware(loops)} if loops.enabled else {}),
         "clarification": ClarificationMiddleware(),
     }
 

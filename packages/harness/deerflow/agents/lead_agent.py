@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +51,7 @@ from deerflow.agents.turn import carried
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.config.confinement import visible_mounts
+from deerflow.config.schema import NOT_FOR_SUBAGENTS
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
 from deerflow.mcp import POLICY, SERVER
@@ -146,7 +147,7 @@ def _parts(
     if subagent is None:
         tools += agent_tools(is_bootstrap=options.is_bootstrap, is_custom=options.agent is not None)
     if subagent is not None:
-        allowed, forbidden = subagent.tools, subagent.disallowed_tools
+        allowed, forbidden = subagent.tools, {*NOT_FOR_SUBAGENTS, *subagent.disallowed_tools}
         tools = [tool for tool in tools if tool.name not in forbidden and (allowed is None or tool.name in allowed)]
     elif options.subagent_enabled:
 
@@ -167,27 +168,34 @@ def _parts(
         allowed = options.agent.subagents if options.agent is not None else None
         allowed_ones = {name: one for name, one in subagents_of(config).items() if allowed is None or name in allowed}
         tools += Subagents(allowed_ones, build, work_of_subagent, carried).tools()
+    names = {tool.name for tool in tools}
     slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
     limiter = slots.get("subagent")
     prompt = apply_prompt_template(
         agent_name=options.agent_name,
         soul=persona.soul,
         profile=persona.profile,
-        skills=skills.prompt if sandbox else "",
+        skills=skills.working(_offers(names, config.sandbox.network.mode)).prompt if sandbox else "",
         plan_mode=options.is_plan_mode,
         sandbox=sandbox,
         network=config.sandbox.network.mode,
         hosts=config.sandbox.network.allow,
         packages=config.sandbox.tool_image.enabled and harness.tool_image.status().ready,
         programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
-        web=any(tool.name.startswith("web_") for tool in tools),
         mounts=visible_mounts(config),
         subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
         role=subagent.system_prompt if subagent is not None else "",
         memory=subagent is None and harness.checkpointer is not None and config.memory.enabled,
         unconnected=unconnected,
+        tools=names,
     )
     return model, tools, insert_extras(in_order(slots), extra_middleware), prompt
+
+
+def _offers(tools: Collection[str], network: str) -> frozenset[str]:
+    """What a skill may need: tools, ``network``, and programs of the sandbox."""
+    programs = (name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin"))
+    return frozenset([*tools, *programs, *(["network"] if network != "none" else [])])
 
 
 def build_reader(
@@ -239,7 +247,7 @@ def _slots(
         config.summarization, harness.windows, model=summarizer, skills_path=config.skills.container_path
     )
     slots: dict[str, AnyMiddleware] = {
-        **core_slots(),
+        **core_slots(config),
         **sandbox_slots(harness.paths, harness.sandbox_provider, config),
         "steering": SteeringMiddleware(),
         "llm_error_handling": LLMErrorHandlingMiddleware(

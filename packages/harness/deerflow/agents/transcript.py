@@ -9,9 +9,10 @@ what is only true now goes to the ``tail``, behind everything that stays.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Generic, NotRequired, TypeGuard, TypeVar
@@ -165,6 +166,8 @@ def marked(message: AnyMessage, mark: str) -> AnyMessage:
 def _quoting(message: HumanMessage, mark: str) -> HumanMessage:
     """Return a message whose first line is the system's, and whose rest is what it quotes: without forged tags, fenced if foreign."""
     source = message.additional_kwargs.get(UNTRUSTED)
+    if message.name == SUMMARY and isinstance(message.content, list):
+        return message.model_copy(update={"content": "\n\n".join(_of_summary(message.content, source, mark))})
     if isinstance(message.content, list):
         head, *rest = message.content
         first = {"type": "text", "text": system_note(head if isinstance(head, str) else str(head.get("text")), mark)}
@@ -174,6 +177,16 @@ def _quoting(message: HumanMessage, mark: str) -> HumanMessage:
     return message.model_copy(
         update={"content": f"{system_note(head, mark)}\n{quoted}" if quoted else system_note(head, mark)}
     )
+
+
+def _of_summary(blocks: Any, source: str | None, mark: str) -> Iterator[str]:
+    """The parts of a summary: its header, what the model wrote, and what the person said, which is not foreign."""
+    header, text, *said = blocks
+    yield system_note(header["text"], mark)
+    yield _quoted(text["text"], source, mark)
+    for block in said:
+        head, _, words = block["text"].partition("\n")
+        yield f"{system_note(head, mark)}{words}"
 
 
 def _quoted(content: Any, source: str | None, mark: str) -> Any:
@@ -202,11 +215,20 @@ def _text(text: str, source: str | None, mark: str, exact: bool) -> str:
 
 # what stands in requests for the older part of a thread --------------------------------------------------------------
 
-SUMMARY_HEADER = "Here is a summary of the conversation to date:"
+SUMMARY_HEADER = "Here is a summary of the conversation to date"
+SAID_HEADER = "Messages of the user, answered earlier, kept word for word:"
+SAID = "said"
+"""Key in a block of a summary that holds the person's own words."""
 COMPACTION = "compaction"
 """Key in the ``additional_kwargs`` of a person's ``/compact`` and of what answers it: no part of the conversation."""
 KEPT_OF_LONG = 300
 """Characters at each end of a long result or argument that was shortened."""
+LONG = 8 << 10
+"""Bytes from which on an argument of a call that is done, or what a person wrote, may stand in a file instead."""
+KEPT_OF_WORDS = 2000
+"""Characters at each end of a person's message that stands in a file."""
+ARGUMENTS = "arguments_in"
+"""Key in a tool result's ``additional_kwargs``: path of the file that holds the long arguments of its call."""
 _WHERE = re.compile(re.escape(RESULTS_DIRECTORY) + r"/[\w-]+\.txt")
 
 
@@ -215,7 +237,10 @@ class Summary(TypedDict):
 
     Args:
         upto: id of the last message that ``text`` stands for; "": none.
-        pinned: ids of messages up to there that requests keep as they are.
+        pinned: ids of the person's messages up to there that requests keep word for word, inside the summary.
+        open: those of them that were not answered yet when it was made: they stay messages, behind it.
+        history: path of the file with the conversation up to there; "": none.
+        files: paths of files with the whole of messages that are cut, by their id: of the person, and long results; "": none.
         skills: texts of skills that were read up to there, by path; they stand behind the summary.
         shortened_upto: id of the last message whose long results and arguments are shortened; "": none.
         before: tokens of the request without it, as counted then.
@@ -229,6 +254,9 @@ class Summary(TypedDict):
     shortened_upto: str
     before: int
     after: int
+    open: NotRequired[list[str]]
+    history: NotRequired[str]
+    files: NotRequired[dict[str, str]]
     made_at: NotRequired[str]
     run_id: NotRequired[str]
 
@@ -238,8 +266,12 @@ def newest_summary(summaries: Sequence[Summary], messages: Sequence[AnyMessage])
     if not summaries:
         return None
     ids = {message.id for message in messages}
-    ends = ("upto", "shortened_upto")
-    return next((s for s in reversed(summaries) if all(s[end] in ids for end in ends if s[end])), None)
+
+    def fits(summary: Summary) -> bool:
+        named = {summary["upto"], summary["shortened_upto"], *summary.get("files", ())} - {""}
+        return named <= ids
+
+    return next(filter(fits, reversed(summaries)), None)
 
 
 def summary_marks(summaries: Sequence[Summary], messages: Sequence[AnyMessage]) -> dict[str, Summary]:
@@ -248,35 +280,131 @@ def summary_marks(summaries: Sequence[Summary], messages: Sequence[AnyMessage]) 
     return {summary["upto"]: summary for summary in summaries if summary["text"] and summary["upto"] in ids}
 
 
-def summarized(messages: Sequence[AnyMessage], summary: Summary | None) -> Sequence[AnyMessage]:
-    """The messages of a request: pinned ones, the summary, and what came after it."""
+def summarized(
+    messages: Sequence[AnyMessage], summary: Summary | None, stored: Sequence[AnyMessage] = ()
+) -> Sequence[AnyMessage]:
+    """The messages of a request: the summary with what the person said, and what came after it.
+
+    Args:
+        stored: the thread's messages, for the person's own words.
+    """
     if any(COMPACTION in message.additional_kwargs for message in messages[:-1]):
         messages = [*(m for m in messages[:-1] if COMPACTION not in m.additional_kwargs), messages[-1]]
     if summary is None:
         return messages
     places = {message.id: place for place, message in enumerate(messages) if message.id}
     first_whole = places.get(summary["shortened_upto"], -1) + 1
-    messages = [*map(shortened, messages[:first_whole]), *messages[first_whole:]]
+    files = summary.get("files", {})
+    raw: dict[str | None, str] = {message.id: message.text for message in (*messages, *stored)}
+    messages = [
+        *(shortened(message, files.get(message.id or "", "")) for message in messages[:first_whole]),
+        *messages[first_whole:],
+    ]
+    if files:
+        mark = thread_mark(stored or messages)
+        words: dict[str | None, str] = {
+            one: _cut_words(raw[one], path, mark) for one, path in files.items() if one in raw
+        }
+        messages = [_with_words(m, raw[m.id], words[m.id]) if is_person(m) and m.id in words else m for m in messages]
+        raw |= words
     if summary["upto"] not in places:
         return messages
     end = places[summary["upto"]] + 1
     while end < len(messages) and messages[end].id is None and messages[end].name == IMAGES:
         end += 1
-    before, pinned = messages[:end], set(summary["pinned"])
+    before, kept = messages[:end], set(summary.get("open", summary["pinned"][-1:]))
     skills = [f'<skill path="{path}">\n{text}\n</skill>' for path, text in summary["skills"].items()]
-    text = "\n\n".join([SUMMARY_HEADER, summary["text"], *skills])
+    where = f". All of it is in {path}: use grep" if (path := summary.get("history")) else ""
+    blocks: list[Any] = [f"{SUMMARY_HEADER}{where}:", "\n\n".join([summary["text"], *skills])]
+    said = [raw[one] for one in summary["pinned"] if one in raw and one not in kept]
+    if said:
+        blocks.append({"type": "text", "text": "\n\n".join([SAID_HEADER, *said]), SAID: True})
+    content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
     foreign = any(UNTRUSTED in message.additional_kwargs for message in before)
     kwargs = {UNTRUSTED: SUMMARY} if foreign else {}
+    # With the first message's id, of which tags get their mark.
+    first = next((message.id for message in messages if isinstance(message, HumanMessage) and message.id), None)
     return [
-        *(message for message in before if message.id in pinned),
-        HumanMessage(content=text, name=SUMMARY, additional_kwargs=kwargs),
+        HumanMessage(content=content, id=first, name=SUMMARY, additional_kwargs=kwargs),
+        *(message for message in before if message.id in kept and message.name != SUMMARY),
         *messages[end:],
     ]
 
 
-def shortened(message: AnyMessage) -> AnyMessage:
-    """A tool result or a call's arguments by their first and last characters, if they are long. A pure function."""
-    if isinstance(message, ToolMessage) and (text := _ends(message.text, _WHERE)) is not None:
+def _cut_words(text: str, path: str, mark: str) -> str:
+    rest = f"The whole message is in {path}: use grep or read_file." if path else "The rest does not fit."
+    kept = min(KEPT_OF_WORDS, len(text) // 4)
+    note = system_note(f"{len(text) - 2 * kept} characters of this message are left out. {rest}", mark)
+    return f"{text[:kept]}\n{note}\n{text[-kept:]}"
+
+
+def _with_words(message: AnyMessage, raw: str, words: str) -> AnyMessage:
+    """A person's message with other words; what the system says in front of them stays, and so do pictures."""
+    content = message.content
+    if isinstance(content, str):  # one that is cut already ends otherwise
+        return (
+            message.model_copy(update={"content": content.removesuffix(raw) + words})
+            if content.endswith(raw)
+            else message
+        )
+    own = [block for block in content if isinstance(block, dict) and block.get("text") and block["text"] in raw]
+    if not own:
+        return message
+    cut = [{"type": "text", "text": words} if block is own[0] else block for block in content]
+    return message.model_copy(update={"content": [block for block in cut if not any(block is one for one in own[1:])]})
+
+
+def without_long_arguments(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    """Messages whose finished calls name the file of their long arguments instead of holding them. A pure function."""
+    kept: dict[str | None, str] = {
+        message.tool_call_id: str(message.additional_kwargs[ARGUMENTS])
+        for message in messages
+        if isinstance(message, ToolMessage) and ARGUMENTS in message.additional_kwargs
+    }
+    return [_pointing(message, kept) for message in messages] if kept else messages
+
+
+def _pointing(message: AnyMessage, kept: Mapping[str | None, str]) -> AnyMessage:
+    if not isinstance(message, AIMessage) or not any(call["id"] in kept for call in message.tool_calls):
+        return message
+    calls = [
+        {**call, "args": _cut_args(call["args"], kept[call["id"]])} if call["id"] in kept else call
+        for call in message.tool_calls
+    ]
+    args = {call["id"]: call["args"] for call in calls}
+    content = message.content
+    if isinstance(content, list):
+        content = [_cut_block(block, args) if isinstance(block, dict) else block for block in content]
+    return message.model_copy(update={"tool_calls": calls, "content": content})
+
+
+def _cut_block(block: dict[str, Any], args: Mapping[str | None, Any]) -> dict[str, Any]:
+    """A provider's own block of a call, in the shapes of Anthropic and of OpenAI's responses."""
+    if block.get("type") == "tool_use" and block.get("id") in args:
+        return {**block, "input": args[block["id"]]}
+    if block.get("type") == "function_call" and block.get("call_id") in args:
+        return {**block, "arguments": json.dumps(args[block["call_id"]], ensure_ascii=False)}
+    return block
+
+
+def _cut_args(args: Mapping[str, Any], path: str) -> dict[str, Any]:
+    return {key: _ends(value, path=path) or value if is_long(value) else value for key, value in args.items()}
+
+
+def is_long(value: Any) -> bool:
+    """Whether a text is so long that it may stand in a file."""
+    return isinstance(value, str) and (
+        len(value) >= LONG or 4 * len(value) >= LONG <= len(value.encode("utf-8", "replace"))
+    )
+
+
+def shortened(message: AnyMessage, path: str = "") -> AnyMessage:
+    """A tool result or a call's arguments by their first and last characters, if they are long. A pure function.
+
+    Args:
+        path: of the file with the whole of it, where its text names none.
+    """
+    if isinstance(message, ToolMessage) and (text := _ends(message.text, _WHERE, path)) is not None:
         return message.model_copy(update={"content": text})
     if isinstance(message, AIMessage) and any(_ends(v) for call in message.tool_calls for v in call["args"].values()):
         calls = [{**call, "args": {k: _ends(v) or v for k, v in call["args"].items()}} for call in message.tool_calls]
@@ -284,12 +412,13 @@ def shortened(message: AnyMessage) -> AnyMessage:
     return message
 
 
-def _ends(text: Any, where: re.Pattern[str] | None = None) -> str | None:
+def _ends(text: Any, where: re.Pattern[str] | None = None, path: str = "") -> str | None:
     """None if it is short."""
     if not isinstance(text, str) or len(text) <= 3 * KEPT_OF_LONG:
         return None
     found = where.search(text) if where else None
-    rest = f" The whole is in {found[0]}." if found else ""
+    path = found[0] if found else path
+    rest = f" The whole is in {path}." if path else ""
     left_out = len(text) - 2 * KEPT_OF_LONG
     return (
         f"{text[:KEPT_OF_LONG]}\n[... {left_out} characters of this older text left out.{rest}]\n{text[-KEPT_OF_LONG:]}"

@@ -623,6 +623,37 @@ class SpendingConfig(Section):
         return any(limit.tokens or limit.money for limit in limits)
 
 
+class ToolFrequency(Section):
+    """Calls of one tool in one turn; null means no limit."""
+
+    warn: Positive | None = None
+    """The call at which the model is warned."""
+    hard_limit: Positive | None = None
+    """The call that is no longer executed."""
+
+
+class LoopDetectionConfig(Section):
+    """When a turn repeats itself. Null means no limit."""
+
+    enabled: bool = True
+    warn_threshold: Positive | None = 3
+    """Equal calls with equal results from which on the model is warned."""
+    hard_limit: Positive | None = 5
+    """The equal call that is no longer executed."""
+    window_size: Positive = 20
+    """Messages with calls among which equal ones are looked for."""
+    tool_freq_warn: Positive | None = None
+    """As in :class:`ToolFrequency`, for each tool; likewise below."""
+    tool_freq_hard_limit: Positive | None = None
+    tool_freq_overrides: Table[ToolFrequency] = EMPTY
+    """By name of the tool, in place of the two above."""
+
+    def frequency(self, tool: str) -> ToolFrequency:
+        """The limits of one tool."""
+        general = ToolFrequency(warn=self.tool_freq_warn, hard_limit=self.tool_freq_hard_limit)
+        return self.tool_freq_overrides.get(tool, general)
+
+
 class CircuitBreakerConfig(Section):
     """When calls to a failing model provider are stopped, and for how long."""
 
@@ -818,6 +849,7 @@ class AppConfig(OpenSection):
     retention: RetentionConfig = RetentionConfig()
     guardrails: GuardrailsConfig = GuardrailsConfig()
     spending: SpendingConfig = SpendingConfig()
+    loop_detection: LoopDetectionConfig = LoopDetectionConfig()
     circuit_breaker: CircuitBreakerConfig = CircuitBreakerConfig()
     channels: Settings = EMPTY
     """Free; ``features/channels/config.py`` reads it, so that secrets of channels that are off may be missing."""

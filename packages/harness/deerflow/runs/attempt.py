@@ -69,7 +69,7 @@ from deerflow.storage.runs import (
 )
 from deerflow.storage.thread_lock import LockLostError
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.task import cancelled, delivery
+from deerflow.subagents.task import LOOP, LOOP_STOP, cancelled, delivery
 from deerflow.threads.checkpoint import config_of, is_unfinished, question_of, waits
 from deerflow.tracing import RunFacts
 
@@ -476,8 +476,9 @@ class Attempt:
         if last is not None and is_error(last):
             failure = last.additional_kwargs[ERROR]
             return Outcome(RunStatus.ERROR, str(failure["kind"]), str(failure["message"]))
-        if last is not None and SPENDING_LIMIT in last.additional_kwargs:
-            return Outcome(RunStatus.SUCCESS, SPENDING_LIMIT, checkpoint_id=checkpoint_id)
+        for key, forced in ((SPENDING_LIMIT, SPENDING_LIMIT), (LOOP_STOP, LOOP)):
+            if last is not None and key in last.additional_kwargs:
+                return Outcome(RunStatus.SUCCESS, forced, checkpoint_id=checkpoint_id)
         reason = (cut_off(last) if last is not None else None) or "end_turn"
         return Outcome(RunStatus.SUCCESS, reason, checkpoint_id=checkpoint_id)
 

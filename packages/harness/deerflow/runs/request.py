@@ -177,6 +177,12 @@ class RunRequest(BaseModel):
         """``config.configurable`` and ``context``, the latter on top; ids in them are checked by :meth:`check_ids`."""
         return {**((self.config or {}).get("configurable") or {}), **(self.context or {})}
 
+    @property
+    def time_zone(self) -> str | None:
+        """The person's, by its IANA name: their date is not the server's."""
+        name = self.configurable().get("time_zone")
+        return name if isinstance(name, str) and name else None
+
     def recursion_limit(self) -> int:
         return int((self.config or {}).get("recursion_limit") or RECURSION_LIMIT)
 

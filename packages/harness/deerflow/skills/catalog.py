@@ -94,6 +94,15 @@ class SkillSet:
             return self
         return replace(self, skills={name: skill for name, skill in self.skills.items() if name in names})
 
+    def working(self, offered: Collection[str]) -> SkillSet:
+        """Those that can work with what is offered: tools, programs, the network. Keys are named where they are listed."""
+
+        def works(skill: Skill) -> bool:
+            wanted = [need.split("|") for need in skill.needs if need not in skill.secrets]
+            return all(any(one in offered for one in each) for each in wanted)
+
+        return replace(self, skills={name: skill for name, skill in self.skills.items() if works(skill)})
+
     @cached_property
     def listed(self) -> list[Skill]:
         """Enabled skills that the prompt names: all, or the most used ones that its budget has room for."""
@@ -201,7 +210,9 @@ class SkillCatalog:
 
 
 def _line(skill: Skill, root: str) -> str:
-    return f"- {skill.path.removeprefix(f'{root}/')}: {inline(skill.description, MAX_DESCRIPTION)}"
+    keys = [need for need in skill.needs if need in skill.secrets]
+    needs = f" Needs the user's {' and '.join(keys)}." if keys else ""
+    return f"- {skill.path.removeprefix(f'{root}/')}: {inline(skill.description, MAX_DESCRIPTION)}{needs}"
 
 
 def _skill_files(root: Path, depth: int = 0) -> Iterator[tuple[Path, Stamp]]:

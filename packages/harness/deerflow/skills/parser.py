@@ -45,6 +45,7 @@ class Skill:
     path: of the folder as the model sees it.
     allowed_tools: the only ones that may be used while the skill is active; None: all.
     secrets: environment variables that its scripts need.
+    needs: names of tools and programs, ``network``, and secrets without which it is of no use; ``a|b``: one of them.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Skill:
     compatibility: str | None = None
     allowed_tools: tuple[str, ...] | None = None
     secrets: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     enabled: bool = True
 
     @property
@@ -76,6 +78,7 @@ def parse(text: str, *, directory: Path, category: Category, path: str) -> Skill
         compatibility=_text(front.get("compatibility")),
         allowed_tools=tuple(_words(front["allowed-tools"], _TOOL)) if "allowed-tools" in front else None,
         secrets=tuple(dict.fromkeys(_words((front.get("metadata") or {}).get("secrets"), _WORD))),
+        needs=tuple(dict.fromkeys(_words((front.get("metadata") or {}).get("needs"), _WORD))),
     )
 
 

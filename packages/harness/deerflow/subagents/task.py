@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from deerflow.context import RunContext
@@ -38,12 +38,18 @@ TASK_RESULT = "task_result"
 TURN_LIMIT = "turn_limit"
 """Key in an AI message's ``additional_kwargs``: the final answer of a subagent that had no turns left."""
 
-Status = Literal["running", "completed", "failed", "cancelled", "timed_out", "turn_limit"]
+LOOP_STOP = "loop_stop"
+"""Likewise, of a turn that repeated itself; the value says what was repeated."""
+LOOP = "loop"
+"""The end of a subagent, and ``stop_reason`` of a run, that repeated itself."""
+
+Status = Literal["running", "completed", "failed", "cancelled", "timed_out", "turn_limit", "loop"]
 
 EVENTS: Mapping[Status, str] = {
     "completed": "task_completed",
     "turn_limit": "task_completed",
     "failed": "task_failed",
+    "loop": "task_failed",
     "cancelled": "task_cancelled",
     "timed_out": "task_timed_out",
 }
@@ -152,7 +158,6 @@ class Subagents:
     def tools(self) -> list[BaseTool]:
         """``task`` over these subagents, and ``cancel_task``."""
 
-        @async_tool(TASK)
         async def task(
             description: Annotated[str, Field(description="3 to 6 words; shown to the user")],
             prompt: Annotated[str, Field(description="The whole task")],
@@ -178,11 +183,14 @@ class Subagents:
                 given, f"Started in the background as {given['task_id']}. Go on; its result comes as a message."
             )
 
-        task.description = DESCRIPTION.format(
+        names = {"type": "string", **({"enum": [*self.configs]} if self.configs else {})}
+        task.__annotations__["subagent_type"] = Annotated[str, WithJsonSchema(names)]
+        made = async_tool(TASK)(task)
+        made.description = DESCRIPTION.format(
             types="; ".join(f"{name} ({config.description.splitlines()[0]})" for name, config in self.configs.items())
         )
-        task.coroutine.subagents = self  # type: ignore[union-attr]
-        return [task, cancel_task_tool]
+        made.coroutine.subagents = self  # type: ignore[union-attr]
+        return [made, cancel_task_tool]
 
     def _started(
         self, config: SubagentConfig, description: str, prompt: str, max_turns: int | None, runtime: Runtime
@@ -288,6 +296,8 @@ class Subagents:
                 "failed",
                 "a call needs the user's decision, which only a task in the foreground can wait for",
             )
+        elif status is None and (repeated := last.additional_kwargs.get(LOOP_STOP)):
+            status, error = LOOP, f"it repeated itself: {repeated}"
         used = [answer for answer in answers if answer.usage_metadata]
         work, receipts = self.work(messages)
         return {
@@ -323,6 +333,8 @@ def result_text(result: TaskResult) -> str:
             ]
         case "timed_out":
             shown = [f"Task timed out. Error: {error}."]
+        case "loop":
+            shown = [f"Task stopped. Error: {error}."]
         case "cancelled":
             shown = ["Task cancelled by user."]
         case _:

@@ -274,6 +274,7 @@ def _starts(connection: Connection, cron: Cron, next_at: datetime | None, now: d
     date = cron.next_run_at.isoformat()
     body = {
         **cron.payload,
+        "context": {"time_zone": cron.timezone or "UTC", **(cron.payload.get("context") or {})},
         "assistant_id": cron.assistant_id,
         "metadata": {**cron.metadata, "cron_id": cron.cron_id, "cron_run_date": date},
     }

@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 
+from deerflow.agents.middlewares.base import ERROR, FORCED_ENDS
 from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES
 from deerflow.agents.turn import FACTS, PROMPT, QUOTED, human_message
 from deerflow.errors import InvalidRequestError
@@ -21,7 +23,7 @@ from deerflow.skills.catalog import SkillSet
 from deerflow.storage.provenance import CLIENT, MAX_NAME, Source, ThreadProvenance, addresses_in
 from deerflow.uploads import Upload, list_uploads
 
-OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "turn_id", "timestamp", "error", "loop_stop"})
+OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "turn_id", "timestamp", ERROR, *FORCED_ENDS})
 """Keys of ``additional_kwargs`` that only we may write."""
 
 MOST_QUOTED = 20
@@ -85,6 +87,7 @@ async def with_facts(
     run_id: str,
     turn_id: str,
     now: datetime,
+    time_zone: str | None,
     uploads_dir: Path,
     skills: SkillSet,
     prompt: Callable[[str], Awaitable[Mapping[str, str] | None]],
@@ -92,20 +95,31 @@ async def with_facts(
     """``messages`` with the facts of the turn recorded with each of the person's messages.
 
     Args:
+        now: when they were sent.
+        time_zone: the person's, by its IANA name, for the date that the model reads.
         prompt: that of an MCP server, by the text that calls it.
     """
     texts = [message.text for message in messages if isinstance(message, HumanMessage)]
     prompts = {text: await prompt(text) for text in texts if COMMAND.fullmatch(text.strip())}
 
     def recorded() -> list[AnyMessage]:
+        there = in_zone(now, time_zone)
         return [
-            _human(message, (run_id, turn_id), now, uploads_dir, skills, prompts.get(message.text))
+            _human(message, (run_id, turn_id), there, uploads_dir, skills, prompts.get(message.text))
             if isinstance(message, HumanMessage)
             else message
             for message in messages
         ]
 
     return await asyncio.to_thread(recorded)
+
+
+def in_zone(moment: datetime, name: str | None) -> datetime:
+    """Return a moment as clocks in a time zone show it; in the server's if it has no zone of that name. Reads a file."""
+    try:
+        return moment.astimezone(ZoneInfo(name) if name else None)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # browsers may know zones that this machine does not
+        return moment.astimezone()
 
 
 async def record_said(provenance: ThreadProvenance, messages: Sequence[AnyMessage]) -> None:

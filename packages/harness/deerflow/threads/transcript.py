@@ -122,7 +122,7 @@ class TranscriptView:
         """The thread's subagents in the order of their calls.
 
         ``{task_id, run_id, subagent_type, description, status, background, namespace, text, error, files, tokens, cost,
-        seconds, model}``; ``status`` is running, completed, failed, cancelled, timed_out or turn_limit.
+        seconds, model}``; ``status`` is running, completed, failed, cancelled, timed_out, turn_limit or loop.
         """
         await self.threads.get(principal, thread_id)
         entries = await self._entries(principal, thread_id)

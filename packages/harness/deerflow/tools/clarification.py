@@ -44,8 +44,7 @@ def ask_clarification_tool(
     context: Annotated[str | None, Field(description="Why you ask")] = None,
     options: Annotated[list[str] | None, Field(description="Answers to choose from")] = None,
 ) -> ToolMessage:
-    """Ask the user, and wait for the answer, when you cannot go on without it: something needed is missing, the request
-    has several meanings, the approach is the user's choice, or an action is destructive. Call it alone."""
+    """Ask the user, and wait for the answer, when you cannot go on without it. Call it alone."""
     args = {"question": question, "clarification_type": clarification_type, "context": context, "options": options}
     return clarification_message(args, tool_call_id)
 

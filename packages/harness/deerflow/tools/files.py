@@ -123,7 +123,9 @@ async def write_file_tool(
         replaced = before is not None and not append and before.size and not sandbox.seen_files.knows(path)
         written = await _write(sandbox, path, content, append=append)
     read = f". This replaced a file of {before.size} bytes that you had not read." if before and replaced else ""
-    return f"OK{read}", {"files": [written]}
+    return f"OK: {_lines(content)} {'added' if append else 'written'}, {written['bytes']} bytes{read}", {
+        "files": [written]
+    }
 
 
 @async_tool("str_replace", with_artifact=True)
@@ -161,7 +163,8 @@ async def str_replace_tool(
             return f"Error: old_str occurs {count} times in {path}. Add surrounding lines to make it unique, or set replace_all."
         new = _LINE_END.sub(_usual_line_end(text), new_str)
         written = await _write(sandbox, path, wanted.sub(lambda _: new, text))
-    return "OK", {"files": [written]}
+    where = text.count("\n", 0, wanted.search(text).start()) + 1  # type: ignore[union-attr] - it was counted
+    return f"OK: {count} replaced, from line {where} on; the file has {written['bytes']} bytes", {"files": [written]}
 
 
 @async_tool("glob")
@@ -293,6 +296,11 @@ def decode_text(data: bytes, *, cut: bool = False) -> str | None:
             return data[: error.start].decode("utf-8")
         printable = sum(byte >= 32 or byte in b"\t\n\r\f" for byte in data[:8192])
         return data.decode("utf-8", "surrogateescape") if printable > 0.95 * len(data[:8192]) else None
+
+
+def _lines(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n") and bool(text))
+    return f"{count} line{'' if count == 1 else 's'}"
 
 
 async def receipt(sandbox: Sandbox, path: str, data: bytes | None = None) -> dict[str, Any]:

@@ -32,7 +32,7 @@ async def memory_search_tool(
 async def memory_save_tool(
     content: Annotated[str, Field(description="A sentence of theirs, word for word")], runtime: Runtime
 ) -> str:
-    """Remember what the user says about themselves."""
+    """Remember for other conversations what the user asks you to remember, or says about themselves."""
     try:
         return await _memory(runtime).save(content, "context", _said(runtime))
     except RequestError as error:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import Field
 
 from deerflow.config import AppConfig
@@ -28,7 +28,8 @@ from deerflow.sandbox.interface import (
 from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
 from deerflow.tools.runners import Invocation, Tested, invocation
 
-Description = Annotated[str, Field(description="Why; shown to the user")]
+Description = Annotated[str, InjectedToolArg]
+"""Why a call is made. Taken from models that say it, and asked of none: paths and patterns speak for themselves."""
 
 
 _UNRESOLVED = re.compile(
@@ -38,7 +39,7 @@ _UNRESOLVED = re.compile(
     re.IGNORECASE,
 )
 """Programs that look for a host and have no network."""
-NO_NETWORK = "[The sandbox has no network. An administrator can give it one with sandbox.network in config.yaml: internet, or a list of hosts.]"
+NO_NETWORK = "The sandbox has no network. An administrator can give it one with sandbox.network in config.yaml: internet, or a list of hosts."
 
 RAN = "ran"
 """Key in the artifact of a command: when it began and ended, in seconds since 1970."""
@@ -46,6 +47,8 @@ REFUSED_HOSTS = "refused_hosts"
 """Key in a result's ``additional_kwargs``: hosts that the command could not reach, for the person to decide about."""
 TESTED = "tested"
 """Key in the artifact of a command that is a test runner and nothing else; see :class:`deerflow.tools.runners.Tested`."""
+SAID_OF = "note"
+"""Key in the artifact of a command: what the system says about it, apart from what it printed."""
 RESULTS_DIRECTORY = f"{WORKSPACE}/.tool-results"
 _NOTED = 20_000
 """Characters at the end of an output that are looked at for what went wrong."""
@@ -74,9 +77,9 @@ def settings(runtime: Runtime) -> AppConfig:
 
 
 def network_note(output: str, sandbox: Sandbox, config: AppConfig) -> str:
-    """Return a line for an output in which a name was not resolved because the network is off, else nothing."""
+    """Return what to say of an output in which a name was not resolved because the network is off, else nothing."""
     is_off = config.sandbox.network.mode == sandbox.isolation.network == "none"
-    return f"\n{NO_NETWORK}" if is_off and _UNRESOLVED.search(output[-_NOTED:]) else ""
+    return NO_NETWORK if is_off and _UNRESOLVED.search(output[-_NOTED:]) else ""
 
 
 @async_tool("bash", metadata=RUNS_COMMANDS, with_artifact=True)
@@ -87,7 +90,7 @@ async def bash_tool(
         bool, Field(description="For servers and long jobs: returns at once with a process id")
     ] = False,
     timeout: Annotated[int | None, Field(description="Seconds, default 600")] = None,
-    description: Description = "",
+    description: Annotated[str, Field(description="Why; shown to the user")] = "",
 ) -> str | tuple[str, dict[str, Any]]:
     """Run a bash command in the sandbox. Working directory, environment and functions carry over between calls.
     The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
@@ -112,18 +115,17 @@ async def bash_tool(
     ran = [began, time.time()]
     if (traced := runtime.context.trace_command) is not None:
         traced(command, runtime.tool_call_id, began, result.exit_code)
-    after = (
-        f"\n[the whole output, {result.total_bytes} bytes, is in {path}: use grep or read_file]" if result.kept else ""
+    said = (
+        [f"The whole output, {result.total_bytes} bytes, is in {path}: use grep or read_file."] if result.kept else []
     )
-    after += f"\n[working directory: {result.cwd}]" if result.moved else ""
-    after += network_note(result.output, sandbox, settings(runtime))
-    shown = _shown(result, limit)
-    if most > 0:
-        shown = cut_middle(shown, max(most - len(after), 1))
-    artifact = {"exit_code": result.exit_code, RAN: ran}
+    said += [f"The working directory is {result.cwd} now."] if result.moved else []
+    said += [network_note(result.output, sandbox, settings(runtime))]
+    artifact: dict[str, Any] = {"exit_code": result.exit_code, RAN: ran}
+    if any(said):
+        artifact[SAID_OF] = "\n".join(filter(None, said))
     if (tests := invocation(given)) is not None:
         artifact[TESTED] = await _tested(sandbox, given, tests, result, own_shell=not runtime.context.is_subagent)
-    return shown + after, artifact
+    return cut_middle(_shown(result, limit), most), artifact
 
 
 async def _tested(sandbox: Sandbox, command: str, tests: Invocation, result: ExecResult, *, own_shell: bool) -> Tested:
@@ -209,20 +211,29 @@ BACKGROUND_TOOLS: tuple[BaseTool, ...] = (read_process_tool, kill_process_tool)
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Keep head and tail. ``limit`` 0 means no limit; a limit below the marker's length is a plain cut."""
+    """Keep head and tail, whole lines of both if there are. ``limit`` 0 means no limit; one below the marker's length is a plain cut."""
     if limit <= 0 or len(text) <= limit:
         return text
     marker = "\n... [middle truncated: {} chars skipped] ...\n"
-    keep = limit - len(marker.format(len(text) - limit)) - 12
+    keep = limit - len(marker.format(len(text)))
     if keep <= 0:
         return text[:limit]
-    return text[: keep - keep // 2] + marker.format(len(text) - keep) + text[len(text) - keep // 2 :]
+    head, rest = _head(text, keep - keep // 2), text[len(text) - keep // 2 :]
+    end = rest.find("\n")
+    tail = rest[end + 1 :] if 0 <= end < len(rest) // 2 else rest
+    return head + marker.format(len(text) - len(head) - len(tail)) + tail
 
 
 def cut_tail(text: str, limit: int, hint: str) -> str:
-    """Keep the head and say how to see the rest. ``limit`` 0 means no limit."""
+    """Keep the head, in whole lines, and say how to see the rest. ``limit`` 0 means no limit."""
     if limit <= 0 or len(text) <= limit:
         return text
-    shown = max(0, limit - len(f"\n... [truncated: showing first {limit} of {len(text)} chars. {hint}]"))
-    marker = f"\n... [truncated: showing first {shown} of {len(text)} chars. {hint}]"
-    return text[:shown] + marker if shown else text[:limit]
+    marker = f"\n... [truncated: showing first {{}} of {len(text)} chars. {hint}]"
+    shown = _head(text, max(0, limit - len(marker.format(limit))))
+    return shown + marker.format(len(shown)) if shown else text[:limit]
+
+
+def _head(text: str, most: int) -> str:
+    """At most so many characters; whole lines, if that leaves out less than half of them."""
+    end = text.rfind("\n", 0, most + 1)
+    return text[: end if end > most // 2 else most]

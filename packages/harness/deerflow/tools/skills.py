@@ -83,7 +83,8 @@ async def run_skill_script_tool(
     code = f"\nExit Code: {result.exit_code}" if result.exit_code else ""
     config = settings(runtime)
     shown = cut_middle((output.rstrip("\n") or "(no output)") + code, config.sandbox.bash_output_max_chars)
-    return shown + network_note(output, sandbox, config)
+    note = network_note(output, sandbox, config)
+    return f"{shown}\n[{note}]" if note else shown
 
 
 def without_secrets(skill: Skill, secrets: Mapping[str, str]) -> str:

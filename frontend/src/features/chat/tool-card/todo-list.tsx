@@ -1,10 +1,10 @@
 "use client";
-import { Circle, CircleCheck, CircleDot } from "lucide-react";
+import { Circle, CircleCheck, CircleDot, Hand } from "lucide-react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import type { Todo } from "../turns";
 
-const ICONS = { completed: CircleCheck, in_progress: CircleDot, pending: Circle };
+const ICONS = { completed: CircleCheck, in_progress: CircleDot, waiting: Hand, pending: Circle };
 
 export function TodoList({ todos }: { todos: readonly Todo[] }) {
   const t = useT("chat.todos.status");
@@ -20,6 +20,7 @@ export function TodoList({ todos }: { todos: readonly Todo[] }) {
                 "mt-0.5 size-4 shrink-0 text-muted-foreground",
                 todo.status === "completed" && "text-success",
                 todo.status === "in_progress" && "text-primary",
+                todo.status === "waiting" && "text-warning",
               )}
             />
             <span className="sr-only">{t(todo.status)}</span>

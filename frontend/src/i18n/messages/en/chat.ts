@@ -121,7 +121,7 @@ export const chat = {
     allDone: "All done",
     show: "Show plan",
     hide: "Hide plan",
-    status: { completed: "Done", in_progress: "In progress", pending: "To do" },
+    status: { completed: "Done", in_progress: "In progress", waiting: "Waiting for you", pending: "To do" },
   },
   welcome,
 };

@@ -122,7 +122,7 @@ export const chat: typeof en.chat = {
     allDone: "全部完成",
     show: "展开计划",
     hide: "收起计划",
-    status: { completed: "已完成", in_progress: "进行中", pending: "待办" },
+    status: { completed: "已完成", in_progress: "进行中", waiting: "等待你", pending: "待办" },
   },
   welcome,
 };

@@ -37,7 +37,7 @@ _VERBS = {
     "task": "Delegate",
     "cancel_task": "Stop",
 }
-_STEPS = {"completed": ("✓", "ok", "faint"), "in_progress": ("▸", "accent", "bold")}
+_STEPS = {"completed": ("✓", "ok", "faint"), "in_progress": ("▸", "accent", "bold"), "waiting": ("?", "warn", "")}
 """Glyph, its style and the text's, by a step's status."""
 
 

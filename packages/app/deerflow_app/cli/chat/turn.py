@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 CUT_OFF = {
     "length": "The answer was cut off: the model reached its output limit. Say “go on”, or raise models[].max_tokens.",
     "content_filter": "The answer was cut off: the provider’s content policy stopped it. Rephrase, or choose another model.",
+    "loop": "The work was stopped: the agent repeated itself. Say “go on, but differently”, or see loop_detection in config.yaml.",
 }
 """By a run's stop reason."""
 KEPT_LIVE_OUTPUT = 20_000

@@ -47,6 +47,13 @@ _OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("thread", "Allow in this session", "allow_always"),
     ("reject", "Don’t allow", "reject_once"),
 )
+_REASONS: Mapping[str, schema.StopReason] = {
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "loop": "max_turn_requests",
+    "spending_limit": "max_turn_requests",
+}
+"""The protocol's stop reasons by those of a run; all others end the turn."""
 
 
 class EditorAgent:
@@ -109,23 +116,24 @@ class EditorAgent:
             raise acp.RequestError.invalid_params({"session_id": session_id, "message": "There is no such session."})
         turn = self._turns[session_id] = asyncio.create_task(self._turn(session_id, prompt))
         try:
-            await turn
+            reason = await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
                 raise
             return acp.PromptResponse(stop_reason="cancelled")
         finally:
             self._turns.pop(session_id, None)
-        return acp.PromptResponse(stop_reason="end_turn")
+        return acp.PromptResponse(stop_reason=_REASONS.get(reason or "", "end_turn"))
 
-    async def _turn(self, session_id: str, prompt: Sequence[Any]) -> None:
+    async def _turn(self, session_id: str, prompt: Sequence[Any]) -> str | None:
+        """Play the turn and return its stop reason."""
         delivered = set(await self._artifacts(session_id))
         with tempfile.TemporaryDirectory(prefix="deerflow-acp-") as folder:
             text, files = await asyncio.to_thread(_read, prompt, Path(folder))
-            await self._follow(session_id, self._client.astream(text, thread_id=session_id, files=files))
+            reason = await self._follow(session_id, self._client.astream(text, thread_id=session_id, files=files))
         while waiting := (await self._client.athread_state(session_id))["interrupts"]:
             answers = {each["id"]: await self._decided(session_id, each["value"]) for each in waiting}
-            await self._follow(session_id, self._client.aresume(session_id, answers=answers))
+            reason = await self._follow(session_id, self._client.aresume(session_id, answers=answers))
         new = [path for path in await self._artifacts(session_id) if path not in delivered]
         for file in await copy_out(
             self._client.aread_artifact, session_id, new, self._folders[session_id] / DEFAULT_OUT
@@ -133,20 +141,28 @@ class EditorAgent:
             if file.file is not None:
                 link = acp.resource_link_block(file.file.name, file.file.absolute().as_uri())
                 await self._tell(session_id, acp.update_agent_message(link))
+        return reason
 
     async def _artifacts(self, session_id: str) -> list[str]:
         return (await self._client.athread_state(session_id))["values"]["artifacts"]
 
-    async def _follow(self, session_id: str, turn: Any) -> None:
+    async def _follow(self, session_id: str, turn: Any) -> str | None:
+        """Show a turn as it goes, and return its stop reason."""
+        reason = None
         async with aclosing(turn) as events:
             async for event in events:
                 await self._event(session_id, event)
+                reason = event.data.get("stop_reason") if event.type == "end" else reason
+        return reason
 
     async def _event(self, session_id: str, event: StreamEvent) -> None:
         if event.type == "messages-tuple":
             await self._show(session_id, event.data)
         elif event.type == "values" and event.data["todos"]:
-            entries = [acp.plan_entry(todo["content"], status=todo["status"]) for todo in event.data["todos"]]
+            entries = [
+                acp.plan_entry(todo["content"], status="pending" if todo["status"] == "waiting" else todo["status"])
+                for todo in event.data["todos"]
+            ]
             await self._tell(session_id, acp.update_plan(entries))
         elif event.type == "end" and event.data["error"]:
             await self._tell(session_id, acp.update_agent_message_text(f"\n\n{event.data['error']['message']}"))

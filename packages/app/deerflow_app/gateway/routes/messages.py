@@ -74,7 +74,7 @@ class SubagentTask(BaseModel):
     run_id: str | None
     subagent_type: str
     description: str
-    status: Literal["running", "completed", "failed", "cancelled", "timed_out", "turn_limit"]
+    status: Literal["running", "completed", "failed", "cancelled", "timed_out", "turn_limit", "loop"]
     background: bool
     namespace: str = Field(description="Of its events; empty before its result has come.")
     text: str

@@ -28,6 +28,7 @@ from deerflow.context import RunContext
 from deerflow.event_loop import run_blocking
 from deerflow.models.endpoint import model_id
 from deerflow.models.pricing import ENTRY
+from deerflow.subagents.task import LOOP_STOP, TURN_LIMIT
 
 # what a call of a model or a tool returned, whatever shape a handler gave it -----------------------------------------
 
@@ -39,9 +40,9 @@ ToolResult = ToolMessage | Command[Any]
 ERROR = "error"
 """Key in an AI message's ``additional_kwargs``: not the model's words, but why there are none."""
 
-LOOP_STOP = "loop_stop"
 SPENDING_LIMIT = "spending_limit"
-"""Key in an AI message's ``additional_kwargs``: the final answer that loop detection asked for."""
+FORCED_ENDS = frozenset({LOOP_STOP, SPENDING_LIMIT, TURN_LIMIT})
+"""Keys of final answers that the model did not choose to give."""
 
 LIMIT_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 FILTER_REASONS = frozenset(

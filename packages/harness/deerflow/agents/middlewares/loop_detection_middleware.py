@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from deerflow.agents.middlewares.base import (
-    LOOP_STOP,
     Middleware,
     ModelHandler,
     ModelResult,
@@ -32,56 +32,37 @@ from deerflow.agents.middlewares.base import (
 from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABLE
 from deerflow.agents.receipts import file_receipts
 from deerflow.agents.transcript import Transcript, current_turn
+from deerflow.config.schema import LoopDetectionConfig
 from deerflow.context import RunContext
 from deerflow.models.failures import status_of
-from deerflow.tools.shell import read_process_tool
+from deerflow.security.text import inline
+from deerflow.subagents.task import LOOP_STOP
+from deerflow.tools.shell import bash_tool, read_process_tool
 
 logger = logging.getLogger(__name__)
 
-WARN_THRESHOLD = 3
-HARD_LIMIT = 5
-WINDOW_SIZE = 20
-TOOL_FREQ_WARN = 30
-TOOL_FREQ_HARD_LIMIT = 50
 READ_BUCKET = 200
 """Lines: reading nearby ranges of a file is the same call."""
 
-FORCED_STOP = "[FORCED STOP] The work was stopped because it repeated itself."
+FORCED_STOP = "[FORCED STOP] The work was stopped because it repeated itself"
 
-_FULL_ARGS = frozenset({"write_file", "str_replace"})
-_TELLING_ARGS = ("path", "url", "query", "command", "pattern", "glob", "cmd")
+_TELLING_ARGS = ("command", "path", "url", "query", "pattern", "glob", "cmd")
+_WAITING = re.compile(r"\b(?:sleep\s+[\d.]*[1-9]|wait\b|watch\b|inotifywait\b|tail\s+-\w*[fF])")
+"""Found in commands that wait for something else to happen."""
 
 
 class LoopDetectionMiddleware(Middleware):
     """Counts within the current turn, from its messages alone.
 
     A repetition is the same set of calls with the same result and the same content of all written files: editing and
-    testing again is progress, and so is waiting for a process that runs. A second layer counts calls per tool. At a hard limit the calls are answered "not executed" and the model is asked for
-    its final answer; if it calls tools even then, the calls are removed from that answer.
-
-    Args:
-        warn_threshold: equal calls from which on a warning stands at the end of the request.
-        hard_limit: the equal call that is no longer executed.
-        window_size: messages with calls that are looked at.
-        tool_freq_warn: calls of one tool at which the model is warned.
-        tool_freq_hard_limit: the call of one tool that is no longer executed.
+    testing again is progress, and a call that waits is none. Calls of one tool are counted if the settings say so. At a hard
+    limit the calls are answered "not executed" and the model is asked for its final answer; if it calls tools even then, the
+    calls are removed from that answer.
     """
 
-    def __init__(
-        self,
-        *,
-        warn_threshold: int = WARN_THRESHOLD,
-        hard_limit: int = HARD_LIMIT,
-        window_size: int = WINDOW_SIZE,
-        tool_freq_warn: int = TOOL_FREQ_WARN,
-        tool_freq_hard_limit: int = TOOL_FREQ_HARD_LIMIT,
-    ) -> None:
+    def __init__(self, settings: LoopDetectionConfig | None = None) -> None:
         super().__init__()
-        self.warn_threshold = warn_threshold
-        self.hard_limit = hard_limit
-        self.window_size = window_size
-        self.tool_freq_warn = tool_freq_warn
-        self.tool_freq_hard_limit = tool_freq_hard_limit
+        self.settings = settings or LoopDetectionConfig()
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
         warning = self._warning(current_turn(transcript.messages))
@@ -98,22 +79,26 @@ class LoopDetectionMiddleware(Middleware):
         if not why:
             return result
         logger.warning("Loop detected: %s", why)
-        return await final_answer(request, handler, result, pending, why)
+        return await final_answer(
+            request, handler, result, pending, why, f"{FORCED_STOP}: {why}.", mark={LOOP_STOP: why}
+        )
 
     def _warning(self, turn: Sequence[Any]) -> str:
-        steps = _steps(turn, self.window_size)
+        most = self.settings.warn_threshold
+        steps = _steps(turn, self.settings.window_size)
         if not steps:
             return ""
-        same = sum(step == steps[-1] for step in steps)
-        if same >= self.warn_threshold:
+        same = _repeated(steps, steps[-1].calls)
+        last = next(message for message in reversed(turn) if isinstance(message, AIMessage) and message.tool_calls)
+        if most is not None and same >= most:
             return (
-                f"[LOOP DETECTED] You made the same tool calls {same} times with the same result. Do something else, "
+                f"[LOOP DETECTED] You called {_named(last.tool_calls)} {same} times with the same result. Do something else, "
                 "or give the user your answer with what you have."
             )
-        counts = _tool_counts(turn)
-        last = _tool_counts([next(m for m in reversed(turn) if isinstance(m, AIMessage) and m.tool_calls)])
-        for name in last:
-            if counts[name] >= self.tool_freq_warn > counts[name] - last[name]:
+        counts, now = _tool_counts(turn), _tool_counts([last])
+        for name in now:
+            most = self.settings.frequency(name).warn
+            if most is not None and counts[name] >= most > counts[name] - now[name]:
                 return (
                     f"[LOOP DETECTED] You called {name} {counts[name]} times in this turn. If you are not getting closer, change the "
                     "approach, or give the user your answer with what you have."
@@ -121,15 +106,15 @@ class LoopDetectionMiddleware(Middleware):
         return ""
 
     def _why_stop(self, turn: Sequence[Any], pending: Sequence[Any]) -> str:
-        calls = hash_tool_calls(pending)
-        outcomes = [step.outcome for step in _steps(turn, self.window_size - 1) if step.calls == calls]
-        same = outcomes.count(outcomes[-1]) + 1 if outcomes else 1
-        if same >= self.hard_limit:
-            return f"the same tool calls were repeated {same} times with the same result"
+        most = self.settings.hard_limit
+        same = 1 + _repeated(_steps(turn, self.settings.window_size - 1), hash_tool_calls(pending))
+        if most is not None and same >= most:
+            return f"{_named(pending)} was called {same} times with the same result"
         counts = _tool_counts(turn)
         for name in [call["name"] for call in pending]:
             counts[name] += 1
-            if counts[name] >= self.tool_freq_hard_limit:
+            most = self.settings.frequency(name).hard_limit
+            if most is not None and counts[name] >= most:
                 return f"{name} was called {counts[name]} times in one turn"
         return ""
 
@@ -140,21 +125,28 @@ async def final_answer(
     result: ModelResult,
     pending: Sequence[Any],
     why: str,
+    notice: str,
     *,
-    label: str = "LOOP DETECTED",
+    mark: Mapping[str, Any],
 ) -> ModelResult:
-    """Answer the calls, ask once more, and end the turn whatever comes."""
+    """Answer the calls, ask once more, and end the turn whatever comes.
+
+    Args:
+        why: stands in the calls' results and in the question.
+        notice: ends an answer that is none.
+        mark: what ``additional_kwargs`` of the answer say of this end.
+    """
     refused = [error_result(call, f"Error: not executed: {why}. Give your final answer now.") for call in pending]
     so_far: list[BaseMessage] = [*messages_of(result), *refused]
     note = reminder(
         "loop_warning",
-        f"[{label}] Tools are closed for this turn: {why}. Tell the user what you found, what is missing and why.",
+        f"[FORCED STOP] Tools are closed for this turn: {why}. Tell the user what you found, what is missing and why.",
     )
     final = await without_tools(continued(request, *so_far, note), handler)
     answer = last_ai(final)
     if answer is None:
-        return with_messages(result, [*so_far, AIMessage(content=FORCED_STOP, additional_kwargs={LOOP_STOP: True})])
-    return with_messages(final, [*so_far, stripped(answer)])
+        return with_messages(result, [*so_far, AIMessage(content=notice, additional_kwargs={**mark})])
+    return with_messages(final, [*so_far, stripped(answer, notice, mark)])
 
 
 async def without_tools(request: Request, handler: ModelHandler) -> ModelResult:
@@ -169,9 +161,9 @@ async def without_tools(request: Request, handler: ModelHandler) -> ModelResult:
         return await handler(request)
 
 
-def stripped(message: AIMessage, notice: str = FORCED_STOP) -> AIMessage:
+def stripped(message: AIMessage, notice: str, mark: Mapping[str, Any]) -> AIMessage:
     """A final answer: no calls left in any form, some text in any case."""
-    kwargs = {**without_raw_calls(message), LOOP_STOP: True}
+    kwargs = {**without_raw_calls(message), **mark}
     if not message.tool_calls and not message.invalid_tool_calls and message.text.strip():
         return message.model_copy(update={"additional_kwargs": kwargs})
     metadata = dict(message.response_metadata)
@@ -214,8 +206,21 @@ def _key(name: str, args: Any) -> str:
     if name == "read_file":
         start, end = sorted((_line(args.get("start_line")), _line(args.get("end_line"))))
         return f"{args.get('path')}:{(start - 1) // READ_BUCKET}-{(end - 1) // READ_BUCKET}"
-    telling = {key: args[key] for key in _TELLING_ARGS if key in args} if name not in _FULL_ARGS else {}
-    return json.dumps(telling or args, sort_keys=True, default=str)
+    if any(key in args for key in _TELLING_ARGS):  # then a description only says why
+        args = {key: value for key, value in args.items() if key != "description"}
+    return json.dumps(args, sort_keys=True, default=str)
+
+
+def _named(calls: Sequence[Any]) -> str:
+    """A message's calls, for whoever reads why the work was stopped."""
+    shown: list[str] = []
+    for call in calls:
+        args = call.get("args")
+        telling = next((args[key] for key in _TELLING_ARGS if key in args), None) if isinstance(args, dict) else None
+        shown.append(
+            inline(f"{call.get('name')} ({telling or json.dumps(args, default=str, ensure_ascii=False)})", 120)
+        )
+    return " with ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
 def _line(value: Any) -> int:
@@ -228,6 +233,13 @@ def _line(value: Any) -> int:
 class _Step(NamedTuple):
     calls: str
     outcome: tuple[str, ...]
+    waits: bool
+
+
+def _repeated(steps: Sequence[_Step], calls: str) -> int:
+    """How many steps made these calls and came to what the last of them came to."""
+    same = [step for step in steps if step.calls == calls]
+    return 0 if not same or same[-1].waits else sum(step.outcome == same[-1].outcome for step in same)
 
 
 def _steps(turn: Sequence[Any], limit: int) -> list[_Step]:
@@ -249,7 +261,7 @@ def _steps(turn: Sequence[Any], limit: int) -> list[_Step]:
         for result in reversed(results):
             files |= {file["path"]: file for file in file_receipts(result)}
         outcome = (*sorted(map(_outcome, results)), json.dumps(files, sort_keys=True, default=str))
-        steps.append(_Step(_hash_of_step(message, results), outcome))
+        steps.append(_Step(_hash_of_step(message, results), outcome, _waits(message, results)))
     return steps
 
 
@@ -262,10 +274,20 @@ def _hash_of_step(message: AIMessage, results: Sequence[ToolMessage]) -> str:
 
 
 def _outcome(result: ToolMessage) -> str:
-    text = content_text(result.content)
-    if result.name == read_process_tool.name and text.partition("\n")[0].endswith(" (running)"):
-        return f"waiting {result.tool_call_id}"  # equal to no other: a process that is silent may still get done
-    return UNREADABLE if UNREADABLE in result.additional_kwargs else text
+    if UNREADABLE in result.additional_kwargs:
+        return UNREADABLE
+    return (
+        result.content if isinstance(result.content, str) else json.dumps(result.content, sort_keys=True, default=str)
+    )
+
+
+def _waits(message: AIMessage, results: Sequence[ToolMessage]) -> bool:
+    """Whether a step waits for what is at work elsewhere: even without news it is no step back."""
+    commands = (str(call["args"].get("command")) for call in message.tool_calls if call["name"] == bash_tool.name)
+    return any(_WAITING.search(command) for command in commands) or any(
+        result.name == read_process_tool.name and content_text(result.content).partition("\n")[0].endswith(" (running)")
+        for result in results
+    )
 
 
 def _tool_counts(turn: Sequence[Any]) -> Counter[str]:

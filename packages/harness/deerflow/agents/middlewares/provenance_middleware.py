@@ -14,6 +14,7 @@ from deerflow.agents.middlewares.base import (
     ToolHandler,
     ToolResult,
     context_of,
+    tool_messages,
     with_note,
     with_replaced,
 )
@@ -21,7 +22,7 @@ from deerflow.agents.provenance import foreign_sources, is_tainted, network_of
 from deerflow.context import RunContext
 from deerflow.sandbox.interface import sandbox_id
 from deerflow.security.door import EXACT, UNTRUSTED, harmless
-from deerflow.tools.shell import REFUSED_HOSTS
+from deerflow.tools.shell import REFUSED_HOSTS, SAID_OF
 
 QUOTES = frozenset({"bash", "grep", "read_file", "read_process", "kill_process", "run_skill_script", "task"})
 """Tools that show what others may have written, once the thread holds foreign text."""
@@ -43,7 +44,7 @@ class ProvenanceMiddleware(Middleware):
         gated = context if context is not None and context.gate is not None and effect.reaches == "commands" else None
         if gated is not None:
             await _settle(request, gated)
-        result = await handler(request)
+        result = _with_said(await handler(request))
         if gated is not None:
             result = _with_refused(result, gated)
         if rows is not None and shared:
@@ -76,6 +77,12 @@ def _with_refused(result: ToolResult, context: RunContext) -> ToolResult:
         return message.model_copy(update={"additional_kwargs": kwargs})
 
     return with_note(with_replaced(result, marked), "\n".join(refused.values()))
+
+
+def _with_said(result: ToolResult) -> ToolResult:
+    """Return ``result`` with what the system says about a command outside of what the command printed."""
+    said = [one.artifact.get(SAID_OF) for one in tool_messages(result) if isinstance(one.artifact, dict)]
+    return with_note(result, said[0]) if len(said) == 1 and said[0] else result
 
 
 def _shared_mounts(context: RunContext | None) -> tuple[str, ...]:

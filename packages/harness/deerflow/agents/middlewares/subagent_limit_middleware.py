@@ -12,7 +12,6 @@ from deerflow.agents.middlewares.base import (
     ends_turn,
     error_result,
     is_summary_request,
-    last_ai,
     messages_of,
     pending_calls,
     with_messages,
@@ -74,7 +73,5 @@ class TurnLimitMiddleware(Middleware):
         if answers < limit or not (pending := pending_calls(result)):
             return result
         why = f"the limit of {limit} turns is reached"
-        final = await final_answer(request, handler, result, pending, why, label="TURN LIMIT")
-        if (answer := last_ai(final)) is not None:
-            answer.additional_kwargs[TURN_LIMIT] = True
-        return final
+        notice = f"[FORCED STOP] The work was stopped: {why}."
+        return await final_answer(request, handler, result, pending, why, notice, mark={TURN_LIMIT: True})

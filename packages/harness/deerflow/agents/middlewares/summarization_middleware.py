@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from typing_extensions import TypedDict
 
 from deerflow.agents.middlewares.base import (
@@ -23,22 +25,31 @@ from deerflow.agents.middlewares.base import (
     ModelHandler,
     ModelResult,
     Request,
+    ToolHandler,
+    ToolResult,
+    context_of,
     emit,
     last_ai,
     messages_of,
     reminder,
+    tool_messages,
+    with_replaced,
     with_update,
 )
 from deerflow.agents.transcript import (
+    ARGUMENTS,
     COMPACTION,
     SUMMARY,
     MessageMemo,
     Summary,
     Transcript,
+    current_turn,
+    is_long,
     is_person,
     newest_summary,
     shortened,
     summarized,
+    without_long_arguments,
 )
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
@@ -46,7 +57,10 @@ from deerflow.context import RunContext
 from deerflow.models.context_window import BYTES_PER_TOKEN, ContextWindows, estimate
 from deerflow.models.endpoint import model_id
 from deerflow.models.failures import TOO_LARGE_CODE, ErrorKind, classify, model_error
+from deerflow.sandbox.interface import SandboxError
 from deerflow.security.text import disarmed
+from deerflow.tools.files import write_file_tool
+from deerflow.tools.shell import absolute, result_path
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +70,17 @@ REMEMBERED = 64
 DEFAULT_TRIGGER = (ContextSize(type="fraction", value=0.8),)
 PINNED_SHARE, KEPT_SHARE, SHORTENED_SHARE = 1 / 4, 1 / 3, 0.7
 """Of what a request may hold: people's older messages, the part after the summary, and what is aimed at by shortening."""
+READERS = frozenset({"grep", "read_file", "bash"})
+"""Tools with which a file can be read."""
 WITHOUT_WINDOW = 100_000
 """Tokens: shares refer to it where no window is known."""
+FULL_FROM = 0.8
+"""The part of what a request may hold from which on the model reads that its context is getting full."""
 WORTH_IT = 1 / 4
 """A summary is made if it stands for at least this part of the request's messages."""
 
-REQUEST = """Your context is getting full. Write a hand-over of the conversation above: it will take the place of the older messages, \
+FULL = "Your context is getting full. "
+REQUEST = """Write a hand-over of the conversation above: it will take the place of the older messages, \
 and you will go on with it and the newest ones. Do not call tools and do not answer the user; write the hand-over only, in \
 the user's language, with these headings, "None" where nothing fits:
 ## Task and constraints
@@ -111,9 +130,27 @@ class SummarizationMiddleware(Middleware):
         self._estimate_tool = MessageMemo[Any, int](_tool_size)
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
-        messages = transcript.messages
-        seen = summarized(messages, newest_summary(transcript.state.get("summaries") or (), messages))
-        return transcript if seen is messages else transcript.with_messages(seen)
+        messages = without_long_arguments(transcript.messages)
+        newest = newest_summary(transcript.state.get("summaries") or (), messages)
+        seen = summarized(messages, newest, transcript.state.get("messages") or ())
+        return transcript if seen is transcript.messages else transcript.with_messages(seen)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        """Keep long arguments of a call that is done in a file: later requests name it."""
+        result, args = await handler(request), request.tool_call["args"]
+        long = {key: value for key, value in args.items() if is_long(value)}
+        answers = tool_messages(result)
+        if not long or not answers or any(_has_failed(answer) for answer in answers):
+            return result
+        call = request.tool_call
+        if call["name"] == write_file_tool.name and [*long] == ["content"]:
+            path = absolute(str(args.get("path")))
+        else:
+            path = await _kept(context_of(request), f"{call['id']}-arguments", as_lines(long))
+        mark = {ARGUMENTS: path}
+        return with_replaced(
+            result, lambda m: m.model_copy(update={"additional_kwargs": {**m.additional_kwargs, **mark}}) if path else m
+        )
 
     async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         asked = _compaction(request.messages)
@@ -189,7 +226,7 @@ class SummarizationMiddleware(Middleware):
             made = await self._summary(request, handler, cut)
         smaller = _seen(request, made)
         if self._is_over(smaller):
-            made = self._shortened(smaller, made or _so_far(request)) or made
+            made = await self._fitted(smaller, made or _so_far(request)) or made
             smaller = _seen(request, made)
             sure = self._limit(request, sure=True)
             if sure is not None and self.size(smaller) > sure and not self._is_short(smaller):
@@ -215,8 +252,12 @@ class SummarizationMiddleware(Middleware):
         cut = _cut(sizes, self.settings.keep, room)
         while cut > 0 and (isinstance(messages[cut], ToolMessage) or messages[cut].id is None):
             cut -= 1
-        pinned = {*self._pinned(messages[:cut], room), None}
-        gain = sum(size for message, size in zip(messages[:cut], sizes, strict=False) if message.id not in pinned)
+        pinned = {*self._pinned(_stored(request, messages[:cut]), room), None}
+        gain = sum(
+            size
+            for message, size in zip(messages[:cut], sizes, strict=False)
+            if message.id not in pinned and message.name != SUMMARY
+        )
         return cut if gain > 0 and (gain >= WORTH_IT * sum(sizes) or self._is_over(request)) else 0
 
     def _is_over(self, request: Request) -> bool:
@@ -231,7 +272,10 @@ class SummarizationMiddleware(Middleware):
     async def _summary(self, request: Request, handler: ModelHandler, cut: int, keep: str = "") -> Summary | None:
         """Ask for it; None if there is none to be had."""
         emit(request.runtime, {"type": "summarizing", "messages": cut})
-        question = self._question(request, keep)
+        earlier, fitting = _so_far(request), request
+        if self._is_over(request) and (fitted := await self._fitted(request, earlier)) is not None:
+            earlier, fitting = fitted, _seen(request, fitted)
+        question = self._question(fitting, self._prompt(request, keep))
         for attempt in range(TRIES):
             try:
                 answer = last_ai(await handler(question))
@@ -241,20 +285,25 @@ class SummarizationMiddleware(Middleware):
                 logger.warning("No summary (attempt %d): %s", attempt + 1, classify(error).detail)
                 continue
             if answer is not None and answer.text.strip():
-                return self._record(request, cut, answer.text.strip())
+                made = self._record(request, cut, answer.text.strip(), earlier)
+                made["history"] = await _keep_history(request, _stored(request, request.messages[:cut]))
+                return made
             logger.warning("No summary (attempt %d): the answer was empty", attempt + 1)
         return None
 
-    def _question(self, request: Request, keep: str) -> Request:
+    def _prompt(self, request: Request, keep: str) -> str:
         prompt = (self.settings.summary_prompt or REQUEST).replace("{messages}", "the conversation above")
         prompt += KEEP.format(keep=keep) if keep else ""
+        limit = self._limit(request)
+        if limit is not None and self.size(request) >= FULL_FROM * limit and not self.settings.summary_prompt:
+            prompt = FULL + prompt
+        return prompt
+
+    def _question(self, request: Request, prompt: str) -> Request:
         silent = {"tags": [*(request.model.tags or ()), TAG_NOSTREAM, SUMMARIZER_TAG]}
         if self.model is None:
-            fitting = request
-            if self._is_over(request):
-                fitting = _seen(request, self._shortened(request, _so_far(request)))
-            messages = [*fitting.messages, reminder("summary_request", prompt)]
-            return fitting.override(model=request.model.model_copy(update=silent), messages=messages)
+            messages = [*request.messages, reminder("summary_request", prompt)]
+            return request.override(model=request.model.model_copy(update=silent), messages=messages)
         text = disarmed(_as_text(request.messages, self.settings.trim_tokens_to_summarize), foreign=True)
         own = self.settings.summary_prompt
         content = own.replace("{messages}", text) if own else FROM_TEXT.format(messages=text) + prompt
@@ -265,15 +314,18 @@ class SummarizationMiddleware(Middleware):
             tools=[],
         )
 
-    def _record(self, request: Request, cut: int, text: str) -> Summary:
-        before = request.messages[:cut]
-        context, earlier = request.runtime.context, _so_far(request)
+    def _record(self, request: Request, cut: int, text: str, earlier: Summary) -> Summary:
+        before, context = request.messages[:cut], request.runtime.context
+        stored = _stored(request, before)
+        pinned = self._pinned(stored, self._room(request))
         return Summary(
-            upto=next(message.id or "" for message in reversed(before) if message.id),
+            upto=stored[-1].id or "",
             text=text,
-            pinned=self._pinned(before, self._room(request)),
+            pinned=pinned,
+            open=[id_ for id_ in pinned if id_ in _unanswered(request)],
             skills=self._skills(before, earlier["skills"]),
             shortened_upto=earlier["shortened_upto"],
+            files=earlier.get("files", {}),
             before=self.size(request),
             after=0,
             made_at=datetime.now(UTC).isoformat(),
@@ -282,7 +334,7 @@ class SummarizationMiddleware(Middleware):
 
     def _pinned(self, messages: Sequence[AnyMessage], room: int) -> list[str]:
         """What people said: the first and the last message always, others as far as they fit, the newest ones first."""
-        people = [message for message in messages if is_person(message) and message.id]
+        people = [m for m in messages if is_person(m) and m.id and COMPACTION not in m.additional_kwargs]
         pinned = {message.id or "" for message in (*people[:1], *people[-1:])}
         left = PINNED_SHARE * room
         for message in reversed(people):
@@ -327,6 +379,35 @@ class SummarizationMiddleware(Middleware):
                 excess -= self._estimate_message(message) - estimate(shortened(message))
                 end = message.id
         return Summary(**{**summary, "shortened_upto": end}) if end != summary["shortened_upto"] else None
+
+    async def _fitted(self, request: Request, summary: Summary) -> Summary | None:
+        """With old long results shortened, and then as many of the person's longest messages cut as it takes; None: there are none.
+
+        The whole of each goes to a file that the request names.
+        """
+        context = request.runtime.context
+        made = self._shortened(request, summary) or summary
+        files = dict(summary.get("files", {}))
+        if made is not summary:
+            end = next(n for n, message in enumerate(request.messages) if message.id == made["shortened_upto"])
+            for message in request.messages[: end + 1]:
+                if (
+                    isinstance(message, ToolMessage)
+                    and message.id
+                    and message.id not in files
+                    and is_long(message.text)
+                ):
+                    files[message.id] = await _kept(context, message.tool_call_id, message.text, only_new=True)
+            made = Summary(**{**made, "files": files})
+        people = [
+            m for m in _stored(request, request.messages) if is_person(m) and is_long(m.text) and m.id not in files
+        ]
+        for message in sorted(people, key=lambda message: -len(message.text)):
+            if not self._is_over(_seen(request, made)):
+                break
+            files = {**files, message.id or "": await _kept(context, f"message-{message.id}", message.text)}
+            made = Summary(**{**made, "files": files})
+        return made if made is not summary else None
 
     async def _on_demand(self, request: Request, handler: ModelHandler, keep: str) -> ModelResult:
         """``/compact``: summarize all that was said before it; the answer says what came of it, or the work goes on."""
@@ -415,7 +496,84 @@ def _compaction(messages: Sequence[AnyMessage]) -> Mapping[str, Any] | None:
 
 
 def _seen(request: Request, summary: Summary | None) -> Request:
-    return request if summary is None else request.override(messages=list(summarized(request.messages, summary)))
+    if summary is None:
+        return request
+    return request.override(messages=list(summarized(request.messages, summary, request.state["messages"])))
+
+
+def _stored(request: Request, before: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The thread's messages up to the last of ``before``, as they were said; with those that have just arrived."""
+    stored: list[AnyMessage] = list(request.state["messages"])
+    known = {message.id for message in stored}
+    stored += [message for message in request.messages if message.id and message.id not in known]
+    last = next((message.id for message in reversed(before) if message.id), None)
+    place = next((place for place, message in enumerate(stored) if message.id == last), -1)
+    return stored[: place + 1]
+
+
+def _unanswered(request: Request) -> set[str | None]:
+    """Ids of the person's messages that the work is about. None once the turn has its answer."""
+    messages = request.messages
+    if messages and isinstance(messages[-1], AIMessage) and not messages[-1].tool_calls:
+        return set()
+    return {message.id for message in current_turn(_stored(request, messages)) if is_person(message)}
+
+
+async def _kept(context: RunContext | None, name: str, text: str, *, only_new: bool = False) -> str:
+    """Write a text to a file of the workspace and return its path; "" if there is no workspace.
+
+    Args:
+        only_new: a file that is there already holds more, and stays.
+    """
+    if context is None or context.sandbox_provider is None:
+        return ""
+    path = result_path(name)
+    try:
+        sandbox = await context.sandbox()
+        if not only_new or await sandbox.stat(path) is None:
+            await sandbox.write(path, text.encode("utf-8", "replace"))
+    except SandboxError as error:
+        logger.warning("Could not write %s: %s", path, error)
+        return ""
+    return path
+
+
+def _has_failed(answer: ToolMessage) -> bool:
+    """Whether a call has to be made again, for which its arguments are needed."""
+    return answer.status == "error" or answer.text.startswith("Error")
+
+
+async def _keep_history(request: Request, messages: Sequence[AnyMessage]) -> str:
+    """Write the conversation where ``grep`` finds what a summary leaves out, and return the path; "" if nothing can read it."""
+    context = request.runtime.context
+    if (
+        context is None
+        or context.sandbox_provider is None
+        or not READERS & {_tool_name(tool) for tool in request.tools}
+    ):
+        return ""
+    name = f"conversation-{context.task_namespace}" if context.is_subagent else "conversation"
+    return await _kept(context, name, await asyncio.to_thread(history, messages))
+
+
+def history(messages: Sequence[AnyMessage]) -> str:
+    """Messages as lines of text, whole, each argument with its own line ends: for ``grep``."""
+    parts: list[str] = []
+    for message in messages:
+        name = f"{message.type} {message.name or ''}".strip()
+        parts.append(f"[{name}]\n{message.text}".rstrip())
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            parts.append(f"[call {call['name']}]\n{as_lines(call['args'])}".rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
+def as_lines(args: Mapping[str, Any]) -> str:
+    """A call's arguments as text, with their own line ends."""
+    return "\n".join(f"{key}: {value}" for key, value in args.items())
+
+
+def _tool_name(tool: BaseTool | dict[str, Any]) -> str:
+    return tool.name if isinstance(tool, BaseTool) else ""
 
 
 def _so_far(request: Request) -> Summary:

@@ -14,7 +14,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from deerflow.agents.middlewares.base import (
-    LOOP_STOP,
+    FORCED_ENDS,
     Middleware,
     ModelHandler,
     ModelResult,
@@ -37,17 +37,15 @@ from deerflow.tools.decorator import IN_SANDBOX
 
 logger = logging.getLogger(__name__)
 
-REMIND_AFTER = 10
-"""Messages without a ``write_todos`` call after which the list is shown again."""
-
-MAX_COMPLETION_REMINDERS = 2
-"""Per turn."""
+REMIND_AFTER = 5
+"""Answers without a ``write_todos`` call after which the list is shown again, once."""
 
 TODO_PROMPT = """<todo_list_system>
 For a task of three or more steps keep a todo list with `write_todos`, so that the user can follow; for less, just do it.
 - Write the whole list with each call, one call at a time, and mark the first item in_progress at once.
 - Exactly one item is in_progress, several only if they run in parallel. Mark an item completed as soon as it is fully done.
-- What is blocked or failed stays in_progress; add an item that says what is needed. Drop items that became pointless.
+- What needs the user first is waiting: say what you need, and stop. What failed stays in_progress; add an item that says what
+  is needed. Drop items that became pointless.
 - The list is not the answer: after the last item give the user the result itself.
 </todo_list_system>"""
 
@@ -56,7 +54,7 @@ CONTINUED = "Continue: the todo list is not finished."
 
 class Todo(TypedDict):
     content: str
-    status: Literal["pending", "in_progress", "completed"]
+    status: Literal["pending", "in_progress", "waiting", "completed"]
 
 
 @tool("write_todos")
@@ -81,17 +79,13 @@ class TodoMiddleware(Middleware):
     The system text is :data:`TODO_PROMPT`; it belongs to the fixed prompt.
 
     Args:
-        remind_after: messages without a ``write_todos`` call after which the list is shown again.
-        max_completion_reminders: how often per turn the model is asked to go on.
+        remind_after: answers without a ``write_todos`` call after which the list is shown again.
     """
 
-    def __init__(
-        self, *, remind_after: int = REMIND_AFTER, max_completion_reminders: int = MAX_COMPLETION_REMINDERS
-    ) -> None:
+    def __init__(self, *, remind_after: int = REMIND_AFTER) -> None:
         super().__init__()
         self.tools: Sequence[BaseTool] = [write_todos_tool]
         self.remind_after = remind_after
-        self.max_completion_reminders = max_completion_reminders
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
         """Between an answer and its continuation stands the reminder: two answers in a row confuse some providers."""
@@ -109,10 +103,14 @@ class TodoMiddleware(Middleware):
         return await self._until_finished(request, handler, result, todos)
 
     def _went_out_of_sight(self, request: Request, todos: Sequence[dict[str, Any]]) -> bool:
-        """Unfinished, and either summarised away or of this turn and not touched for long."""
-        if not _unfinished(todos) or _written_in(request.messages[-self.remind_after :]):
+        """Unfinished, and either summarised away or of this turn and not touched for just so long."""
+        if not _unfinished(todos):
             return False
-        return not _written_in(request.messages) or _written_in(current_turn(request.state["messages"]))
+        if not _written_in(request.messages):
+            return True
+        answers = [m for m in current_turn(request.state["messages"]) if isinstance(m, AIMessage)]
+        since = next((n for n, answer in enumerate(reversed(answers)) if _written_in([answer])), None)
+        return since == self.remind_after
 
     async def _until_finished(
         self,
@@ -121,33 +119,33 @@ class TodoMiddleware(Middleware):
         result: ModelResult,
         todos: Sequence[dict[str, Any]],
     ) -> ModelResult:
-        """Ask on while the model stops with work left; what it said in between stays in the thread."""
+        """Ask on once per turn if the model stops with work left, and none of it waits for the person; what it said stays in the
+        thread."""
         unfinished = _unfinished(todos)
         turn = current_turn(request.state["messages"])
-        if not unfinished or not _written_in(turn):
+        if not unfinished or any(todo.get("status") == "waiting" for todo in unfinished) or not _written_in(turn):
             return result
-        asked = sum(isinstance(m, AIMessage) and not m.tool_calls and not is_error(m) for m in turn)
-        while asked < self.max_completion_reminders and _is_final(result):
-            asked += 1
-            note = reminder(
-                "todo_completion_reminder", f"The todo list is not finished:\n{_shown(unfinished)}\n{_GO_ON}"
-            )
-            again = continued(request, *_separated(messages_of(result)), note)
-            try:
-                more = _one_list_at_a_time(await handler(again))
-            except GraphBubbleUp:
-                raise
-            except Exception:
-                logger.warning("Asking the model to finish its todo list failed; its answer stands", exc_info=True)
-                return result
-            answer = last_ai(more)
-            if answer is None or is_empty(answer):
-                return result
-            result = with_messages(more, [*messages_of(result), *messages_of(more)])
-        return result
+        asked = any(isinstance(m, AIMessage) and not m.tool_calls and not is_error(m) for m in turn)
+        if asked or not _is_final(result):
+            return result
+        note = reminder("todo_completion_reminder", f"The todo list is not finished:\n{_shown(unfinished)}\n{_GO_ON}")
+        again = continued(request, *_separated(messages_of(result)), note)
+        try:
+            more = _one_list_at_a_time(await handler(again))
+        except GraphBubbleUp:
+            raise
+        except Exception:
+            logger.warning("Asking the model to finish its todo list failed; its answer stands", exc_info=True)
+            return result
+        answer = last_ai(more)
+        if answer is None or is_empty(answer):
+            return result
+        return with_messages(more, [*messages_of(result), *messages_of(more)])
 
 
-_GO_ON = "Continue with it, or mark what is done or given up with write_todos and tell the user why."
+_GO_ON = (
+    "Continue with it, or mark with write_todos what is done, given up or waiting for the user, and tell the user why."
+)
 
 
 def _separated(messages: Sequence[Any]) -> list[Any]:
@@ -164,7 +162,7 @@ def _is_final(result: ModelResult) -> bool:
     message = last_ai(result)
     if message is None or message.tool_calls or message.invalid_tool_calls or ends_turn(result):
         return False
-    return not is_empty(message) and not is_error(message) and LOOP_STOP not in message.additional_kwargs
+    return not is_empty(message) and not is_error(message) and not FORCED_ENDS & message.additional_kwargs.keys()
 
 
 def _written_in(messages: Sequence[Any]) -> bool:

@@ -111,8 +111,7 @@ class TokenUsageMiddleware(Middleware):
         answer = last_ai(result)
         if answer is None:
             return result
-        final = stripped(answer, STOPPED)
-        final.additional_kwargs[SPENDING_LIMIT] = reached.facts
+        final = stripped(answer, STOPPED, {SPENDING_LIMIT: reached.facts})
         return with_messages(result, [final if message is answer else message for message in messages_of(result)])
 
     def _worst(self, request: Request, context: RunContext, limits: SpendingConfig) -> Amount:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from deerflow.features.channels.decisions import OPTION, Card, cards_of
 from deerflow.features.channels.progress import Progress, failure
 from deerflow.storage.runs import CANCELLED, Run, RunStatus
+from deerflow.subagents.task import LOOP
 
 How = Literal["answered", "stopped", "failed", "budget", "decision", "question"]
 
@@ -51,6 +52,8 @@ def ending_of(run: Run | None, progress: Progress, waiting: Mapping[str, Any], p
     if run.stop_reason == "spending_limit":
         limit = "The spending limit is reached. Ask an administrator, or go on tomorrow."
         return Ending("budget", f"{answer}\n\n💳 {limit}".strip())
+    if run.stop_reason == LOOP:
+        return Ending("stopped", f"{answer}\n\n⏹ Stopped: the agent repeated itself.".strip())
     if progress.is_question:
         options = (waiting.get("question") or {}).get("options") or ()
         return Ending("question", answer, options=[(OPTION, f"{n}. {each}") for n, each in enumerate(options, 1)])

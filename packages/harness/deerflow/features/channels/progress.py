@@ -18,7 +18,7 @@ MOST_STEPS = 4
 HIDDEN = frozenset({"write_todos", "present_files", ASK})
 """Tools whose effect is shown instead."""
 WORKING = "Working on it …"
-_MARKS = {"completed": "✓", "in_progress": "▸"}
+_MARKS = {"completed": "✓", "in_progress": "▸", "waiting": "?"}
 _VERBS = {
     "bash": "Run a command",
     "read_file": "Read a file",

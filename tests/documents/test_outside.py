@@ -28,7 +28,7 @@ async def main(config, home, documents):
     await client.achat("Look at all of it.", thread_id="t")
     results = [m["content"] for m in (await client.athread_state("t"))["values"]["messages"] if m["type"] == "tool"]
     await client.aclose()
-    bad = ("lxml", "PIL", "trafilatura", "markitdown", "docx", "mammoth", "pypdfium2", "bs4",
+    bad = ("lxml", "PIL", "html_to_markdown", "cchardet", "docx", "openpyxl", "pypdfium2", "bs4",
            "deerflow.sandbox.converters.documents", "deerflow.sandbox.converters.pages")
     print(json.dumps({"results": results, "loaded": [name for name in bad if name in sys.modules]}))
 

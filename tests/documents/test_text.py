@@ -9,7 +9,7 @@ from tests.documents.conftest import upload
 from tests.harness.sandbox_tools.test_tools import Tools
 
 from deerflow.context import RunContext
-from deerflow.sandbox.converters import Converters
+from deerflow.sandbox.converters import Converters, UnreadableError
 from deerflow.sandbox.documents import markdown_of
 from deerflow.sandbox.interface import WORKSPACE, Sandbox, SandboxFileError, SandboxFileNotFoundError
 
@@ -31,11 +31,17 @@ async def test_a_pdf_keeps_its_pages_and_its_bookmarks_are_headings(sandbox: San
     ("name", "says"),
     [
         ("plan.docx", ["# Plan", "First, measure.", "| cell |"]),
-        ("deck.pptx", ["Slide number: 1", "Start", "Slide number: 2", "Goal"]),
+        ("deck.pptx", ["<!-- slide 1 of 2", "Start", "<!-- slide 2 of 2", "Goal"]),
         ("book.xlsx", ["## Sales", "| year | sum |", "| 2026 | 4711 |"]),
         (
             "mail.eml",
-            ["**From:** a@example.org", "**Subject:** The figures", "# Hello", "**below**", "Attachments: sum.pdf"],
+            [
+                "**From:** a@example.org",
+                "**Subject:** The figures",
+                "# Hello",
+                "**below**",
+                "Attachments: sum.pdf (1 bytes)",
+            ],
         ),
     ],
 )
@@ -50,12 +56,12 @@ async def test_office_and_mail_become_markdown(
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("locked.pdf", "locked.pdf is encrypted. Ask for its password, or for a copy without one."),
+        ("locked.pdf", "locked.pdf needs its password. Ask for it, or for a copy without one."),
         ("broken.pdf", "broken.pdf is damaged"),
         ("odd.docx", "odd.docx is damaged"),
         ("bomb.docx", "bomb.docx unpacks to more than 512 MB."),
         ("large.docx", r"large.docx holds more than 40 MB of text in one part. Read parts of it with Python."),
-        ("secret.docx", "secret.docx is encrypted. Ask for a copy without a password."),
+        ("secret.docx", "secret.docx needs its password."),
         ("old.doc", "old.doc"),
     ],
 )
@@ -105,7 +111,7 @@ async def test_read_file_shows_the_text_and_says_where_it_is(context: RunContext
     assert "First, measure." in text and upload("plan.docx.md") in text
     assert "<!-- page 2 of 3 -->" in await tools("read_file", path=upload("report.pdf"), start_line=7, end_line=9)
     refused = await tools("read_file", path=upload("locked.pdf"))
-    assert refused.startswith("Error:") and "is encrypted" in refused and "pypdf" in refused
+    assert refused.startswith("Error:") and "needs its password" in refused and "pypdf" in refused
 
 
 async def test_an_uploaded_page_is_read_as_a_page_of_the_web_without_what_a_person_would_not_see(
@@ -120,3 +126,50 @@ async def test_an_uploaded_page_is_read_as_a_page_of_the_web_without_what_a_pers
 async def test_a_page_that_the_agent_wrote_itself_is_read_as_it_is(context: RunContext, sandbox: Sandbox) -> None:
     await sandbox.write(f"{WORKSPACE}/page.html", b"<p hidden>mine</p>")
     assert "<p hidden>mine</p>" in await Tools(context)("read_file", path=f"{WORKSPACE}/page.html")
+
+
+async def test_a_document_is_known_by_what_it_holds(context: RunContext, sandbox: Sandbox) -> None:
+    for name, source in (("paper", "report.pdf"), ("plan.txt", "plan.docx")):
+        await sandbox.exec(f"cp {upload(source)} {WORKSPACE}/{name}")
+    tools = Tools(context)
+    assert "Water rises." in await tools("read_file", path="paper")
+    assert "First, measure." in await tools("read_file", path="plan.txt")
+
+
+async def test_grep_finds_text_in_documents_wherever_they_are_and_gives_the_page(
+    context: RunContext, sandbox: Sandbox
+) -> None:
+    await sandbox.exec(
+        f"mkdir -p .web sub; cp {upload('report.pdf')} .web/; cp {upload('deck.pptx')} {upload('locked.pdf')} sub/"
+    )
+    tools = Tools(context)
+    found = await tools("grep", path=WORKSPACE, pattern="water rises|goal")
+    number = next(line for line in found.splitlines() if "Water" in line).split(":")[1]
+    assert f".web/report.pdf:{number}: [page 2] Water rises." in found and "[slide 2] # Goal" in found
+    assert "Not searched: " in found and "locked.pdf needs its password" in found
+    assert f"{number}: Water rises." in await tools("read_file", path=".web/report.pdf", start_line=int(number))
+    for options in ({"path": upload("report.pdf")}, {"path": upload("")[:-1], "glob": "*.pdf"}):
+        found = await tools("grep", pattern="Water", **options)
+        assert f"{upload('report.pdf')}:{number}: [page 2] Water rises." in found and ".md" not in found
+    assert "[Sales] | 2026 | 4711 |" in await tools("grep", path="/mnt/user-data/uploads", pattern="4711", literal=True)
+
+
+async def test_a_word_is_found_and_changed_in_any_encoding(context: RunContext, sandbox: Sandbox) -> None:
+    await sandbox.write(f"{WORKSPACE}/sales.csv", "城市,销售额\n北京,1\n广州,2\n深圳,4\n".encode("gbk"))
+    tools = Tools(context)
+    assert "sales.csv:2: 北京,1" in await tools("grep", path=WORKSPACE, pattern="北京")
+    assert (await tools("read_file", path="sales.csv")).endswith("4: 深圳,4\n[read as GB18030: str_replace keeps it]")
+    assert await tools("str_replace", path="sales.csv", old_str="广州,2", new_str="广州,3") == "OK"
+    data, _ = await sandbox.read(f"{WORKSPACE}/sales.csv")
+    assert data.decode("gbk") == "城市,销售额\n北京,1\n广州,3\n深圳,4\n"
+
+
+async def test_a_page_that_is_a_picture_can_be_looked_at(context: RunContext, sandbox: Sandbox) -> None:
+    assert context.converters is not None
+    pdf, _ = await sandbox.read(upload("scan.pdf"))
+    picture = await context.converters.picture(pdf, "u", page=1)
+    assert picture.mime_type == "image/jpeg" and picture.data.startswith(b"\xff\xd8\xff")
+    for name, page, says in (("scan.pdf", 9, "has 2 pages"), ("locked.pdf", 1, "needs its password")):
+        data, _ = await sandbox.read(upload(name))
+        with pytest.raises(UnreadableError, match=says):
+            await context.converters.picture(data, "u", page=page)

@@ -49,6 +49,15 @@ def test_the_example_of_the_text_is_drawn(skill: SkillRunner):
     assert "$71M" in skill.example("chart-visualization").file("sales.svg").read_text()
 
 
+def test_a_file_of_another_encoding_with_decimal_commas_is_drawn(skill: SkillRunner):
+    spec = {"type": "bar", "data": "c.csv", "x": "城市", "y": "销售额", "labels": True, "format": ",.2f"}
+    files = {"s.json": json.dumps(spec), "c.csv": "城市;销售额\n北京;1,50\n上海;2,25\n".encode("gb18030")}
+    result = skill(f"{CHART} ../uploads/s.json -o ../outputs/c.svg", files=files)
+    assert result.exit_code == 0, result.output
+    texts = "".join(ElementTree.parse(result.file("c.svg")).getroot().itertext())
+    assert "北京" in texts and "上海" in texts and "2.25" in texts
+
+
 def test_what_is_wrong_with_a_specification_is_named(skill: SkillRunner):
     wrong = {
         "type": ({"type": "cake", "data": [{"a": 1}]}, "'cake' is not one of"),

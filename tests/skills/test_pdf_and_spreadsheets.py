@@ -22,6 +22,57 @@ answer = [reader.pages[0].extract_text(), [o.title for o in reader.outline if no
     assert bookmarks == ["What happened", "下一步 Next"] and links == ["https://example.org"]
 
 
+CITED = """---
+title: Heat pumps
+---
+
+# Heat pumps
+
+They work [1, 2] and [citation:save money](https://example.org/money). `a[1]`
+
+Table: Prices
+
+| a | b |
+|---|---|
+| x | 1 |
+
+![Sales by year](dot.png)
+
+## Sources
+
+[1] Institute, Field test, 2025. https://example.org/field_(test)?a=1&b=2
+[2] Agency, Prices, 2026. https://example.net/prices
+"""
+DOT = "python3 -c \"from PIL import Image; Image.new('RGB', (20, 20), 'red').save('../uploads/dot.png')\"; "
+
+
+def test_a_cited_report_has_its_title_once_live_links_and_captions(skill: SkillRunner):
+    result = skill(
+        f"{DOT}python3 /mnt/skills/public/pdf/scripts/make_pdf.py ../uploads/r.md -o ../outputs/r.pdf",
+        files={"r.md": CITED},
+    )
+    assert result.exit_code == 0, result.output
+    code = """
+from pypdf import PdfReader
+reader = PdfReader("r.pdf")
+notes = [a.get_object() for page in reader.pages for a in page.get("/Annots", [])]
+answer = ["\\n".join(page.extract_text() for page in reader.pages), [n["/A"]["/URI"] for n in notes if "/URI" in n.get("/A", {})],
+    sum("/Dest" in n or n.get("/A", {}).get("/S") == "/GoTo" for n in notes)]"""
+    text, links, inside = skill.look(result, code)
+    assert text.count("Heat pumps") == 1 and "citation:" not in text and "a[1]" in text
+    assert links == [
+        "https://example.org/money",
+        "https://example.org/field_(test)?a=1&b=2",
+        "https://example.net/prices",
+    ]
+    assert inside == 2, "each number leads to its source"
+    assert (
+        "Table 1 Prices" in " ".join(text.split())
+        and "Figure 1 Sales by year" in " ".join(text.split())
+        and "Table:" not in text
+    )
+
+
 def test_pages_are_joined_turned_cut_stamped_and_locked(skill: SkillRunner):
     code = """
 from pypdf import PdfReader

@@ -41,6 +41,47 @@ def test_citations_that_do_not_fit_are_found(skill: SkillRunner):
     )
 
 
+ANSWER = """# Report
+
+Sales grew by 12% [citation:The \\[big\\] report](https://example.org/a_(b)?x=1), as before [citation:Again](http://www.example.org/a_(b)?x=1)
+and in the test [1]. `[citation:code](https://c.example)` is code.
+
+## Sources
+
+[1] Institute, Field test, 2025. https://example.org/field
+
+## Annex
+
+More [citation:Two](https://two.example/).
+"""
+KEPT = """mkdir -p .web; printf '# The big report\\n\\nSource: https://example.org/a_(b)?x=1\\nAuthor: Anna Berg\\nPublished: 2026-03-12T08:00\\n\\nx\\n' > .web/p.md; """
+
+
+def test_citations_of_answers_become_numbers_with_the_days_of_their_pages(skill: SkillRunner):
+    refused = skill(f"{CITATIONS} ../uploads/r.md", files={"r.md": ANSWER})
+    assert refused.exit_code == 1 and "3 citations are written [citation:Title](URL)" in refused.output
+    result = skill(f"{KEPT}{CITATIONS} ../uploads/r.md --number -o ../outputs/n.md", files={"r.md": ANSWER})
+    assert result.exit_code == 0 and "3 sources, 0 problems" in result.output, result.output
+    text = result.file("n.md").read_text()
+    assert (
+        "12% [2], as before [2]\nand in the test [1]. `[citation:code](https://c.example)`" in text
+        and "More [3]." in text
+    )
+    assert (
+        "[2] Anna Berg, The big report, 2026-03-12. https://example.org/a_(b)?x=1 ([as read](/mnt/user-data/workspace/.web/p.md))"
+        in text
+    )
+    assert "[3] Two, n.d. https://two.example/" in text and text.index("[3] Two") < text.index("## Annex")
+
+
+def test_numbers_become_citations_of_answers(skill: SkillRunner):
+    command = f"{KEPT}{CITATIONS} ../uploads/r.md --number -o n.md; {CITATIONS} n.md --link -o ../outputs/l.md"
+    text = skill(command, files={"r.md": ANSWER}).file("l.md").read_text()
+    assert text.count("[citation:The big report](https://example.org/a_(b)?x=1)") == 2
+    assert "[citation:Institute, Field test, 2025](https://example.org/field)" in text and "## Sources" not in text
+    assert "More [citation:Two](https://two.example/)." in text and "`[citation:code](https://c.example)`" in text
+
+
 def test_a_page_becomes_one_file_without_outside_references(skill: SkillRunner):
     page = skill.example("web-artifacts").file("tea.html").read_text()
     assert (

@@ -17,10 +17,7 @@ from deerflow.sandbox.auto import AutoSandboxProvider
 from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.tool_image import PACKAGED_REQUIREMENTS, ToolImage
 
-NEEDED = (
-    "babel certifi charset-normalizer courlan dateparser htmldate justext lxml lxml-html-clean pillow python-dateutil pytz regex six tld "
-    "trafilatura tzdata tzlocal urllib3"
-).split()  # fmt: skip
+NEEDED = ("faust-cchardet", "html-to-markdown", "lxml", "pi-heif", "pillow")
 
 
 def small_image(directory: Path) -> ToolImage:

@@ -19,6 +19,7 @@ from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext
 from deerflow.features.documents import DocumentService
 from deerflow.identity import Principal
+from deerflow.sandbox.converters import Converters
 from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http import errors
@@ -73,6 +74,8 @@ async def files_app(base: Path, database: Path, config: dict[str, Any] | None = 
 
     runtime = SimpleNamespace(paths=Paths(base), database=Database(database))
     runtime.config_source = SimpleNamespace(acurrent=current)
+    converters = Converters()
+    runtime.workshop = SimpleNamespace(harness=SimpleNamespace(converters=converters))
     runtime.documents = DocumentService(runtime.database, current, _no_context, lambda: None)
     app = FastAPI(redirect_slashes=False)
     app.add_middleware(Failures)
@@ -89,4 +92,5 @@ async def files_app(base: Path, database: Path, config: dict[str, Any] | None = 
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://files") as client:
         yield FilesApp(app, client, runtime.paths, ThreadRepository(runtime.database))
+    await converters.shutdown()
     await runtime.database.aclose()

@@ -123,7 +123,7 @@ def _angle(angle: str, done: Sequence[Done]) -> Reply:
     if not (pages := _of(done, "web_fetch")):
         return ToolCalls(*(("web_fetch", {"url": hit["url"]}) for hit in json.loads(searches[0].text)))
     files = [found[1] for page in pages if (found := re.search(r"It is kept as (\S+\.pdf)\.", page.text))]
-    read = {call.args["path"]: call.text for call in _of(done, "read_file")}
+    read = {call.args["path"]: _lines(call.text) for call in _of(done, "read_file")}
     if missing := [path for path in files if path not in read]:
         return ToolCalls(*(("read_file", {"path": path}) for path in missing))
     sources = [_noted(page, read) for page in pages]
@@ -133,6 +133,11 @@ def _angle(angle: str, done: Sequence[Done]) -> Reply:
         )
     doubtful = [source.url for source in sources if source.doubt]
     return Text(f"{len(sources)} pages are in {NOTES.format(angle=angle)}. Doubtful: {', '.join(doubtful) or 'none'}.")
+
+
+def _lines(text: str) -> str:
+    """What ``read_file`` shows, without the numbers of the lines."""
+    return re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)
 
 
 def _noted(page: Done, read: Mapping[str, str]) -> Source:
@@ -166,7 +171,7 @@ def _lead(done: Sequence[Done]) -> Reply:
     angles = ("measures", "costs", "objections")
     if not (plans := _of(done, "write_todos")):
         return ToolCalls(_plan(0))
-    read = {call.args["path"]: call.text for call in _of(done, "read_file")}
+    read = {call.args["path"]: _lines(call.text) for call in _of(done, "read_file")}
     if not read:
         skills = [f"{SKILLS}/{name}/SKILL.md" for name in ("deep-research", "report-writing")]
         return ToolCalls(*(("read_file", {"path": path}) for path in skills))

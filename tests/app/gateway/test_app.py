@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -395,3 +397,12 @@ async def test_what_needs_a_runtime_that_cannot_open_fails_with_it(tmp_path: Pat
         gateway = Gateway(app, settings, stack, transport=lambda: httpx.ASGITransport(app))
         user = await gateway.sign_in(USER)
         assert (await user.get("/api/threads/t/state")).status_code == 503
+
+
+def test_the_gateway_loads_no_parser_of_files():
+    code = (
+        "import sys, deerflow_app.gateway.app, deerflow_app.gateway.server, deerflow.client, deerflow.runtime;"
+        "print(*({'lxml', 'PIL', 'html_to_markdown', 'cchardet', 'pypdfium2', 'openpyxl', 'ddgs', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -154,7 +154,7 @@ async def test_threads_of_others_and_threads_that_are_not_look_the_same(site: Fi
     ("name", "content", "kind", "disposition"),
     [
         ("report.md", "# Über".encode(), "text/markdown; charset=utf-8", "inline"),
-        ("data.csv", "größe".encode("latin-1"), "text/csv", "inline"),
+        ("data.csv", "größe".encode("latin-1"), "text/csv; charset=windows-1252", "inline"),
         ("wide.txt", "größe".encode("utf-16"), "text/plain; charset=utf-16", "inline"),
         ("page.html", b"<script>x</script>", "text/html; charset=utf-8", "attachment"),
         ("PAGE.HTM", b"<p>", "text/html; charset=utf-8", "attachment"),

@@ -45,7 +45,7 @@ async def test_an_upload_becomes_text_which_the_model_is_pointed_to_and_which_go
             await asyncio.sleep(0.1)
     found = await listed(gateway)
     assert found["report.pdf"]["conversion"] == found["mail.eml"]["conversion"] == "done"
-    assert "is encrypted" in found["locked.pdf"]["conversion_error"]
+    assert "needs its password" in found["locked.pdf"]["conversion_error"]
     text = await gateway.user.get(found["report.pdf"]["markdown_artifact_url"])
     assert "<!-- page 2 of 3 -->" in text.text
 

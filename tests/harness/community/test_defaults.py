@@ -54,7 +54,7 @@ def test_the_libraries_are_loaded_when_used():
     code = (
         "import sys; from deerflow.config import AppConfig; from deerflow.tools import get_available_tools;"
         "get_available_tools(app_config=AppConfig());"
-        "print(*({'trafilatura', 'ddgs', 'primp', 'lxml'} & set(sys.modules)))"
+        "print(*({'html_to_markdown', 'cchardet', 'ddgs', 'primp', 'lxml'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

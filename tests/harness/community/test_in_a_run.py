@@ -90,9 +90,11 @@ async def test_search_fetch_and_read_on_in_a_run(endpoint: ScriptedOpenAI, web: 
         )
         assert len(re.findall("<.?untrusted", text)) == 2
     (kept,) = re.findall(r"^Kept as: (\S+)$", page["content"], re.MULTILINE)
-    (row,) = await ThreadPages(client._runtime.database, "t").newest(10)
-    assert (row.path, row.url, row.title) == (kept, url, "Deer")
-    assert hashlib.sha256((await client.aget_artifact("t", kept))[0]).hexdigest() == row.digest
+    rows = {row.path: row for row in await ThreadPages(client._runtime.database, "t").newest(10)}
+    assert rows.keys() == {kept, kept.removesuffix(".md") + ".html"}, "what was read, and what came"
+    for path, row in rows.items():
+        assert (row.url, row.title) == (url, "Deer")
+        assert hashlib.sha256((await client.aget_artifact("t", path))[0]).hexdigest() == row.digest
     web.pages.clear()
     assert b"Deer eat grass" in (await client.aget_artifact("t", kept))[0], "a person can open it, too"
     endpoint.script(ToolCalls(("read_file", {"path": kept})), Text("As I said."))
@@ -133,7 +135,7 @@ async def test_a_page_that_is_read_again_is_as_foreign_as_before(
                     ToolCalls(("read_file", {"path": "own.md"})), Text("Mine."))  # fmt: skip
     await client.achat("Write.", thread_id="t")
     content = endpoint.requests[-1]["messages"][-1]["content"]
-    assert re.fullmatch(r'<untrusted-(\w{8}) source="read_file">\nSend mine\.\n</untrusted-\1>', content), (
+    assert re.fullmatch(r'<untrusted-(\w{8}) source="read_file">\n1: Send mine\.\n</untrusted-\1>', content), (
         "a command or a subagent may have copied the page into any file"
     )
     await client.aclose()

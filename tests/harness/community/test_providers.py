@@ -238,6 +238,93 @@ async def test_no_more_hits_than_configured(call: Call, web: Web):
     assert len(json.loads((await ask(call, web, "web_search", SEARCHES[0], options={"max_results": 7})).text)) == 7
 
 
+NARROWED: dict[str, dict[str, Any]] = {
+    "tavily": {"query": "deer", "time_range": "week", "include_domains": ["example.org"], "max_results": 9},
+    "brave": {"q": "deer+site%3Aexample.org", "freshness": "pw", "count": "9"},
+    "serper": {"q": "deer site:example.org", "tbs": "qdr:w", "num": 9},
+    "exa": {"query": "deer", "includeDomains": ["example.org"], "numResults": 9},
+    "firecrawl": {"query": "deer site:example.org", "tbs": "qdr:w", "limit": 9},
+    "infoquest": {"query": "deer", "site": "example.org", "time_range": 7},
+    "searx": {"q": "deer+site%3Aexample.org", "time_range": "week"},
+}
+
+
+@pytest.mark.parametrize("use", NARROWED)
+async def test_number_period_and_site_reach_the_provider(call: Call, web: Web, use: str):
+    case = next(case for case in SEARCHES if case.use == use)
+    answer(web, case)
+    given = {"max_results": 9, "period": "week", "site": "https://www.example.org/deer"}
+    result = await call(
+        f"{PLACE}.{use}.tools:web_search_tool",
+        query="deer",
+        options={"base_url": web.base},
+        environ={case.key: "k1"},
+        **given,
+    )
+    assert json.loads(result.text) == HITS
+    asked = sent(web.requests[0])
+    assert NARROWED[use].items() <= asked.items()
+    if use == "exa":
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", asked["startPublishedDate"])
+
+
+async def test_a_provider_that_knows_no_periods_says_so(call: Call, web: Web):
+    case = next(case for case in SEARCHES if case.use == "jina_ai")
+    answer(web, case)
+    refused = await ask(call, web, "web_search", case, period="day")
+    assert refused.status == "error" and "by period" in refused.text and not web.requests
+
+
+async def test_what_is_not_of_the_site_is_left_out(call: Call, web: Web):
+    urls = [
+        "https://who.int/a",
+        "https://www.who.int/b",
+        "https://data.who.int/c",
+        "https://notwho.int/d",
+        "https://who.int.example.org/e",
+    ]
+    answer(web, SEARCHES[0], {"results": [{"title": url, "url": url} for url in urls]})
+    hits = json.loads((await ask(call, web, "web_search", SEARCHES[0], site="www.who.int")).text)
+    assert [hit["url"] for hit in hits] == urls[:3]
+    assert "is no host" in (await ask(call, web, "web_search", SEARCHES[0], site="the WHO")).text
+
+
+DATED = [("searx", "results", "publishedDate"), ("tavily", "results", "published_date"), ("exa", "results", "publishedDate"),
+         ("brave", "web", "page_age"), ("serper", "organic", "date")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("use", "at", "name"), DATED)
+async def test_the_day_of_a_page_is_handed_through(call: Call, web: Web, use: str, at: str, name: str):
+    case = next(case for case in SEARCHES if case.use == use)
+    hits = case.answer[at] if use != "brave" else case.answer[at]["results"]
+    dated = [{**hits[0], name: "2026-03-12T08:00:00"}, hits[1]]
+    answer(web, case, {at: {"results": dated} if use == "brave" else dated})
+    found = json.loads((await ask(call, web, "web_search", case)).text)
+    assert found == [{**HITS[0], "published": "2026-03-12T08:00:00"}, HITS[1]]
+
+
+async def test_one_page_at_several_addresses_is_one_hit(call: Call, web: Web):
+    said = "The same words on both hosts, a press release that many papers print as it came."
+    hits = [
+        {"title": "Deer", "url": "https://www.example.org/deer/?utm_source=x&id=7", "content": "They eat grass."},
+        {"title": "Deer again", "url": "http://example.org/deer?id=7", "content": "Deer."},
+        {"title": "Release", "url": "https://one.example/r", "content": said},
+        {"title": "RELEASE", "url": "https://two.example/r/2", "content": said},
+        {"title": "Home", "url": "https://three.example/", "content": "Welcome."},
+        {"title": "Home", "url": "https://four.example/", "content": "Welcome."},
+        {"title": "Deer 8", "url": "https://example.org/deer?id=8", "content": "They eat grass."},
+    ]
+    answer(web, SEARCHES[0], {"results": hits})
+    found = json.loads((await ask(call, web, "web_search", SEARCHES[0], max_results=20)).text)
+    assert [(hit["title"], hit.get("also_at")) for hit in found] == [
+        ("Deer", ["http://example.org/deer?id=7"]),
+        ("Release", ["https://two.example/r/2"]),
+        ("Home", None),
+        ("Home", None),
+        ("Deer 8", None),
+    ]
+
+
 @pytest.mark.parametrize("case", READS, ids=[case.use for case in READS])
 async def test_no_private_address_is_told_to_a_provider(call: Call, web: Web, case: Case):
     answer(web, case)

@@ -33,7 +33,28 @@ async def test_a_page_is_read_as_markdown_and_kept(call: Call, web: Web, context
     assert result.status == "success" and text.startswith("# Deer & other animals\n\nSource: " + url)
     assert "They eat **grass**" in text and "[in the wild](" + web.base + "/wild)" in text and "    return 1" in text
     assert not any(hidden in text for hidden in ("Ignore", "bad()", "<p"))
-    assert kept(context, text).rstrip() == re.sub(r"Kept as: .*\n", "", text)
+    assert kept(context, text).rstrip() == re.sub(r"(?:Kept as|As it came): .*\n", "", text)
+
+
+async def test_what_came_is_kept_beside_what_was_read(call: Call, web: Web, context: RunContext):
+    head = "<meta name=author content='Anna Berg'><meta name=date content=2026-03-12>"
+    text = (await call(FETCH, url=web.put("/deer", PAGE.replace("<script>", f"{head}<script>")))).text
+    assert "\nAuthor: Anna Berg\nPublished: 2026-03-12\nLanguage: en\n" in text
+    (raw,) = re.findall(r"^As it came: /mnt/user-data/workspace/(\S+\.html)$", text, re.MULTILINE)
+    assert context.workspace is not None
+    assert "Ignore all previous" in (context.workspace.workspace / raw).read_text(encoding="utf-8")
+
+
+async def test_what_is_no_page_is_kept_as_it_came(call: Call, web: Web, context: RunContext):
+    for path, kind, data in (
+        ("/sales.csv", "text/csv", "城市,销售额\n北京,1\n".encode("gbk")),
+        ("/api", "application/json", b'{"a": 1}'),
+    ):
+        text = (await call(FETCH, url=web.put(path, data, kind))).text
+        (kept_as,) = re.findall(r"^Kept as: /mnt/user-data/workspace/(\S+)$", text, re.MULTILINE)
+        assert context.workspace is not None and "As it came" not in text
+        assert kept_as.endswith((".csv", ".json")) and (context.workspace.workspace / kept_as).read_bytes() == data
+        assert "北京" in text or '{"a": 1}' in text
 
 
 async def test_what_was_read_stays_when_the_page_changes(call: Call, web: Web, context: RunContext):

@@ -69,11 +69,14 @@ class Conversation:
         self.events: list[dict[str, Any]] = []
         self.config: Any = {"configurable": {"thread_id": context.thread_id}, "recursion_limit": 300}
 
-    async def say(self, text: str) -> list[AnyMessage]:
+    async def say(self, text: str | HumanMessage) -> list[AnyMessage]:
         """Run a turn; its new messages, the human one included."""
         before = len(await self.messages())
         async for mode, event in self.graph.astream(
-            {"messages": [HumanMessage(text)]}, self.config, context=self.context, stream_mode=["custom", "messages"]
+            {"messages": [HumanMessage(text) if isinstance(text, str) else text]},
+            self.config,
+            context=self.context,
+            stream_mode=["custom", "messages"],
         ):
             if mode == "custom":
                 self.events.append(event)

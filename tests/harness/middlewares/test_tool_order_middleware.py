@@ -50,7 +50,7 @@ async def test_writes_and_commands_keep_their_order(start, endpoint) -> None:
         _bash(f"sleep 0.2; echo 3 >> {log}"),
         _bash(f"cat {log}"),
     )
-    assert results[2] == "1\n2\n" and results[4] == "1\n2\n3"
+    assert results[2] == "1: 1\n2: 2" and results[4] == "1\n2\n3"
 
 
 async def test_a_failed_call_keeps_nobody_waiting(start, endpoint) -> None:

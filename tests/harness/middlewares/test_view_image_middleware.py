@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import os
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,15 @@ from langchain_core.tools import tool
 from PIL import Image
 
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
+from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.transcript import Transcript
+from deerflow.agents.turn import human_message
 from deerflow.context import RunContext, Workspace
 from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.converters.pictures import MAX_SENT_BYTES, MAX_SIDE
-from deerflow.tools.images import MAX_FILE_BYTES, view_image_tool
+from deerflow.tools.images import MAX_BYTES, view_image_tool
+from deerflow.uploads import list_uploads
 
 
 @pytest.fixture
@@ -156,11 +161,11 @@ async def refused(start, endpoint, path: str) -> str:
         ("/mnt/user-data/workspace-evil/a.png", "can be viewed"),
         ("/mnt/user-data/workspace", "can be viewed"),
         ("../../a.png", "can be viewed"),
-        ("/mnt/user-data/workspace/a.gif", "Unsupported image format"),
+        ("/mnt/user-data/workspace/a.gif", "not found"),
         ("/mnt/user-data/workspace/none.png", "not found"),
         ("/mnt/user-data/workspace/directory.png", "not a file"),
-        ("/mnt/user-data/workspace/text.png", "does not match its extension"),
-        ("/mnt/user-data/workspace/jpeg.png", "does not match its extension"),
+        ("/mnt/user-data/workspace/text.png", "is no picture"),
+        ("/mnt/user-data/workspace/report.pdf", "report.pdf#page=1"),
         ("/mnt/user-data/workspace/damaged.png", "cannot be shown"),
         ("/mnt/user-data/workspace/large.png", "too large"),
     ],
@@ -170,13 +175,68 @@ async def test_what_is_no_image_of_the_thread_is_refused_with_the_reason(
 ) -> None:
     (workspace.workspace / "directory.png").mkdir()
     (workspace.workspace / "text.png").write_text("hello")
-    picture(workspace.workspace / "jpeg.png", form="JPEG")
+    (workspace.workspace / "report.pdf").write_bytes(b"%PDF-1.7")
     (workspace.workspace / "damaged.png").write_bytes(picture(workspace.workspace / "good.png")[:30])
     with (workspace.workspace / "large.png").open("wb") as file:
-        file.truncate(MAX_FILE_BYTES + 1)
+        file.truncate(MAX_BYTES + 1)
     content = await refused(start, endpoint, path)
     assert reason in content
     assert str(workspace.root) not in content
+
+
+async def test_a_picture_is_what_it_holds_whatever_its_name(start, endpoint, workspace) -> None:
+    data = picture(workspace.workspace / "jpeg.txt", form="JPEG")
+    endpoint.script(view("/mnt/user-data/workspace/jpeg.txt"), Text("ok"))
+    talk = opened(start)
+    await talk.say("look")
+    assert images(talk.request()) == [data]
+
+
+async def test_a_picture_is_sent_once(start, endpoint, workspace) -> None:
+    data = picture(workspace.workspace / "a.png")
+    (workspace.workspace / "b.png").write_bytes(data)
+    path = "/mnt/user-data/workspace/a.png"
+    endpoint.script(view(path), view(path, "/mnt/user-data/workspace/b.png"), Text("ok"))
+    talk = opened(start)
+    await talk.say("look")
+    assert images(talk.request()) == [data] and str(talk.request()).count("the same picture as shown above") == 2
+
+
+async def upload(workspace: Workspace, text: str, *names: str) -> HumanMessage:
+    def make() -> HumanMessage:
+        files = [each for each in list_uploads(workspace.uploads) if each.filename in names]
+        return human_message(text, now=datetime.now(UTC), files=files, uploads_dir=workspace.uploads)
+
+    return await asyncio.to_thread(make)
+
+
+async def test_uploaded_pictures_are_shown_at_once_as_they_were_sent(start, endpoint, workspace) -> None:
+    first, second = picture(workspace.uploads / "a.png"), picture(workspace.uploads / "b.JPG", "blue", form="JPEG")
+    (workspace.uploads / "list.csv").write_text("a,b")
+    (workspace.uploads / "broken.png").write_bytes(first[:40])
+    endpoint.script(Text("red"), view("/mnt/user-data/uploads/a.png"), Text("red"), Text("red"))
+    talk = start(UploadsMiddleware(), ViewImageMiddleware(), tools=[view_image_tool])
+    await talk.say(await upload(workspace, "what is it?", "a.png", "b.JPG", "list.csv", "broken.png"))
+    before = talk.request()
+    assert [m["role"] for m in before] == ["user", "user"] and images(before) == [first, second]
+    said = str(before[1]["content"])
+    assert "came with the message above" in said and "uploads/b.JPG" in said and "list.csv" not in said
+    assert "the picture cannot be decoded" in said
+    picture(workspace.uploads / "a.png", "green")
+    await talk.say("again")
+    assert talk.request()[:2] == before, "the prompt's beginning keeps its bytes"
+    await talk.say("and now?")
+    assert len(images(talk.request())) == 3
+
+
+async def test_an_upload_that_changed_before_it_was_seen_says_so(start, endpoint, workspace) -> None:
+    picture(workspace.uploads / "a.png")
+    message = await upload(workspace, "what is it?", "a.png")
+    picture(workspace.uploads / "a.png", "green")
+    endpoint.script(Text("?"))
+    talk = start(UploadsMiddleware(), ViewImageMiddleware(), tools=[view_image_tool])
+    await talk.say(message)
+    assert not images(talk.request()) and "has changed since it was sent" in str(talk.request())
 
 
 async def test_a_link_that_leads_out_is_refused(start, endpoint, workspace, tmp_path) -> None:

@@ -76,7 +76,7 @@ def test_every_provider_that_a_configuration_may_name_has_a_hint(module: str) ->
 
 
 def test_a_hint_quotes_what_a_shell_would_expand() -> None:
-    assert "pip install 'markitdown[all,xlsx]'" in install_hint("markitdown")
+    assert "pip install 'psycopg[binary]'" in install_hint("psycopg")
 
 
 def test_an_unknown_package_is_not_advised_without_a_warning() -> None:

@@ -145,11 +145,9 @@ async def test_an_unknown_process_is_named_with_those_that_exist(tools: Tools):
 
 async def test_what_is_written_is_read_back_and_seen_by_commands(tools: Tools):
     text = "Zeile 1\n報告 😀\nlast"
-    assert (
-        await tools("write_file", path=f"{W}/a/b/c.txt", content=text)
-        == f"OK: {len(text.splitlines())} lines written, {len(text.encode())} bytes"
-    )
-    assert await tools("read_file", path=f"{W}/a/b/c.txt") == text
+    written = await tools("write_file", path=f"{W}/a/b/c.txt", content=text)
+    assert written == f"OK: 3 lines written, {len(text.encode())} bytes"
+    assert await tools("read_file", path=f"{W}/a/b/c.txt") == "1: Zeile 1\n2: 報告 😀\n3: last"
     assert await tools("bash", command=f"cat {W}/a/b/c.txt") == text
 
 
@@ -163,14 +161,14 @@ async def test_paths_in_contents_are_left_alone(tools: Tools):
 async def test_appending_adds_to_the_end(tools: Tools):
     await tools("write_file", path=f"{W}/log", content="1\n")
     await tools("write_file", path=f"{W}/log", content="2\n", append=True)
-    assert await tools("read_file", path=f"{W}/log") == "1\n2\n"
+    assert await tools("read_file", path=f"{W}/log") == "1: 1\n2: 2"
 
 
 async def test_a_range_of_lines_is_read_with_either_bound(tools: Tools):
     await tools("write_file", path=f"{W}/n", content="".join(f"{n}\n" for n in range(1, 11)))
-    assert await tools("read_file", path=f"{W}/n", start_line=9) == "9\n10\n"
-    assert await tools("read_file", path=f"{W}/n", end_line=2) == "1\n2\n"
-    assert await tools("read_file", path=f"{W}/n", start_line=3, end_line=3) == "3\n"
+    assert await tools("read_file", path=f"{W}/n", start_line=9) == "9: 9\n10: 10"
+    assert await tools("read_file", path=f"{W}/n", end_line=2) == "1: 1\n2: 2"
+    assert await tools("read_file", path=f"{W}/n", start_line=3, end_line=3) == "3: 3"
     assert "beyond the end" in await tools("read_file", path=f"{W}/n", start_line=99)
 
 
@@ -241,9 +239,9 @@ async def test_ls_shows_two_levels(tools: Tools):
 async def test_an_ambiguous_replacement_is_refused_and_changes_nothing(tools: Tools):
     await tools("write_file", path=f"{W}/f", content="a b a")
     answer = await tools("str_replace", path=f"{W}/f", old_str="a", new_str="X")
-    assert answer.startswith("Error: old_str occurs 2 times") and await tools("read_file", path=f"{W}/f") == "a b a"
+    assert answer.startswith("Error: old_str occurs 2 times") and await tools("read_file", path=f"{W}/f") == "1: a b a"
     assert (await tools("str_replace", path=f"{W}/f", old_str="a", new_str="X", replace_all=True)).startswith("OK: ")
-    assert await tools("read_file", path=f"{W}/f") == "X b X"
+    assert await tools("read_file", path=f"{W}/f") == "1: X b X"
 
 
 async def test_a_replacement_that_finds_nothing_says_so(tools: Tools):
@@ -271,7 +269,7 @@ async def test_parallel_changes_of_one_file_all_survive(tools: Tools):
         *(tools("str_replace", path=f"{W}/f", old_str=f"line{n};", new_str=f"done{n};") for n in range(8))
     )
     assert [answer.partition(":")[0] for answer in answers] == ["OK"] * 8
-    assert await tools("read_file", path=f"{W}/f") == "".join(f"done{n};" for n in range(8))
+    assert await tools("read_file", path=f"{W}/f") == "1: " + "".join(f"done{n};" for n in range(8))
 
 
 # search -------------------------------------------------------------------------------------------------------------
@@ -299,7 +297,7 @@ async def test_grep_shows_path_line_and_text(tools: Tools):
 async def test_what_a_search_found_can_be_named_to_every_tool_as_it_stands(tools: Tools):
     await tools("bash", command=f"mkdir -p g ../outputs && echo two > g/a.txt && echo two > {OUT}/b.txt && cd /tmp")
     assert "\n1. g/a.txt" in await tools("glob", path="g", pattern="*.txt")
-    assert await tools("read_file", path="g/a.txt") == "two\n"
+    assert await tools("read_file", path="g/a.txt") == "1: two"
     assert (await tools("str_replace", path="./g/a.txt", old_str="two", new_str="three")).startswith("OK: ")
     assert "g/a.txt:1: three" in await tools("grep", path=f"{W}/g/a.txt", pattern="three")
     assert await tools("grep", path="../outputs", pattern="two") == f"Found 1 matches under {OUT}\n{OUT}/b.txt:1: two"
@@ -335,16 +333,54 @@ def test_cut_text_says_how_much_is_missing():
 
 async def test_str_replace_keeps_every_byte_of_a_file_that_is_not_utf8(tools: Tools):
     await tools("bash", command=r"printf 'price: caf\xe9' > latin.txt")
-    assert (await tools("read_file", path=f"{W}/latin.txt")).startswith("price: caf\ufffd\n[not UTF-8")
+    assert (
+        await tools("read_file", path=f"{W}/latin.txt")
+    ) == "1: price: café\n[read as Windows-1252: str_replace keeps it]"
     assert (await tools("str_replace", path=f"{W}/latin.txt", old_str="price", new_str="cost")).startswith("OK: ")
     assert await tools("bash", command="od -An -tx1 latin.txt | tr -d ' \n'") == b"cost: caf\xe9".hex()
 
 
-async def test_str_replace_refuses_a_file_in_another_encoding(tools: Tools):
+async def test_str_replace_writes_back_in_the_encoding_of_the_file(tools: Tools):
     await tools("bash", command=r"printf '\xff\xfea\x00b\x00' > wide.txt")
-    assert await tools("read_file", path=f"{W}/wide.txt") == "ab\n[read as UTF-16]"
-    assert "not UTF-8" in await tools("str_replace", path=f"{W}/wide.txt", old_str="a", new_str="c")
-    assert await tools("bash", command="stat -c %s wide.txt") == "6"
+    assert await tools("read_file", path=f"{W}/wide.txt") == "1: ab\n[read as UTF-16: str_replace keeps it]"
+    assert await tools("str_replace", path=f"{W}/wide.txt", old_str="a", new_str="ü") == "OK"
+    assert await tools("bash", command="od -An -tx1 wide.txt | tr -d ' \n'") == "\ufeffüb".encode("utf-16-le").hex()
+
+
+async def test_what_an_encoding_cannot_say_is_refused(tools: Tools):
+    await tools("bash", command=r"printf 'caf\xe9' > latin.txt")
+    answer = await tools("str_replace", path=f"{W}/latin.txt", old_str="caf", new_str="北京")
+    assert (
+        answer.startswith("Error: ") and "Windows-1252, which cannot say all of new_str" in answer and "iconv" in answer
+    )
+    assert await tools("bash", command="stat -c %s latin.txt") == "4"
+
+
+async def test_lines_end_at_newlines_alone_as_in_grep(tools: Tools):
+    await tools(
+        "bash",
+        command=r"printf 'line1\x0cline2\nline3\xe2\x80\xa8still3\nline4\x0bstill4\xc2\x85x\nNEEDLE5\n' > ff.txt",
+    )
+    assert "ff.txt:4: NEEDLE5" in await tools("grep", path=f"{W}/ff.txt", pattern="NEEDLE5")
+    assert await tools("read_file", path=f"{W}/ff.txt", start_line=4) == "4: NEEDLE5"
+
+
+async def test_a_file_beyond_one_read_is_read_to_its_end(tools: Tools):
+    await tools("bash", command="(seq 1 7000000; echo ünd) > big.txt; ls -l big.txt")
+    assert await tools("read_file", path=f"{W}/big.txt", start_line=7_000_000) == "7000000: 7000000\n7000001: ünd"
+    cut = await tools("read_file", path=f"{W}/big.txt", start_line=100)
+    assert cut.startswith("100: 100\n") and re.search(r"\[lines 100 to (\d+) are shown; go on with start_line=", cut)
+    assert "which has 7000001 lines" in await tools("read_file", path=f"{W}/big.txt", start_line=8_000_000)
+
+
+async def test_a_search_says_what_it_skipped(tools: Tools):
+    await tools(
+        "bash",
+        command=r"mkdir -p s/node_modules && printf 'a\0b\1' > s/x.bin && echo needle | tee s/node_modules/a > s/b.txt",
+    )
+    answer = await tools("grep", path=f"{W}/s", pattern="needle")
+    assert answer.splitlines()[1:] == ["s/b.txt:1: needle", "Not searched: binary (1): s/x.bin; node_modules/"]
+    assert "Not searched: binary" in await tools("grep", path=f"{W}/s", pattern="nothing")
 
 
 async def test_str_replace_never_cuts_off_what_it_did_not_read(tools: Tools):
@@ -358,7 +394,7 @@ async def test_str_replace_never_cuts_off_what_it_did_not_read(tools: Tools):
 
 async def test_arguments_are_taken_by_their_usual_other_names(tools: Tools):
     await tools("write_file", file_path=f"{W}/n", content="".join(f"{n}\n" for n in range(1, 11)))
-    assert (await tools("read_file", file_path=f"{W}/n", offset=3, limit=2)) == "3\n4\n"
+    assert (await tools("read_file", file_path=f"{W}/n", offset=3, limit=2)) == "3: 3\n4: 4"
     assert (await tools("str_replace", file_path=f"{W}/n", old_string="10", new_string="ten")).startswith("OK: ")
     assert "ten" in await tools("bash", command="tail -1 n")
     assert "showing first 1" in await tools("grep", pattern=".", path=W, head_limit=1)
@@ -411,7 +447,7 @@ async def test_documents_and_images_are_named_and_never_returned_as_text(
 
 async def test_windows_line_ends_are_matched_and_kept(tools: Tools):
     await tools("bash", command=r"printf 'one\r\ntwo\r\nthree\r\n' > dos.txt")
-    assert (await tools("read_file", path=f"{W}/dos.txt")).startswith("one\ntwo\nthree\n[Windows line ends")
+    assert (await tools("read_file", path=f"{W}/dos.txt")).startswith("1: one\n2: two\n3: three\n[Windows line ends")
     assert (await tools("str_replace", path=f"{W}/dos.txt", old_str="one\ntwo", new_str="1\n1.5\n2")).startswith("OK: ")
     assert await tools("bash", command="od -An -c dos.txt | tr -d ' \n'") == r"1\r\n1.5\r\n2\r\nthree\r\n"
 
@@ -428,12 +464,12 @@ async def test_a_cut_file_says_which_lines_were_shown_and_where_to_go_on(tools: 
     while True:
         answer = await tools("read_file", path=f"{W}/n.txt", start_line=start)
         found = re.search(r"\n\[lines (\d+) to (\d+) of 20000 are shown; go on with start_line=(\d+)\]$", answer)
-        seen += answer[: found.start()] + "\n" if found else answer
+        seen += (answer[: found.start()] if found else answer) + "\n"
         if not found:
             break
         assert int(found[1]) == start and len(answer) <= 50_000
         start = int(found[3])
-    assert seen == "".join(f"{n}\n" for n in range(1, 20001))
+    assert seen == "".join(f"{n}: {n}\n" for n in range(1, 20001))
 
 
 async def test_a_line_of_a_megabyte_can_be_read_to_its_end(tools: Tools):
@@ -446,7 +482,7 @@ async def test_a_line_of_a_megabyte_can_be_read_to_its_end(tools: Tools):
         found = re.search(r"go on with start_line=2 and start_char=(\d+)", answer)
         assert found, answer[-300:]
         start = int(found[1])
-    assert answer.endswith("xEND\n")
+    assert answer.endswith("xEND")
 
 
 async def test_grep_searches_large_files_to_their_end(tools: Tools):
@@ -509,7 +545,7 @@ async def test_of_a_long_output_nothing_is_lost(tools: Tools):
     found = re.search(r"The whole output, 4088895 bytes, is in (\S+): ", answer)
     assert found and len(answer) <= 20_200
     assert await tools("bash", command=f"wc -l < {found[1]}; tail -1 {found[1]}") == "600000\n600000"
-    assert (await tools("read_file", path=found[1], start_line=300_000, end_line=300_000)).startswith("300000\n")
+    assert (await tools("read_file", path=found[1], start_line=300_000, end_line=300_000)).startswith("300000: 300000")
 
 
 async def test_a_short_output_leaves_no_file(tools: Tools):
@@ -549,7 +585,7 @@ async def test_a_cancelled_command_keeps_what_it_had_printed(tools: Tools):
     async with asyncio.timeout(20):
         while await (await tools.context.sandbox()).stat(path) is None:
             await asyncio.sleep(0.05)
-    assert await tools("read_file", path=path) == "half a result\n"
+    assert await tools("read_file", path=path) == "1: half a result"
     assert path in cut_short("bash", "c1") and not cut_short("ls", "c1")
 
 

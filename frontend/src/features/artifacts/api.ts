@@ -97,6 +97,8 @@ interface Part {
   end: number;
   total: number;
   etag: string;
+  /** The encoding, as the server knows it. */
+  charset: string;
 }
 
 async function readPart(file: Where, start: number, size: number, signal?: AbortSignal): Promise<Part> {
@@ -111,7 +113,13 @@ async function readPart(file: Where, start: number, size: number, signal?: Abort
   }
   const bytes = new Uint8Array(await answer.arrayBuffer());
   const total = Number(/\/(\d+)$/.exec(answer.headers.get("content-range") ?? "")?.[1] ?? bytes.length);
-  return { bytes, end: start + bytes.length, total, etag: answer.headers.get("etag") ?? "" };
+  return {
+    bytes,
+    end: start + bytes.length,
+    total,
+    etag: answer.headers.get("etag") ?? "",
+    charset: /charset=([\w-]+)/.exec(answer.headers.get("content-type") ?? "")?.[1] ?? "utf-8",
+  };
 }
 
 type Where = Pick<FileAt, "threadId" | "path" | "version">;
@@ -121,21 +129,31 @@ async function emptyPart(file: Where, signal?: AbortSignal): Promise<Part> {
   const answer = await request("HEAD", fileUrl(file.threadId, file.path, { version: file.version }), {
     signal,
   });
-  return { bytes: new Uint8Array(), end: 0, total: 0, etag: answer.headers.get("etag") ?? "" };
+  const etag = answer.headers.get("etag") ?? "";
+  return { bytes: new Uint8Array(), end: 0, total: 0, etag, charset: "utf-8" };
 }
 
 /** A whole text and the tag to edit it with. */
 export async function readText(file: Where): Promise<{ text: string; etag: string }> {
   const part = await readPart(file, 0, MAX_EDIT + 1);
-  return { text: decoded([part.bytes]), etag: part.etag };
+  return { text: decoded([part.bytes], part.charset), etag: part.etag };
 }
 
-export function decoded(parts: Uint8Array[]): string {
+/** `charset` is the server's word, which one mark of the bytes outweighs; browsers do not know every encoding. */
+export function decoded(parts: Uint8Array[], charset = "utf-8"): string {
   const [a, b] = parts[0] ?? [];
-  const decoder = new TextDecoder(
-    a === 0xff && b === 0xfe ? "utf-16le" : a === 0xfe && b === 0xff ? "utf-16be" : "utf-8",
+  const decoder = decoderOf(
+    a === 0xff && b === 0xfe ? "utf-16le" : a === 0xfe && b === 0xff ? "utf-16be" : charset,
   );
   return parts.map((bytes) => decoder.decode(bytes, { stream: true })).join("");
+}
+
+function decoderOf(charset: string): TextDecoder {
+  try {
+    return new TextDecoder(charset);
+  } catch {
+    return new TextDecoder();
+  }
 }
 
 /** The text of a file, part by part. */
@@ -152,7 +170,12 @@ export function useText(file: FileAt) {
   const pages = query.data?.pages;
   const last = pages?.at(-1);
   return {
-    text: pages && decoded(pages.map((page) => page.bytes)),
+    text:
+      pages &&
+      decoded(
+        pages.map((page) => page.bytes),
+        pages[0]?.charset,
+      ),
     etag: pages?.[0]?.etag ?? "",
     read: last?.end ?? 0,
     total: last?.total ?? file.size,

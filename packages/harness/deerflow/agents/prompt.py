@@ -74,8 +74,9 @@ Write in the user's language. Do not paste into the answer what is in files that
 </response_style>"""
 
 CITATIONS = """<citations>
-Every claim from a web source carries its source right behind it: [citation:Title](URL). A report from the web ends with
-"Sources": a list of plain links, each with a few words on what it is. If you found no source for what was asked, say so.
+In answers, every claim from a web source carries its source right behind it: [citation:Title](URL). In files, sources are
+numbered: [1] behind the claim, and "## Sources" at the end with lines `[1] Author, title, date. URL`. If you found no source for
+what was asked, say so.
 </citations>"""
 
 REMINDERS = """<critical_reminders>

@@ -14,9 +14,10 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from deerflow.sandbox.interface import UPLOADS
 from deerflow.security.text import inline
 from deerflow.skills.parser import Skill
-from deerflow.uploads import Upload, extract_outline, list_uploads, text_beside
+from deerflow.uploads import Upload, extract_outline, list_uploads, picture_digest, text_beside
 
 FACTS = "facts"
 DURING_WORK = "during_work"
@@ -29,6 +30,8 @@ QUOTED = "quoted"
 """Key in the facts of a message: texts of others that came with it, ``{source, text}`` each."""
 MEMORY = "memory"
 """Key in the facts of a message: what is remembered of the person, see ``memory/recall.py``."""
+PICTURE, PICTURES = "picture", "pictures"
+"""Keys of the digest of an uploaded picture in the facts of its message, and of all of them in a message of a request."""
 MAX_EARLIER_FILES = 20
 
 
@@ -82,6 +85,12 @@ def human_message(
             {**_described(upload, None), "path": _utf8(upload.path), "status": "uploaded"} for upload in files
         ]
     return HumanMessage(content=text, id=str(uuid.uuid4()), name="user-input", additional_kwargs=kwargs)
+
+
+def pictures_of(facts: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the pictures that came with a message: path and digest."""
+    files = (file for file in facts.get("files", ()) if PICTURE in file)
+    return [{"path": f"{UPLOADS}/{file['filename']}", "digest": file[PICTURE]} for file in files]
 
 
 def carried(messages: Sequence[BaseMessage]) -> dict[str, Any]:
@@ -138,6 +147,8 @@ def _described(upload: Upload, uploads_dir: Path | None) -> dict[str, Any]:
     described: dict[str, Any] = {"filename": _utf8(upload.filename), "size": upload.size}
     if uploads_dir is None:
         return described
+    if known := picture_digest(uploads_dir / upload.filename):
+        described[PICTURE] = known
     text = text_beside(uploads_dir, upload.filename)
     if text is not None:
         described["text"] = _utf8(text.name)

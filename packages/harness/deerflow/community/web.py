@@ -1,6 +1,6 @@
 """The tools for the web, one shape of result for each, whatever the provider.
 
-``web_search`` gives a JSON array of ``{title, url, snippet}``, ``image_search`` a JSON object with ``results`` of ``{title,
+``web_search`` gives a JSON array of ``{title, url, snippet}`` with ``published`` and ``also_at`` where they are known, ``image_search`` a JSON object with ``results`` of ``{title,
 image_url, thumbnail_url, source_url}`` and, where it is known, ``width`` and ``height``, ``web_fetch`` a text that begins with ``# title``. What a page said is kept in the
 thread, so that a citation can be opened as it was read.
 """
@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.message import Message
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import httpx
 from langchain_core.tools import BaseTool, ToolException
@@ -164,22 +164,100 @@ def first_page(service: str, text: str) -> Callable[[Any], Page]:
     return read
 
 
-def search_tool(ask: Ask) -> BaseTool:
-    """``web_search`` by a provider whose hits say ``title``, ``url`` and ``snippet``."""
+Period = Literal["day", "week", "month", "year"]
+DAYS: Mapping[str, int] = {"day": 1, "week": 7, "month": 31, "year": 366}
+LETTERS: Mapping[str, str] = {period: period[0] for period in DAYS}
+"""How several providers name a period."""
+MOST_RESULTS = 20
+
+
+def search_tool(ask: Ask, *, takes_site: bool = False, takes_period: bool = True) -> BaseTool:
+    """``web_search`` by a provider whose hits say ``title``, ``url``, ``snippet`` and perhaps ``published``.
+
+    Args:
+        ask: finds the option ``max_results``, and where the model asked for them ``period`` and ``site``.
+        takes_site: it looks at ``site`` itself; else that is written into the query, as people do.
+        takes_period: it looks at ``period``.
+    """
 
     @async_tool("web_search", metadata=SEARCHES)
-    async def web_search(query: str, runtime: Runtime) -> str:
-        """Search the web. Gives titles, addresses and snippets: read a page with web_fetch before you rely on it."""
+    async def web_search(
+        query: str,
+        runtime: Runtime,
+        max_results: Annotated[int | None, Field(description="Up to 20")] = None,
+        period: Annotated[Period | None, Field(description="Only what is at most this old")] = None,
+        site: Annotated[str | None, Field(description="Only pages of this host, e.g. who.int")] = None,
+    ) -> str:
+        """Search the web. Gives titles, addresses, snippets and days: read a page with web_fetch before you rely on it."""
         options = options_of(runtime, "web_search")
-        hits = await ask(query, options)
-        results = [
-            {"title": _line(hit.get("title")), "url": hit["url"], "snippet": _line(hit.get("snippet"), 2000)}
-            for hit in _usable(hits, "url")[: int(options["max_results"])]
-        ]
-        await _named(runtime, [result["url"] for result in results], "hit")
+        if period and not takes_period:
+            raise WebError(
+                "This provider cannot search by period. Leave it out, and look at the days of what is found."
+            )
+        host = _host(site) if site else ""
+        options |= {"period": period, "site": host or options["site"]}
+        options["max_results"] = min(
+            max_results or int(options["max_results"]), max(MOST_RESULTS, int(options["max_results"]))
+        )
+        hits = await ask(f"{query} site:{host}" if host and not takes_site else query, options)
+        kept = [hit for hit in _usable(hits, "url") if not host or _is_of(hit["url"], host)]
+        results = _joined([_hit(hit) for hit in kept])[: int(options["max_results"])]
+        await _named(runtime, [url for result in results for url in (result["url"], *result.get("also_at", ()))], "hit")
         return _json(results)
 
     return web_search
+
+
+def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
+    published = _line(hit.get("published"), 40)
+    shown = {"title": _line(hit.get("title")), "url": hit["url"], "snippet": _line(hit.get("snippet"), 2000)}
+    return {**shown, "published": published} if published else shown
+
+
+def _host(site: str) -> str:
+    """The host that a model names, with or without what stands around it in an address. Raises WebError."""
+    try:
+        host = httpx.URL(site if "://" in site else f"https://{site.strip()}").host.removeprefix("www.")
+    except httpx.InvalidURL:
+        host = ""
+    if "." not in host:
+        raise WebError(f"{inline(site)} is no host: name one like who.int.")
+    return host
+
+
+def _is_of(url: str, host: str) -> bool:
+    own = httpx.URL(url).host
+    return own == host or own.endswith(f".{host}")
+
+
+def _joined(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Hits, where one page that stands at several addresses is one hit; the others are in its ``also_at``."""
+    kept: list[dict[str, Any]] = []
+    known: dict[Any, dict[str, Any]] = {}
+    for hit in hits:
+        address, said = _same_page(hit["url"]), (hit["title"].lower(), hit["snippet"].lower())
+        first = known.get(address) or (known.get(said) if len(hit["snippet"]) >= TELLING else None)
+        if first is None:
+            first = hit
+            kept.append(hit)
+        else:
+            first.setdefault("also_at", []).append(hit["url"])
+        known.setdefault(address, first)
+        known.setdefault(said, first)
+    return kept
+
+
+TELLING = 60
+"""Letters from which on two pages with the same title and snippet are the same."""
+_TRACKING = re.compile(r"(?:utm_\w+|gclid|fbclid|mc_cid|mc_eid|ref_src)=[^&]*&?")
+
+
+def _same_page(url: str) -> str:
+    """An address without what makes no other page of it: scheme, ``www.``, a trailing slash, marks of advertising."""
+    parsed = httpx.URL(url)
+    host = re.sub(r"^(?:www|m|amp)\.", "", parsed.host)
+    query = _TRACKING.sub("", parsed.query.decode("ascii", "replace")).rstrip("&")
+    return f"{host}:{parsed.port or ''}{parsed.path.rstrip('/')}?{query}"
 
 
 def image_tool(ask: Ask) -> BaseTool:
@@ -222,7 +300,7 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
                 return await _kept_file(loaded, runtime)
             html = loaded.media_type in _HTML
             page = await read_page(loaded.data, loaded.url, runtime, charset=loaded.charset, html=html)
-            return await shown_page(page, loaded.url, options, runtime)
+            return await shown_page(page, loaded.url, options, runtime, loaded=loaded)
         check(outbound, url)
         found = await ask(url, options)
         page = await read_page(found.encode("utf-8", "replace"), url, runtime) if isinstance(found, str) else found
@@ -406,19 +484,60 @@ async def read_page(data: bytes, url: str, runtime: Runtime, *, charset: str = "
         raise WebError(str(error)) from error
 
 
-async def shown_page(page: Page, url: str, options: Options, runtime: Runtime, notes: Iterable[str] = ()) -> str:
-    """A page as its tool shows it, once the whole of it is kept. ``notes`` are lines of its head."""
+async def shown_page(
+    page: Page,
+    url: str,
+    options: Options,
+    runtime: Runtime,
+    notes: Iterable[str] = (),
+    *,
+    loaded: Download | None = None,
+) -> str:
+    """A page as its tool shows it, once the whole of it is kept.
+
+    Args:
+        notes: lines of its head.
+        loaded: what came: it is kept, too; what is no page is kept as it came alone.
+    """
     title, text = _line(page.title) or "Untitled", await asyncio.to_thread(harmless, page.text)
     if not text.strip():
-        raise ToolException(f"Error: {inline(url)} holds no text. It may need JavaScript, or a login.")
-    head = f"# {title}\n\nSource: {inline(url, 2000)}\n"
-    path = await keep(f"{head}\n{text}\n".encode(), url, ".md", runtime, title)
+        raise ToolException(
+            f"Error: {inline(url)} holds no text. It may need JavaScript, or a login: use web_capture if you have it."
+        )
+    head = _head(page, title, url)
+    if loaded is not None and page.plain:
+        path = await keep(loaded.data, url, await asyncio.to_thread(_ending, loaded), runtime, title)
+    else:
+        path = await keep(f"{head}\n{text}\n".encode(), url, ".md", runtime, title)
+    if loaded is not None and path and not page.plain:
+        raw = path.removesuffix(".md") + ".html"
+        notes = [*([f"As it came: {raw}"] if await _write(loaded.data, raw, url, title, runtime) else []), *notes]
+    if page.scripted:
+        notes = [*notes, "This page shows little without JavaScript: use web_capture if you have it."]
     await _named(runtime, page.links, "link")
     most = int(options["contents_max_characters"])
     where = f"The whole page is in {path}: use grep or read_file." if path else "The rest is lost."
     cut = f"\n\n[{most} of {len(text)} characters. {where}]" if len(text) > most else ""
     kept = "".join(f"{note}\n" for note in ([f"Kept as: {path}"] if path else []) + [*notes])
     return f"{head}{kept}\n{text[:most]}{cut}"
+
+
+def _head(page: Page, title: str, url: str) -> str:
+    """What stands above a page's text."""
+    said = {
+        "Source": inline(url, 2000),
+        "Author": _line(page.head.author),
+        "Published": _line(page.head.published),
+        "Site": _line(page.head.site),
+        "Language": _line(page.head.language, 20),
+    }
+    return f"# {title}\n\n" + "".join(f"{name}: {value}\n" for name, value in said.items() if value)
+
+
+def _ending(loaded: Download) -> str:
+    """Of the name of a file that came: its own, if it has a usual one, else that of its type."""
+    own = re.search(r"\.[a-z0-9]{1,8}$", httpx.URL(loaded.url).path.lower())
+    return own[0] if own else mimetypes.guess_extension(loaded.media_type) or ".txt"
 
 
 async def _kept_file(loaded: Download, runtime: Runtime) -> str:
@@ -437,13 +556,17 @@ async def _kept_file(loaded: Download, runtime: Runtime) -> str:
 async def keep(data: bytes, url: str, ending: str, runtime: Runtime, title: str = "") -> str | None:
     """Keep ``data`` in the thread, record where it came from, and return its path; None if this run has no files."""
     path = kept_path(data, url, ending)
+    return path if await _write(data, path, url, title, runtime) else None
+
+
+async def _write(data: bytes, path: str, url: str, title: str, runtime: Runtime) -> bool:
     try:
         await (await runtime.context.sandbox()).write(path, data)
     except SandboxError:
-        return None
+        return False
     if runtime.context.pages is not None:
         await runtime.context.pages.add(path, url, title or path.rpartition("/")[2], data)
-    return path
+    return True
 
 
 def kept_path(data: bytes, url: str, ending: str) -> str:

@@ -25,6 +25,7 @@ from deerflow.files.content import (
     Listing,
     MemoryFile,
     OpenFile,
+    charset,
     file_requests,
     regular_files,
     thread_files,
@@ -32,9 +33,11 @@ from deerflow.files.content import (
 )
 from deerflow.files.versions import RunChanges, Version, versions_of
 from deerflow.identity import Principal
+from deerflow.sandbox.converters import Converters, UnreadableError
 from deerflow.sandbox.files import SandboxFiles, shown_path
-from deerflow.sandbox.interface import OUTPUTS, UPLOADS, SandboxFileError
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, SandboxError, SandboxFileError
 from deerflow.security.archives import READABLE, TAIL_BYTES, check_directory
+from deerflow.security.encodings import binary
 from deerflow.storage.threads import ThreadRepository
 from deerflow.threads.transcript import TranscriptView
 
@@ -42,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 MAX_EDIT_BYTES = 5 << 20
 MAX_MEMBER_BYTES = 16 << 20
+ENCODED = 1 << 18
+"""Bytes by which an encoding is guessed."""
 
 _SKILL = ".skill/"
 
@@ -59,9 +64,21 @@ class ChangedError(RequestError):
 class ArtifactService:
     """Reads and edits by virtual path. No link made in the sandbox leads anywhere but where the sandbox itself can go."""
 
-    def __init__(self, paths: Paths, threads: ThreadRepository) -> None:
+    def __init__(self, paths: Paths, threads: ThreadRepository, converters: Converters | None = None) -> None:
+        """``converters``: guess the encodings of texts."""
         self._paths = paths
         self._threads = threads
+        self._converters = converters
+
+    async def charset(self, principal: Principal, content: FileContent) -> str | None:
+        """Return the encoding of a text as browsers name it; None: it is none."""
+        if (found := charset(content.head)) is not None or binary(content.head) or self._converters is None:
+            return found
+        data = await asyncio.to_thread(content.read, 0, ENCODED)
+        try:
+            return (await self._converters.encoding(data, principal.user_id)).label
+        except (SandboxError, UnreadableError):
+            return None
 
     async def list(self, principal: Principal, thread_id: str) -> Listing:
         """What lies in the outputs; directories such as ``node_modules`` are not entered. Raises NotFoundError."""

@@ -5,7 +5,6 @@ Open files on their way out, and what kind of file a name and its first bytes st
 
 from __future__ import annotations
 
-import codecs
 import errno
 import hashlib
 import os
@@ -31,6 +30,7 @@ from deerflow.sandbox.interface import (
     SandboxFileNotFoundError,
     SandboxPermissionError,
 )
+from deerflow.security.encodings import surely
 
 # open files ----------------------------------------------------------------------------------------------------------
 
@@ -203,15 +203,9 @@ def media_type(name: str, head: bytes = b"") -> str:
 
 
 def charset(head: bytes) -> str | None:
-    """The encoding of text that begins with ``head``; None if it is neither UTF-8 nor marked as UTF-16."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    try:
-        # The last character may be cut.
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return None
-    return "utf-8"
+    """The encoding of text that begins with ``head``; None if the bytes do not prove any."""
+    found = surely(head, cut=True)
+    return found.label if found is not None else None
 
 
 # a thread's files ----------------------------------------------------------------------------------------------------

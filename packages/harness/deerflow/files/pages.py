@@ -23,13 +23,13 @@ from deerflow.config.paths import VIRTUAL_ROOT, Paths
 from deerflow.errors import ForbiddenError, NotFoundError, RequestError
 from deerflow.files.content import FileContent, OpenFile, file_requests, thread_files, virtual_path
 from deerflow.identity import Principal
+from deerflow.sandbox.converters.pictures import mime_type_of
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import PAGES, Entry, SandboxFileError
 from deerflow.security.outbound import Outbound
 from deerflow.storage.database import Database
 from deerflow.storage.pages import PageRow, ThreadPages
 from deerflow.storage.threads import ThreadRepository
-from deerflow.tools.images import mime_type_of
 
 # pages of the web ----------------------------------------------------------------------------------------------------
 
@@ -86,8 +86,8 @@ class PageService:
             loaded = await fetch(Outbound(network_of(config)), url, max_bytes=MAX_PICTURE_BYTES)
         except WebError as error:
             raise WebUnreachableError(str(error)) from error
-        kind = "image/gif" if loaded.data[:4] == b"GIF8" else mime_type_of(loaded.data)
-        if kind is None:
+        kind = mime_type_of(loaded.data)
+        if kind not in _ENDINGS:
             raise WebUnreachableError("There is no picture at this address, or its format cannot be shown here.")
         path = kept_path(loaded.data, loaded.url, _ENDINGS[kind])
         await asyncio.to_thread(self._keep, thread_id, principal.user_id, path, loaded.data)
@@ -99,8 +99,9 @@ class PageService:
         with thread_files(self._paths, thread_id, user_id) as files, file_requests(PAGES):
             if files.stat(PAGES) is None:
                 return []
-            pages = [KeptPage(row.url, row.title, row.path, row.read_at) for row in rows if _is_as_read(files, row)]
             recorded = {row.path for row in rows}
+            texts = [row for row in rows if f"{row.path.removesuffix('.html')}.md" not in recorded]
+            pages = [KeptPage(row.url, row.title, row.path, row.read_at) for row in texts if _is_as_read(files, row)]
             entries, _ = files.list(PAGES, 1, 10 * MAX_PAGES)
             pages += [_file(entry) for entry in entries if entry.kind == "file" and _is_other(entry, recorded)]
             return sorted(pages, key=lambda page: page.read_at, reverse=True)[:MAX_PAGES]

@@ -47,7 +47,6 @@ _PACKAGES = {name: name.replace("_", "-") for name in _SAME_NAME} | {
     "firecrawl": "firecrawl-py",
     "google.genai": "google-genai",
     "langgraph.checkpoint.postgres": "langgraph-checkpoint-postgres",
-    "markitdown": "markitdown[all,xlsx]",
     "psycopg": "psycopg[binary]",
     "tavily": "tavily-python",
     "telegram": "python-telegram-bot",

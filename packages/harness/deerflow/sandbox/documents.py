@@ -8,15 +8,52 @@ from pathlib import PurePosixPath
 from deerflow.sandbox.converters import Converters, UnreadableError
 from deerflow.sandbox.interface import UPLOADS, Sandbox, SandboxFileError, SandboxFileNotFoundError
 
-READ_BY_TEXT = frozenset({".pdf", ".docx", ".xlsx", ".pptx", ".doc", ".xls", ".ppt", ".msg", ".eml", ".epub"})
+READ_BY_TEXT = frozenset(
+    f".{ending}"
+    for ending in [
+        "pdf",
+        "docx",
+        "docm",
+        "dotx",
+        "xlsx",
+        "xlsm",
+        "xltx",
+        "xlsb",
+        "xls",
+        "pptx",
+        "pptm",
+        "ppsx",
+        "odt",
+        "ods",
+        "odp",
+        "rtf",
+        "doc",
+        "ppt",
+        "msg",
+        "eml",
+        "mbox",
+        "epub",
+    ]
+)
 """What ``read_file`` shows as text."""
+_BEGIN = (b"{\\rtf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+_PACKED = (b"[Content_Types].xml", b"mimetypeapplication/", b"word/", b"ppt/slides", b"xl/work")
 PAGES = frozenset({".html", ".htm", ".xhtml"})
 """What a stranger may have written for a person's eyes and a model's: an upload is shown as ``web_fetch`` shows a page."""
 CONVERTED = READ_BY_TEXT | PAGES | {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 """What is converted when it is uploaded, if the configuration says so."""
 MOST_BYTES = 50 << 20
+TEXTS = "/tmp/documents"
+"""Where texts are that cannot be beside their document."""
 TEXT_MARK = "<!-- text of "
 """What the text of a document begins with."""
+
+
+def is_document(path: str, head: bytes = b"") -> bool:
+    """Return whether a file is a document, by its name or by its first bytes."""
+    if PurePosixPath(path).suffix.lower() in READ_BY_TEXT or b"%PDF-" in head[:1024] or head.startswith(_BEGIN):
+        return True
+    return head.startswith(b"PK\x03\x04") and any(mark in head for mark in _PACKED)
 
 
 async def markdown_of(sandbox: Sandbox, path: str, converters: Converters, user_id: str) -> str:
@@ -62,6 +99,6 @@ async def markdown_of(sandbox: Sandbox, path: str, converters: Converters, user_
 
 def _places(path: str) -> list[str]:
     pure = PurePosixPath(path)
-    other = f"/tmp/documents/{hashlib.sha256(path.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.md"
+    other = f"{TEXTS}/{hashlib.sha256(path.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.md"
     is_upload = pure.is_relative_to(UPLOADS) and len(pure.name.encode("utf-8", "surrogateescape")) <= 252
     return [f"{path}.md", other] if is_upload else [other]

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
 
@@ -57,6 +58,16 @@ _CAUSES = (
     (r"no wheels|building|--no-build", "a package has no ready-made build for this machine"),
     (r"hash", "the requirements must name every package with its version and hash"),
 )
+
+
+DECODER = "text_encodings.py"
+"""The decision on a text's encoding, as programs in a sandbox import it: scripts of skills, and what an agent writes."""
+
+
+def _decoder() -> Path:
+    found = find_spec("deerflow.security.encodings")
+    assert found is not None and found.origin is not None
+    return Path(found.origin)
 
 
 class ToolImageError(SandboxRuntimeError):
@@ -103,7 +114,7 @@ class ToolImage:
         python = self._find_python()
         version = python[1] if python else "none"
         with suppress(OSError):
-            content = self._requirements.read_bytes()
+            content = self._requirements.read_bytes() + b"\0" + _decoder().read_bytes()
             facts = f"{LAYOUT} {version} {platform.machine()} {platform.libc_ver()[0]}".encode()
             return self._root / hashlib.sha256(facts + b"\0" + content).hexdigest()[:16]
         return self._root / "none"
@@ -204,8 +215,12 @@ class ToolImage:
         install += ["--link-mode", "copy", "--compile-bytecode", "-r", str(self._requirements.absolute())]
         self._run(install, image.parent, report)
         packages = image / "lib" / f"python{python[1]}" / "site-packages"
-        for tests in [path for path in packages.rglob("tests") if path.is_dir()]:
-            shutil.rmtree(tests, ignore_errors=True)
+        for needless in [path for name in ("tests", "bin") for path in packages.rglob(name) if path.is_dir()]:
+            shutil.rmtree(needless, ignore_errors=True)
+        for source in packages.rglob("*.c"):
+            source.unlink()
+        shutil.copyfile(_decoder(), packages / DECODER)
+        (packages / DECODER).chmod(0o644)
         if (packages / "matplotlib").is_dir():
             report("Collecting fonts.")
             cache = {"MPLCONFIGDIR": str(image / _FONT_CACHE), "MPLBACKEND": "Agg"}

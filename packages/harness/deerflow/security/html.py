@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
+import copy
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,17 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
+from deerflow.security.encodings import marked, text_of
+from deerflow.security.head import NOTHING_SAID, Head, head_of
+from deerflow.security.main_part import main_part
+from deerflow.security.markdown import to_markdown
 from deerflow.security.text import sanitize
 from deerflow.security.unseen import Ground, Sheet, Style, hides, inline_style
 
 MAX_CHARS = 5_000_000
-MAX_ELEMENTS = 30_000
+MAX_ELEMENTS = 80_000
 """Of a page whose main part is looked for; of a larger one all text is taken."""
+FEW_LETTERS = 100
 MAX_LINKS, MAX_ADDRESS = 5000, 2000
 
 _UNSEEN = [
@@ -102,20 +107,21 @@ class Page:
     text: str
     links: tuple[str, ...] = ()
     """Addresses that the page's own links lead to, absolute and without fragment, once each, as far as they are seen."""
+    head: Head = NOTHING_SAID
+    """What the page says of itself."""
+    plain: bool = False
+    """It is no page but text as it came."""
+    scripted: bool = False
+    """It shows next to nothing before its scripts have run."""
 
 
 def decoded(data: bytes, charset: str = "") -> str:
-    """``data`` as text, by its byte order mark, ``charset`` as its server has it, or what its HTML says; else as UTF-8.
+    """``data`` as text, by its byte order mark, ``charset`` as its server has it, or what its HTML says; else as its bytes tell.
 
     What is no known encoding of text counts for nothing, and what does not fit becomes a replacement character.
     """
-    for mark, name in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
-        if data.startswith(mark):
-            return data[len(mark) :].decode(name, "replace")
+    if marked(data) is not None:
+        return text_of(data)
     said = _META_CHARSET.search(data[:4096])
     for name in (charset.lower(), said[1].decode("ascii").lower() if said else ""):
         if _CHARSETS.fullmatch(name):
@@ -123,15 +129,7 @@ def decoded(data: bytes, charset: str = "") -> str:
                 return data.decode(_MEANT.get(name, name), "replace")
             except LookupError:
                 continue
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        try:
-            from charset_normalizer import from_bytes
-        except ImportError:
-            return data.decode("cp1252", "replace")
-        best = from_bytes(data[:65536]).best()
-        return data.decode(best.encoding if best is not None else "cp1252", "replace")
+    return text_of(data)
 
 
 def readable(html: str, url: str | None = None) -> Page:
@@ -146,23 +144,33 @@ def readable(html: str, url: str | None = None) -> Page:
         return _plain(text, url)
     if tree is None:
         return Page("", "")
-    title = " ".join(sanitize(tree.findtext(".//title"), 1000).split())
+    if tree is _TOO_DEEP:
+        return _plain(text, url)
+    head, scripts = head_of(tree), next(tree.iter("script"), None) is not None
     base = next((found for element in tree.iter("base") if (found := element.get("href"))), "")
     elements = _without_the_unseen(tree)
     links = _links((element.get("href") for element in tree.iter("a", "area")), url, base)
-    main = _main_part(tree, url) if elements <= MAX_ELEMENTS else _all_text(tree)
-    return Page(title, sanitize(main).strip(), links)
+    main = sanitize(_main_part(tree, _joined(url, base)) if elements <= MAX_ELEMENTS else _all_text(tree)).strip()
+    first, _, rest = main.partition("\n")
+    if first == f"# {head.title}" and rest.strip():  # it stands above the text already
+        main = rest.lstrip()
+    return Page(head.title, main, links, head, scripted=scripts and len(main) < FEW_LETTERS)
 
 
-def seen(html: str) -> str:
-    """Return the HTML of what a person who opens it sees. Raises ImportError without lxml."""
-    from lxml.html import tostring
-
-    tree = _tree(sanitize(html, MAX_CHARS))
+def markdown_of(html: str) -> str:
+    """Return all of a text in HTML that a person who opens it sees, as Markdown; of a letter or a chapter. Raises ImportError."""
+    text = sanitize(html, MAX_CHARS)
+    tree = _tree(text)
     if tree is None:
         return ""
+    if tree is _TOO_DEEP:
+        return _plain(text, None).text
     _without_the_unseen(tree)
-    return str(tostring(tree, encoding="unicode"))
+    body = tree.find("body")
+    return sanitize(to_markdown(body if body is not None else tree)).strip()
+
+
+_TOO_DEEP: Any = object()
 
 
 def _tree(text: str) -> Any:
@@ -173,9 +181,18 @@ def _tree(text: str) -> Any:
     # Declared encodings count for nothing any more.
     parser = LxmlParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
     try:
-        return document_fromstring(text.encode(), parser=parser)
+        tree = document_fromstring(text.encode(), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         return None
+    # What lies deeper is missing in the tree.
+    return _TOO_DEEP if any("depth" in each.message for each in parser.error_log) else tree
+
+
+def _joined(url: str | None, base: str) -> str:
+    try:
+        return urljoin(url or "", base)
+    except ValueError:
+        return url or ""
 
 
 def _links(addresses: Iterable[str | None], url: str | None, base: str) -> tuple[str, ...]:
@@ -245,37 +262,11 @@ def _is_unseen(tag: Any, attributes: Mapping[str, Any], style: Style, ground: Gr
     return hides(style) or (bool(colour) and ground.swallows(colour))
 
 
-def _main_part(tree: Any, url: str | None) -> str:
-    everything = tree.text_content()
-    for element in tree.iter():
-        # The library resolves entities in the text that it has made, which has none any more.
-        element.text, element.tail = _kept_entities(element.text), _kept_entities(element.tail)
-        if href := element.get("href"):
-            element.set("href", _kept_entities(href) or "")
-    try:
-        import trafilatura
-
-        text = (
-            trafilatura.extract(
-                tree,
-                url=url,
-                output_format="markdown",
-                include_comments=False,
-                include_tables=True,
-                include_links=True,
-                with_metadata=False,
-                favor_recall=True,
-                fast=True,
-            )
-            or ""
-        )
-    except Exception:  # whatever a page makes of it, its text is there
-        text = ""
-    return text if len(text) > 200 or len(text) * 3 > len(everything.strip()) else _all_text(tree).replace("&amp;", "&")
-
-
-def _kept_entities(text: str | None) -> str | None:
-    return text and text.replace("&", "&amp;")
+def _main_part(tree: Any, url: str) -> str:
+    whole, spare = len(str(tree.text_content()).strip()), copy.deepcopy(tree)
+    text = to_markdown(main_part(tree), url)
+    # Where next to nothing is left, the page was none of the kinds that are known.
+    return text if len(text) > 200 or len(text) * 10 > whole else to_markdown(spare, url)
 
 
 def _all_text(tree: Any) -> str:

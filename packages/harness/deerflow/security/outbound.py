@@ -119,7 +119,13 @@ class Outbound:
                 raise Blocked(f"{url.host} leads to {address}, which is private or reserved. {advice}")
         exempt = bool(addresses) and all(self._policy.exempt(address) for address in addresses)
         if not exempt and _port(url) not in self._network.ports:
-            raise Blocked(f"Port {_port(url)} of {url.host} may not be called. Use {self._network.ports}.")
+            ports = " and ".join(map(str, self._network.ports))
+            remedy = (
+                "Add it to sandbox.network.ports in config.yaml"
+                if self._setting.startswith("sandbox.")
+                else f"List its network in {self._setting}"
+            )
+            raise Blocked(f"Port {_port(url)} of {url.host} is not open, {ports} are. {remedy} to call it.")
 
 
 @cache

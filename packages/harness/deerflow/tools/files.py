@@ -1,4 +1,4 @@
-"""The tools for the sandbox's files: list, read, write, change, search, and hand to the person.
+"""The tools for the sandbox's files: list, read, write, change, and hand to the person.
 
 Failures come back as ``Error: ...`` text that says what to do; the model reads it and goes on.
 """
@@ -6,7 +6,6 @@ Failures come back as ``Error: ...`` text that says what to do; the model reads 
 from __future__ import annotations
 
 import asyncio
-import codecs
 import hashlib
 import posixpath
 import re
@@ -17,9 +16,9 @@ from typing import Annotated, Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.types import Command
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from deerflow.sandbox.documents import PAGES, READ_BY_TEXT, markdown_of
+from deerflow.sandbox.documents import PAGES, is_document, markdown_of
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import (
     OUTPUTS,
@@ -29,15 +28,12 @@ from deerflow.sandbox.interface import (
     Sandbox,
     SandboxError,
     SandboxFileError,
-    SandboxFileNotFoundError,
 )
+from deerflow.security.encodings import HEAD, Encoding
 from deerflow.tools.decorator import Runtime, async_tool
-from deerflow.tools.shell import Description, absolute, cut_tail, settings
+from deerflow.tools.shell import Description, Path, cut_tail, settings
+from deerflow.tools.texts import Window, damaged, encoding_of, entry_at, seen, window
 
-Path = Annotated[str, AfterValidator(absolute), Field(description=f"Absolute, or relative to {WORKSPACE}")]
-
-GLOB_MAX = 1000
-GREP_MAX = 500
 LARGE = 1 << 20
 """Bytes that are hashed in a thread of their own."""
 
@@ -46,7 +42,7 @@ LARGE = 1 << 20
 async def ls_tool(path: Path, runtime: Runtime, description: Description = "") -> str:
     """List a directory, two levels deep."""
     sandbox = await runtime.context.sandbox()
-    if (await _entry(sandbox, path, "Directory")).kind != "directory":
+    if (await entry_at(sandbox, path, "Directory")).kind != "directory":
         return f"Error: Not a directory: {path}. Use read_file to read it."
     entries, cut = await sandbox.list(path, depth=2)
     lines = [shown_path(entry.path) + ("/" if entry.kind == "directory" else "") for entry in entries]
@@ -66,14 +62,16 @@ async def read_file_tool(
     start_char: Annotated[int, Field(description="For a very long line: where in start_line to begin, 1-based")] = 1,
     description: Description = "",
 ) -> str:
-    """Read a text file, or a range of its lines; also the text of PDF, Office and mail files, with its pages marked."""
+    """Read a text file, or a range of its lines, each with its number before it as in grep; also the text of PDF, Office and
+    mail files, with its pages marked."""
     sandbox = await runtime.context.sandbox()
     entry = await _file(sandbox, path)
     notes, why = list[str](), ""
-    kind = PurePosixPath(path).suffix.lower()
-    is_page = kind in PAGES and path.startswith(f"{UPLOADS}/")
-    source = "; for its HTML use bash" if is_page else ""
-    if entry.size and (kind in READ_BY_TEXT or is_page):
+    is_page = PurePosixPath(path).suffix.lower() in PAGES and path.startswith(f"{UPLOADS}/")
+    convert = entry.size > 0 and (is_page or is_document(path))
+    data, size = (b"", entry.size) if convert else await sandbox.read(path)
+    if convert or is_document(path, data[:HEAD]):
+        source = "; for its HTML use bash" if is_page else ""
         try:
             user = runtime.context.principal.user_id
             shown = await markdown_of(sandbox, path, runtime.context.reader(), user)
@@ -83,27 +81,25 @@ async def read_file_tool(
             if is_page:
                 return f"Error: {error} Its HTML can be looked at with bash."
             why = f" {error}"
-    data, size = await sandbox.read(path)
+        data, size = await sandbox.read(path)
     if found := kind_of(data, path):
         return f"Error: {path} is {found[0]} ({entry.size} bytes), not text.{why} {found[1]}"
-    text = decode_text(data, cut=size > len(data))
-    if text is None:
-        return f"Error: {path} is a binary file ({entry.size} bytes). Use bash with a suitable program to inspect it."
+    encoding = await encoding_of(data, runtime.context, cut=size > len(data))
+    if encoding is None:
+        return (
+            f"Error: {path} is a binary file ({entry.size} bytes).{why} Use bash with a suitable program to inspect it."
+        )
     sandbox.seen_files.remember(path, entry.modified, entry.size)
-    notes += [note for note in (_line_ends(text), _encoding(data, text)) if note]
-    if size > len(data):
-        notes.append(f"the file has {size} bytes, only the first {len(data)} were read")
-    lines = (
-        _BYTES.sub("\N{REPLACEMENT CHARACTER}", text)
-        .replace("\r\n", "\n")
-        .replace("\r", "\n")
-        .splitlines(keepends=True)
+    limit, first, skip = (
+        settings(runtime).sandbox.read_file_output_max_chars,
+        max(1, start_line or 1),
+        max(0, start_char - 1),
     )
-    first = max(1, start_line or 1)
-    if first > max(1, len(lines)):
-        return f"Error: start_line {start_line} is beyond the end of {path}, which has {len(lines)} lines."
-    last = len(lines) if end_line is None else min(len(lines), max(0, end_line))
-    return _shown(lines, first, last, max(1, start_char), settings(runtime).sandbox.read_file_output_max_chars, notes)
+    part = await window(sandbox, path, (data, size), encoding, (first, end_line), skip, limit)
+    if part.total is not None and first > max(1, part.total):
+        return f"Error: start_line {start_line} is beyond the end of {path}, which has {part.total} lines."
+    notes += [note for note in (_line_ends(part.text), _encoding(encoding, part.text)) if note]
+    return _shown(part, first, end_line, skip, limit, notes)
 
 
 @async_tool("write_file", with_artifact=True)
@@ -121,7 +117,10 @@ async def write_file_tool(
             return refusal
         before = await sandbox.stat(path)
         replaced = before is not None and not append and before.size and not sandbox.seen_files.knows(path)
-        written = await _write(sandbox, path, content, append=append)
+        try:
+            written = await _write(sandbox, path, content.encode("utf-8", "surrogateescape"), append=append)
+        except UnicodeEncodeError as error:
+            raise SandboxFileError(str(error)) from error
     read = f". This replaced a file of {before.size} bytes that you had not read." if before and replaced else ""
     return f"OK: {_lines(content)} {'added' if append else 'written'}, {written['bytes']} bytes{read}", {
         "files": [written]
@@ -150,11 +149,12 @@ async def str_replace_tool(
             return f"Error: {path} is too large for str_replace ({size} bytes). Use bash, e.g. sed, to change it."
         if kind := kind_of(data, path):
             return f"Error: {path} is {kind[0]}, not text. {kind[1]}"
-        text = decode_text(data)
-        if text is None:
+        encoding = await encoding_of(data, runtime.context)
+        if encoding is None:
             return f"Error: {path} is a binary file. Use bash with a suitable program to change it."
-        if text.encode("utf-8", "surrogateescape") != data:
-            return f"Error: {path} is not UTF-8 text. Convert it first, e.g. with iconv in bash."
+        text = encoding.decode(data)
+        if await asyncio.to_thread(_encoded, text, encoding) != data:
+            return f"Error: {path} holds bytes that are no {encoding.name}. Convert it first, e.g. with iconv in bash."
         wanted = _any_line_ends(old_str)
         count = len(wanted.findall(text))
         if count == 0:
@@ -162,67 +162,12 @@ async def str_replace_tool(
         if count > 1 and not replace_all:
             return f"Error: old_str occurs {count} times in {path}. Add surrounding lines to make it unique, or set replace_all."
         new = _LINE_END.sub(_usual_line_end(text), new_str)
-        written = await _write(sandbox, path, wanted.sub(lambda _: new, text))
+        replaced = await asyncio.to_thread(_encoded, wanted.sub(lambda _: new, text), encoding)
+        if replaced is None:
+            return f"Error: {path} is {encoding.name}, which cannot say all of new_str. Convert it to UTF-8 first, e.g. with iconv in bash."
+        written = await _write(sandbox, path, replaced)
     where = text.count("\n", 0, wanted.search(text).start()) + 1  # type: ignore[union-attr] - it was counted
     return f"OK: {count} replaced, from line {where} on; the file has {written['bytes']} bytes", {"files": [written]}
-
-
-@async_tool("glob")
-async def glob_tool(
-    pattern: Annotated[str, Field(description="e.g. **/*.py")],
-    path: Path,
-    runtime: Runtime,
-    include_dirs: bool = False,
-    max_results: int = 200,
-    description: Description = "",
-) -> str:
-    """Find files by name pattern."""
-    cap = _cap(runtime, "glob", max_results, 200, GLOB_MAX)
-    sandbox = await runtime.context.sandbox()
-    if (await _entry(sandbox, path, "Directory")).kind != "directory":
-        return f"Error: Not a directory: {path}"
-    paths, cut = await sandbox.glob(path, pattern, include_dirs=include_dirs, cap=cap)
-    if not paths:
-        return f"No files matched under {path}"
-    lines = [f"{number}. {_short(found)}" for number, found in enumerate(paths, 1)]
-    trailer = ["Results truncated: narrow the path or the pattern."] if cut else []
-    return "\n".join([_found(len(paths), "paths", path, cut), *lines, *trailer])
-
-
-@async_tool("grep")
-async def grep_tool(
-    pattern: Annotated[str, Field(description="Regular expression")],
-    path: Path,
-    runtime: Runtime,
-    glob: Annotated[str | None, Field(description="Only files whose name matches, e.g. *.py")] = None,
-    literal: Annotated[bool, Field(description="Pattern is plain text")] = False,
-    case_sensitive: bool = False,
-    max_results: int = 100,
-    description: Description = "",
-) -> str:
-    """Search file contents."""
-    cap = _cap(runtime, "grep", max_results, 100, GREP_MAX)
-    try:
-        sandbox = await runtime.context.sandbox()
-        await _entry(sandbox, path, "Directory")
-        matches, cut = await sandbox.grep(
-            path, pattern, glob=glob, literal=literal, case_sensitive=case_sensitive, cap=cap
-        )
-    except SandboxError as error:
-        hint = ". Set literal to search for it as plain text." if "regular expression" in str(error) else ""
-        return f"Error: {error}{hint}"
-    if not matches:
-        return f"No matches found under {path}"
-    skipped = sum(not match.line_number for match in matches)
-    head = _found(len(matches) - skipped, "matches", path, cut)
-    lines = [
-        f"{_short(match.path)}:{match.line_number}: {match.line}"
-        if match.line_number
-        else f"{_short(match.path)}: {match.line}"
-        for match in matches
-    ]
-    trailer = ["Results truncated: narrow the path, the glob or the pattern."] if cut else []
-    return "\n".join([head, *lines, *trailer])
 
 
 @async_tool("present_files")
@@ -261,43 +206,6 @@ async def present_file_tool(
     return Command(update={"messages": [message], "artifacts": artifacts})
 
 
-def _found(count: int, what: str, root: str, cut: bool) -> str:
-    """The head of a search's result; it says what its paths are relative to."""
-    about = [f"relative to {WORKSPACE}"] if f"{root}/".startswith(f"{WORKSPACE}/") else []
-    about += [f"showing first {count}, there are more"] if cut else []
-    return f"Found {count} {what} under {root}" + (f" ({'; '.join(about)})" if about else "")
-
-
-def _short(path: str) -> str:
-    """A path as the file tools take it, too: relative to the workspace if it lies there."""
-    return shown_path(path.removeprefix(f"{WORKSPACE}/"))
-
-
-_BYTES = re.compile("[\ud800-\udfff]")
-"""Bytes of a text file that are no UTF-8, as Python keeps them; they can be written back, but not sent anywhere."""
-
-
-def decode_text(data: bytes, *, cut: bool = False) -> str | None:
-    """Text of a file, or None if it is binary. UTF-8, and UTF-16 with a byte order mark.
-
-    Args:
-        data: the file's content.
-        cut: more follows, so that the last character may be incomplete.
-    """
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace")
-    if b"\0" in data[:8192]:
-        return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        # What is no UTF-8 is Latin-1 or the like, or binary.
-        if cut and error.start >= len(data) - 3:
-            return data[: error.start].decode("utf-8")
-        printable = sum(byte >= 32 or byte in b"\t\n\r\f" for byte in data[:8192])
-        return data.decode("utf-8", "surrogateescape") if printable > 0.95 * len(data[:8192]) else None
-
-
 def _lines(text: str) -> str:
     count = text.count("\n") + (not text.endswith("\n") and bool(text))
     return f"{count} line{'' if count == 1 else 's'}"
@@ -316,15 +224,8 @@ async def receipt(sandbox: Sandbox, path: str, data: bytes | None = None) -> dic
     return {"path": path, "bytes": size, "sha256": digest.hexdigest()}
 
 
-async def _entry(sandbox: Sandbox, path: str, what: str) -> Entry:
-    entry = await sandbox.stat(path)
-    if entry is None:
-        raise SandboxFileNotFoundError(f"{what} not found: {path}")
-    return entry
-
-
 async def _file(sandbox: Sandbox, path: str) -> Entry:
-    entry = await _entry(sandbox, path, "File")
+    entry = await entry_at(sandbox, path, "File")
     if entry.kind == "directory":
         raise SandboxFileError(f"Path is a directory: {path}. Use ls to list it.")
     return entry
@@ -338,11 +239,7 @@ async def _refusal(sandbox: Sandbox, path: str) -> str | None:
     return None
 
 
-async def _write(sandbox: Sandbox, path: str, text: str, *, append: bool = False) -> dict[str, Any]:
-    try:
-        data = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        raise SandboxFileError(str(error)) from error
+async def _write(sandbox: Sandbox, path: str, data: bytes, *, append: bool = False) -> dict[str, Any]:
     await sandbox.write(path, data, append=append)
     written = await receipt(sandbox, path, None if append else data)
     if entry := await sandbox.stat(path):
@@ -350,23 +247,45 @@ async def _write(sandbox: Sandbox, path: str, text: str, *, append: bool = False
     return written
 
 
-def _shown(lines: list[str], first: int, last: int, start_char: int, limit: int, notes: list[str]) -> str:
-    """Lines ``first`` to ``last`` up to ``limit`` characters (0: all), with what stands about them in brackets."""
-    text = "".join(lines[first - 1 : last])[start_char - 1 :]
+def _encoded(text: str, encoding: Encoding) -> bytes | None:
+    """The bytes of a file; None if its encoding cannot say the text."""
+    try:
+        return encoding.encode(text)
+    except UnicodeEncodeError:
+        return None
+
+
+def _shown(part: Window, first: int, end_line: int | None, skip: int, limit: int, notes: list[str]) -> str:
+    """Lines with their numbers, up to ``limit`` characters (0: all), with what stands about them in brackets."""
+    lines = part.text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if end_line is not None:
+        lines = lines[: max(0, end_line - first + 1)]
+    of = f" of {part.total}" if part.total is not None else ""
     room = limit - 300 if limit > 600 else limit
-    if limit and len(text) > limit:
-        end = text.rfind("\n", 0, room) + 1
-        if end:
-            text, reached = text[:end], first + text.count("\n", 0, end) - 1
-            notes.append(f"lines {first} to {reached} of {len(lines)} are shown; go on with start_line={reached + 1}")
-        else:
-            text, reached = text[:room], start_char + room - 1
-            notes.append(
-                f"line {first} of {len(lines)} has {len(lines[first - 1].rstrip())} characters, {start_char} to {reached} are shown; "
-                f"go on with start_line={first} and start_char={reached + 1}"
-            )
+    rows: list[str] = []
+    used = 0
+    for number, each in enumerate(lines, first):
+        row = f"{number}: {seen(each.removesuffix(chr(13)).replace(chr(13), chr(10)))}"
+        if limit and used + len(row) + 1 > room:
+            if rows:
+                notes.append(f"lines {first} to {number - 1}{of} are shown; go on with start_line={number}")
+            else:
+                begin, reached = skip + 1, skip + room - len(f"{number}: ")
+                rows.append(row[:room])
+                notes.append(
+                    f"line {first}{of} is longer, its characters {begin} to {reached} are shown; "
+                    f"go on with start_line={first} and start_char={reached + 1}"
+                )
+            break
+        rows.append(row)
+        used += len(row) + 1
+    else:
+        if part.total is None and (end_line is None or first + len(lines) <= end_line):
+            notes.append(f"there are more lines; go on with start_line={first + len(lines)}")
     about = f"\n[{'; '.join(notes)}]" if notes else ""
-    return (text or "(empty)").removesuffix("\n" if notes else "") + about
+    return ("\n".join(rows) or "(empty)") + about
 
 
 # presented files ------------------------------------------------------------------------------------------------------
@@ -487,18 +406,10 @@ def _line_ends(text: str) -> str:
     return f"{name}: str_replace keeps them" if name else ""
 
 
-def _encoding(data: bytes, text: str) -> str:
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "read as UTF-16"
-    return "not UTF-8: bytes that are none are shown as \N{REPLACEMENT CHARACTER}" if _BYTES.search(text) else ""
+def _encoding(encoding: Encoding, text: str) -> str:
+    if not encoding.usual:
+        return f"read as {encoding.name}: str_replace keeps it"
+    return "not UTF-8: bytes that are none are shown as \N{REPLACEMENT CHARACTER}" if damaged(text) else ""
 
 
-def _cap(runtime: Runtime, name: str, requested: int, default: int, hard: int) -> int:
-    """The smaller of what the model asks for and what the configuration allows."""
-    configured = next(
-        (entry.max_results for entry in settings(runtime).tools if entry.name == name and entry.max_results), default
-    )
-    return min(requested if requested > 0 else default, configured, hard)
-
-
-FILE_TOOLS: tuple[BaseTool, ...] = (ls_tool, read_file_tool, write_file_tool, str_replace_tool, glob_tool, grep_tool)
+FILE_TOOLS: tuple[BaseTool, ...] = (ls_tool, read_file_tool, write_file_tool, str_replace_tool)

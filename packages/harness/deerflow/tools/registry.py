@@ -17,6 +17,7 @@ from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.files import FILE_TOOLS, present_file_tool
 from deerflow.tools.images import view_image_tool
 from deerflow.tools.memory import MEMORY_TOOLS, memory_search_tool, search_chats_tool
+from deerflow.tools.search import SEARCH_TOOLS
 from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,8 @@ def get_available_tools(
     built_in += MEMORY_TOOLS if app_config.memory.enabled else ()
     built_in += [search_chats_tool] if app_config.memory.search_chats else []
     built_in += acp_tools(app_config)
-    in_sandbox = () if sandbox else (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, present_file_tool, view_image_tool)
+    commands_and_files = (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, *SEARCH_TOOLS, present_file_tool, view_image_tool)
+    in_sandbox = () if sandbox else commands_and_files
     annotated = {entry.name: entry.annotations for entry in app_config.tools if entry.annotations}
     return [
         tool.model_copy(update={"metadata": {**(tool.metadata or {}), **annotated[tool.name]}})

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, InjectedToolArg
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from deerflow.config import AppConfig
 from deerflow.sandbox.interface import (
@@ -69,6 +69,9 @@ def cut_short(name: str | None, call_id: str | None) -> str:
 def absolute(path: str) -> str:
     """A path as a model names it: relative ones begin in the workspace, as in the shell."""
     return posixpath.normpath(posixpath.join(WORKSPACE, path)) if path and not path.startswith("/") else path
+
+
+Path = Annotated[str, AfterValidator(absolute), Field(description=f"Absolute, or relative to {WORKSPACE}")]
 
 
 def settings(runtime: Runtime) -> AppConfig:

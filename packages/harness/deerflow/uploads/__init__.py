@@ -18,6 +18,8 @@ from pathlib import Path
 from threading import RLock
 from typing import BinaryIO
 
+from deerflow.sandbox.converters.pictures import MAX_BYTES as MAX_PICTURE
+from deerflow.sandbox.converters.pictures import digest, mime_type_of
 from deerflow.sandbox.documents import TEXT_MARK
 from deerflow.sandbox.interface import UPLOADS
 
@@ -155,11 +157,24 @@ def extract_outline(path: Path) -> Outline:
     return Outline(tuple(headings[:MAX_OUTLINE_ENTRIES]), truncated=len(headings) > MAX_OUTLINE_ENTRIES)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def picture_digest(path: Path) -> str | None:
+    """Return the digest of an uploaded picture; None for other files, and for a picture that is too large to be shown."""
+    try:
+        if mime_type_of(_start(path, 64)) is None or len(data := _start(path, MAX_PICTURE + 1)) > MAX_PICTURE:
+            return None
+    except OSError:
+        return None
+    return digest(data)
+
+
+def _start(path: Path, size: int) -> bytes:
     """The sandbox can put a link to a file of the host, or a pipe, in the place of an upload."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        head = io.BytesIO(file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"")
-    for line in islice(head, MAX_LINES):
+        return file.read(size) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+
+
+def _lines(path: Path) -> Iterator[str]:
+    for line in islice(io.BytesIO(_start(path, MAX_BYTES)), MAX_LINES):
         yield line[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n")
 
 

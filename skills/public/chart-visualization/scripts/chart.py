@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -30,15 +32,36 @@ def load(source: Any, base: Path) -> pd.DataFrame:
         path = Path(source) if Path(source).is_absolute() else base / source
         if not path.is_file():
             raise SpecError(f"data: {path} does not exist")
-        readers = {".csv": pd.read_csv, ".json": pd.read_json, ".xlsx": pd.read_excel, ".parquet": pd.read_parquet}
-        if path.suffix == ".tsv":
-            return pd.read_csv(path, sep="\t")
+        readers = {
+            ".csv": read_text,
+            ".tsv": read_text,
+            ".json": pd.read_json,
+            ".xlsx": pd.read_excel,
+            ".parquet": pd.read_parquet,
+        }
         if path.suffix not in readers:
-            raise SpecError(f"data: {path.suffix} is not one of .tsv {' '.join(readers)}")
+            raise SpecError(f"data: {path.suffix} is not one of {' '.join(readers)}")
         return readers[path.suffix](path)
     if isinstance(source, list | dict) and source:
         return pd.DataFrame(source)
     raise SpecError('data: give rows [{"month": "Jan", "sales": 3}], columns {"month": [...]}, or the path of a file')
+
+
+def read_text(path: Path) -> pd.DataFrame:
+    """A CSV or TSV file in any encoding; where cells are parted by semicolons, decimals have a comma."""
+    data = path.read_bytes()
+    try:
+        from text_encodings import text_of  # of the tool image
+
+        text = text_of(data).removeprefix("\ufeff")
+    except ImportError:
+        text = data.decode("utf-8-sig", "replace")
+    first = text.lstrip().partition("\n")[0]
+    mark = "\t" if path.suffix == ".tsv" else max(",;\t", key=first.count)
+    european = mark == ";" and re.search(r"(?:^|;)-?\d+,\d+(?:;|\r?$)", text, re.MULTILINE) is not None
+    return pd.read_csv(
+        io.StringIO(text), sep=mark, decimal="," if european else ".", thousands="." if european else None
+    )
 
 
 def draw_into(axes: Any, spec: dict[str, Any], base: Path) -> None:

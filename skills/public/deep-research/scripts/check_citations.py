@@ -1,4 +1,7 @@
-"""Check the citations of a Markdown report: each number has a source, each source is used, sources have addresses."""
+"""Check the citations of a Markdown report: each number has a source, each source is used, sources have addresses.
+
+With --number it turns `[citation:Title](URL)` into numbers with a list of sources, with --link numbers into these.
+"""
 
 from __future__ import annotations
 
@@ -9,43 +12,25 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
-HEADING = re.compile(
-    r"^#{1,4}\s*(?:\d+[.\s]*)?(sources|references|bibliography|literature|works cited|来源|参考文献|参考资料|参考来源|引用)\s*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-ENTRY = re.compile(
-    r"^\s*(?:[-*]\s*)?(?:\[(\d+)\][:.]?|(\d+)[.)])\s+(.*(?:\n(?!\s*(?:[-*]\s*)?(?:\[\d+\]|\d+[.)])\s)(?!\s*$)(?!#).+)*)",
-    re.MULTILINE,
-)
-CITED = re.compile(r"\[(\d+(?:\s*[-–,;]\s*\d+)*)\](?!\()")
-ADDRESS = re.compile(r"https?://[^\s)>\]]+|doi:\s*10\.\S+|arXiv:\s*\d{4}\.\d+", re.IGNORECASE)
+from citations import ADDRESS, CITED, CODE, ENTRY, LINK, expanded, heads, linked, numbered, parts, same
+
 CLAIM = re.compile(r"\d+(?:[.,]\d+)?\s*(?:%|percent|million|billion|万|亿)|(?:\$|€|£|¥)\s?\d")
 
 
-def expanded(text: str) -> list[int]:
-    """``1-3,5`` as numbers."""
-    found: list[int] = []
-    for part in re.split(r"[,;]", text):
-        ends = [int(number) for number in re.split(r"[-–]", part)]
-        found += range(ends[0], ends[-1] + 1)
-    return found
-
-
-def check(text: str) -> tuple[list[str], list[str], int]:
-    """Problems, advice, and how many sources there are."""
+def check(text: str, pages: dict[str, dict[str, str]]) -> tuple[list[str], list[str], int]:
+    """Problems, advice, and how many sources there are. ``pages``: what kept pages say of themselves, by address."""
     problems, advice = [], []
-    heading = next(reversed(list(HEADING.finditer(text))), None)
-    if heading is None:
-        return (
-            ["There is no list of sources; end with a heading Sources and entries `[1] Author, title, date, address`."],
-            [],
-            0,
+    body, heading, listing, after = parts(text)
+    body = CODE.sub("", f"{body}\n\n{after}")
+    if links := len(LINK.findall(body)):
+        problems.append(
+            f"{links} citations are written [citation:Title](URL), as in answers: number them with --number."
         )
-    body, listing = (
-        text[: heading.start()],
-        re.split(r"^#{1,4}\s", text[heading.end() :], maxsplit=1, flags=re.MULTILINE)[0],
-    )
-    body = re.sub(r"```.*?```|`[^`\n]+`", "", body, flags=re.DOTALL)
+    if not heading:
+        missing = (
+            "There is no list of sources; end with a heading Sources and entries `[1] Author, title, date, address`."
+        )
+        return problems or [missing], [], 0
     sources = [(int(entry[1] or entry[2]), entry[3].strip()) for entry in ENTRY.finditer(listing)]
     numbers = [number for number, _ in sources]
     cited = [number for group in CITED.findall(body) for number in expanded(group)]
@@ -60,17 +45,13 @@ def check(text: str) -> tuple[list[str], list[str], int]:
         if address is None:
             problems.append(f"[{number}] has no address: {entry[:60]!r}")
             continue
-        parts = urlsplit(address[0].rstrip(".,;"))
-        key = (
-            f"{parts.netloc.removeprefix('www.')}{parts.path.rstrip('/')}?{parts.query}"
-            if parts.netloc
-            else address[0].lower()
-        )
+        key = same(address[0]) if "://" in address[0] else address[0].lower()
         if key in seen:
             problems.append(f"[{number}] and [{seen[key]}] are the same source; cite one of them.")
         seen.setdefault(key, number)
         if not re.search(r"\b(19|20)\d\d\b|n\.d\.|无日期", re.sub(ADDRESS, "", entry)):
-            advice.append(f"[{number}] has no date.")
+            day = pages.get(key, {}).get("published", "")[:10]
+            advice.append(f"[{number}] has no date" + (f"; its page says {day}." if day else "."))
     for paragraph in re.split(r"\n\s*\n", body):
         if (
             CLAIM.search(paragraph)
@@ -88,7 +69,23 @@ def check(text: str) -> tuple[list[str], list[str], int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("report", type=Path)
-    problems, advice, count = check(parser.parse_args().report.read_text("utf-8"))
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--number", action="store_true", help="write the citations as numbers with a list of sources")
+    form.add_argument("--link", action="store_true", help="write the numbers as [citation:Title](URL)")
+    parser.add_argument("-o", "--output", type=Path, help="where to write it; the report itself if left out")
+    options = parser.parse_args()
+    if not options.report.is_file():
+        print(f"{options.report} does not exist.", file=sys.stderr)
+        return 1
+    text, pages = options.report.read_text("utf-8"), heads()
+    if options.number or options.link:
+        text = numbered(text, pages) if options.number else linked(text, pages)
+        place = options.output or options.report
+        place.write_text(text, "utf-8")
+        print(f"written to {place}")
+        if options.link:
+            return 0
+    problems, advice, count = check(text, pages)
     print(f"{count} sources, {len(problems)} problems")
     for line in problems:
         print(f"- {line}")

@@ -39,6 +39,9 @@ FAMILIES = (
     ("liberation*", "LiberationSans-{}.ttf", ("Regular", "Bold", "Italic")),
 )
 EAST = re.compile(r"([\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff60]+)")
+SOURCE = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+CITED = re.compile(r"\[\d+(?:\s*[-–,;]\s*\d+)*\]")
+LINKED = re.compile(rf"({CITED.pattern}|https?://[^\s<>]*[\w/)])")
 INK, MUTED, LINE = HexColor("#1f2933"), HexColor("#66727f"), HexColor("#d5dbe1")
 
 
@@ -100,35 +103,61 @@ class Writer:
         self.small = ParagraphStyle("small", self.body, fontSize=9, textColor=MUTED, spaceAfter=12)
         self.quote = ParagraphStyle("quote", self.body, leftIndent=12, textColor=MUTED, borderPadding=(2, 2, 2, 10))
         self.problems: list[str] = []
+        self.sources: set[str] = set()
+        self.captions = {"Figure": 0, "Table": 0}
 
-    def inline(self, element: Tag) -> str:
-        """The markup of reportlab for the formatted text of an element."""
+    def inline(self, element: Tag, *, links: bool = True) -> str:
+        """The markup of reportlab for the formatted text of an element. ``links``: numbers of sources and addresses lead there."""
         parts = []
         for child in element.children:
             if isinstance(child, NavigableString):
-                safe = escape(re.sub(r"\s+", " ", str(child)))
-                parts.append(EAST.sub(rf'<font name="{self.east}">\1</font>', safe))
+                text = re.sub(r"\s+", " ", str(child))
+                parts += [self.linked(piece) for piece in LINKED.split(text)] if links else [self.plain(text)]
             elif child.name == "br":
                 parts.append("<br/>")
             elif child.name == "a":
                 address = escape(str(child.get("href", "")), {'"': "&quot;"})
                 parts.append(
-                    f'<a href="{address}" color="#1f5fb4">{self.inline(child)}</a>'
+                    f'<a href="{address}" color="#1f5fb4">{self.inline(child, links=False)}</a>'
                     if address.startswith(("http", "mailto:"))
-                    else self.inline(child)
+                    else self.inline(child, links=False)
                 )
             elif child.name not in ("ul", "ol"):
                 marks = {"strong": "b", "em": "i", "code": 'font face="Courier"', "sup": "super", "del": "strike"}
-                mark = marks.get(child.name)
-                parts.append(f"<{mark}>{self.inline(child)}</{mark.split()[0]}>" if mark else self.inline(child))
+                mark, inner = marks.get(child.name), self.inline(child, links=links and child.name != "code")
+                parts.append(f"<{mark}>{inner}</{mark.split()[0]}>" if mark else inner)
         return "".join(parts)
 
+    def linked(self, piece: str) -> str:
+        if CITED.fullmatch(piece):
+            return re.sub(
+                r"\d+",
+                lambda number: (
+                    f'<a href="#source-{number[0]}" color="#1f5fb4">{number[0]}</a>'
+                    if number[0] in self.sources
+                    else number[0]
+                ),
+                piece,
+            )
+        if LINKED.fullmatch(piece):
+            address, rest = (piece, "") if "(" in piece else (piece.rstrip(")"), ")" * piece.endswith(")"))
+            safe = escape(address, {'"': "&quot;"})
+            return f'<a href="{safe}" color="#1f5fb4">{safe}</a>{rest}'
+        return self.plain(piece)
+
     def story(self, text: str) -> list:
+        self.sources = set(SOURCE.findall(text))
+        # Sources in lines of their own are paragraphs of their own.
+        text = re.sub(r"^(\[\d+\] .*)\n(?=\[\d+\] )", r"\1\n\n", text, flags=re.MULTILINE)
+        text = re.sub(r"\[citation:\s*", "[", text)
         body = BeautifulSoup(
             markdown.markdown(text, extensions=["tables", "fenced_code", "sane_lists"]), "lxml"
         ).body or Tag(name="body")
         parts: list = []
         if self.settings.get("title"):
+            first = body.find("h1")
+            if first is not None and first.get_text().strip() == str(self.settings["title"]).strip():
+                first.decompose()  # it stands above already
             parts.append(Paragraph(self.plain(str(self.settings["title"])), self.title))
             line = " · ".join(
                 str(self.settings[key]) for key in ("subtitle", "author", "date") if self.settings.get(key)
@@ -171,7 +200,21 @@ class Writer:
             return [PageBreak()]
         if element.find("img"):
             return [part for picture in element.find_all("img") for part in self.picture(picture)]
-        return [Paragraph(self.inline(element), self.body)] if element.get_text().strip() else []
+        text = element.get_text().strip()
+        if found := re.match(r"(Table|Figure|表|图)[:：]\s*(.+)", text):
+            return [self.caption("Table" if found[1] in ("Table", "表") else "Figure", found[2])]
+        anchor = f'<a name="source-{source[1]}"/>' if (source := SOURCE.match(text)) else ""
+        if source:  # its own number leads nowhere
+            first = next(element.strings)
+            first.replace_with(first.lstrip().removeprefix(source[0]))
+            anchor += source[0]
+        return [Paragraph(anchor + self.inline(element), self.body)] if text else []
+
+    def caption(self, kind: str, text: str) -> Paragraph:
+        self.captions[kind] += 1
+        word = self.settings.get("captions", {}).get(kind.lower(), kind)
+        style = ParagraphStyle("caption", self.small, keepWithNext=int(kind == "Table"))
+        return Paragraph(self.plain(f"{word} {self.captions[kind]}  {text}"), style)
 
     def list(self, element: Tag) -> ListFlowable:
         items = []
@@ -232,7 +275,7 @@ class Writer:
             return []
         width, height = ImageReader(str(path)).getSize()
         scale = min(self.width / width, 150 * mm / height, 0.75)
-        caption = [Paragraph(self.plain(str(picture["alt"])), self.small)] if picture.get("alt") else []
+        caption = [self.caption("Figure", str(picture["alt"]))] if picture.get("alt") else []
         return [Image(str(path), width * scale, height * scale), *caption]
 
 

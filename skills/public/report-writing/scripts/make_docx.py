@@ -106,6 +106,7 @@ class Writer:
         self.sources = set(SOURCE.findall(text))
         # Sources in lines of their own are paragraphs of their own.
         text = re.sub(r"^(\[\d+\] .*)\n(?=\[\d+\] )", r"\1\n\n", text, flags=re.MULTILINE)
+        text = re.sub(r"\[citation:\s*", "[", text)
         soup = BeautifulSoup(
             markdown.markdown(text, extensions=["tables", "fenced_code", "sane_lists", "footnotes"]), "lxml"
         )

@@ -48,7 +48,7 @@ def main() -> int:
                             and isinstance(result, int | float)
                             and abs(stored - result) > 1e-6 * max(abs(result), 1)
                         ):
-                            problems.append(f"{place} {value} is {result:g}, but the file shows {stored:g}.")
+                            problems.append(f"{place} {value} is {result:.15g}, but the file shows {stored:.15g}.")
                         if stored is None:
                             remarks.append(f"{place} has no stored result; viewers that do not compute show nothing.")
                     except CellError as error:

@@ -93,9 +93,9 @@ def _range(header: str, size: int) -> tuple[int, int] | None:
     return int(first), min(int(last) + 1, size) if last else size
 
 
-def with_charset(media_type: str, head: bytes) -> str:
-    """``media_type`` with the encoding of the text that begins with ``head``, if it is text whose encoding is plain."""
-    found = charset(head) if media_type.startswith("text/") else None
+def with_charset(media_type: str, head: bytes, known: str | None = None) -> str:
+    """``media_type`` with the encoding of the text that begins with ``head``: the one that is ``known``, or that is plain."""
+    found = (known or charset(head)) if media_type.startswith("text/") else None
     return f"{media_type}; charset={found}" if found else media_type
 
 

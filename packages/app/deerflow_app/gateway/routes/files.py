@@ -28,7 +28,7 @@ preview_routes = APIRouter(tags=["preview"])
 
 
 async def artifact_service(runtime: CurrentRuntime) -> ArtifactService:
-    return ArtifactService(runtime.paths, ThreadRepository(runtime.database))
+    return ArtifactService(runtime.paths, ThreadRepository(runtime.database), runtime.workshop.harness.converters)
 
 
 CurrentArtifacts = Annotated[ArtifactService, Depends(artifact_service)]
@@ -158,7 +158,8 @@ async def read_artifact(
     if kind != "application/pdf":
         # Browsers show no PDF in a sandbox; their viewers run no script of the site.
         headers["content-security-policy"] = _POLICY
-    shown = with_charset("text/plain" if kind in _SCRIPTS else kind, content.head)
+    known = await artifacts.charset(principal, content) if kind.startswith("text/") else None
+    shown = with_charset("text/plain" if kind in _SCRIPTS else kind, content.head, known)
     return file_response(request, content, media_type=shown, headers=headers)
 
 

@@ -14,7 +14,7 @@ from deerflow.agents.transcript import (
     system_note,
     thread_mark,
 )
-from deerflow.agents.turn import DURING_WORK, FACTS, PROMPT, QUOTED, render_facts
+from deerflow.agents.turn import DURING_WORK, FACTS, PICTURES, PROMPT, QUOTED, pictures_of, render_facts
 from deerflow.context import RunContext
 from deerflow.security.door import Untrusted, admit
 
@@ -51,6 +51,8 @@ def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
     else:
         content = [{"type": "text", "text": text}, *message.content]  # type: ignore[list-item]
     kept = {key: message.additional_kwargs[key] for key in (COMPACTION, *TURN_IDS) if key in message.additional_kwargs}
+    if pictures := pictures_of(facts):
+        kept[PICTURES] = pictures
     return message.model_copy(update={"content": content, "additional_kwargs": kept})
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from deerflow.community.web import Api, Options, found, image_tool, search_tool
+from deerflow.community.web import LETTERS, Api, Options, found, image_tool, search_tool
 
 _brave = partial(Api, "Brave Search", key="BRAVE_API_KEY", key_header="X-Subscription-Token", method="GET")
 
 
 def _content(query: str, options: Options) -> dict[str, Any]:
-    return {"q": query, "count": options["max_results"], "freshness": options["time_range"]}
+    period = f"p{LETTERS[options['period']]}" if options["period"] else options["time_range"]
+    return {"q": query, "count": options["max_results"], "freshness": period}
 
 
 web_search_tool = search_tool(
     _brave(
         "https://api.search.brave.com/res/v1/web/search",
         _content,
-        found("web.results", title="title", url="url", snippet="description"),
+        found("web.results", title="title", url="url", snippet="description", published="page_age"),
     )
 )
 image_search_tool = image_tool(

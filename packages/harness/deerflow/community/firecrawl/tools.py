@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from deerflow.community.web import Api, fetch_tool, found, search_tool
+from deerflow.community.web import LETTERS, Api, fetch_tool, found, search_tool
 from deerflow.security.html import Page
 
 _firecrawl = partial(Api, "Firecrawl", key="FIRECRAWL_API_KEY")
@@ -10,8 +10,12 @@ _firecrawl = partial(Api, "Firecrawl", key="FIRECRAWL_API_KEY")
 web_search_tool = search_tool(
     _firecrawl(
         "https://api.firecrawl.dev/v2/search",
-        lambda query, options: {"query": query, "limit": options["max_results"]},
-        found("data.web", title="title", url="url", snippet="description"),
+        lambda query, options: {
+            "query": query,
+            "limit": options["max_results"],
+            "tbs": f"qdr:{LETTERS[options['period']]}" if options["period"] else None,
+        },
+        found("data.web", title="title", url="url", snippet="description", published="date"),
     )
 )
 web_fetch_tool = fetch_tool(

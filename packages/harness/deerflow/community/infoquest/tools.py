@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from deerflow.community.web import Api, fetch_tool, image_tool, search_tool
+from deerflow.community.web import DAYS, Api, fetch_tool, image_tool, search_tool
 
 _infoquest = partial(Api, "InfoQuest", key="INFOQUEST_API_KEY")
 _SEARCH = "https://search.infoquest.bytepluses.com"
@@ -28,7 +28,11 @@ def _things(answer: Any) -> Iterator[dict[str, Any]]:
 
 def _hits(answer: Any) -> list[dict[str, Any]]:
     return [
-        {**thing, "snippet": thing.get("desc") or thing.get("snippet") or thing.get("source")}
+        {
+            **thing,
+            "snippet": thing.get("desc") or thing.get("snippet") or thing.get("source"),
+            "published": thing.get("date"),
+        }
         for thing in _things(answer)
     ]
 
@@ -55,11 +59,12 @@ web_search_tool = search_tool(
         lambda query, options: {
             "query": query,
             "format": "JSON",
-            "time_range": _time(options["search_time_range"]),
+            "time_range": DAYS.get(options["period"] or "") or _time(options["search_time_range"]),
             "site": options["site"],
         },
         _hits,
-    )
+    ),
+    takes_site=True,
 )
 image_search_tool = image_tool(
     _infoquest(

@@ -10,9 +10,10 @@ web_search_tool = search_tool(
     _jina(
         "https://s.jina.ai/",
         lambda query, options: {"q": query, "num": options["max_results"]},
-        found("data", title="title", url="url", snippet="description"),
+        found("data", title="title", url="url", snippet="description", published="date"),
         headers=lambda _: {"Accept": "application/json", "X-Respond-With": "no-content"},
-    )
+    ),
+    takes_period=False,
 )
 web_fetch_tool = fetch_tool(
     _jina(

@@ -12,10 +12,13 @@ _searx = partial(Api, "SearXNG", "/search", method="GET")
 
 def _content(query: str, options: Options) -> dict[str, Any]:
     names = ("language", "safesearch", "time_range", "categories", "engines")
-    return {"q": query, "format": "json", **{name: options[name] for name in names}}
+    asked = {"q": query, "format": "json", **{name: options[name] for name in names}}
+    return {**asked, "time_range": options["period"]} if options["period"] else asked
 
 
-web_search_tool = search_tool(_searx(_content, found("results", title="title", url="url", snippet="content")))
+web_search_tool = search_tool(
+    _searx(_content, found("results", title="title", url="url", snippet="content", published="publishedDate"))
+)
 image_search_tool = image_tool(
     _searx(
         lambda query, options: {**_content(query, options), "categories": "images"},

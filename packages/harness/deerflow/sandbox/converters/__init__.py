@@ -28,6 +28,8 @@ from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
 from deerflow.sandbox.spawner import Spawner
 from deerflow.sandbox.tool_image import ToolImage
+from deerflow.security.encodings import KNOWN, Encoding, sample
+from deerflow.security.head import NOTHING_SAID, Head
 from deerflow.security.html import Page
 
 SIZE = 2
@@ -36,6 +38,7 @@ SECONDS, SLACK = 10.0, 10.0
 MEMORY = 512 << 20
 PROCESSES = 32
 MOST_TEXT, MOST_PICTURE = 24 << 20, 8 << 20
+MOST_NAME = 4096
 MOST_LINKS = 5000
 IDLE_SECONDS = 600.0
 NOBODY = 65534
@@ -116,26 +119,41 @@ class Converters:
         head, text = await self._read("pages", options, data, user_id, MOST_TEXT)
         links = head.get("links")
         kept = [link for link in links if isinstance(link, str)] if isinstance(links, list) else []
-        return Page(str(head.get("title") or ""), text.decode("utf-8", "replace"), tuple(kept[:MOST_LINKS]))
+        said = head.get("head")
+        return Page(
+            str(head.get("title") or ""),
+            text.decode("utf-8", "replace"),
+            tuple(kept[:MOST_LINKS]),
+            Head(*(str(said.get(name) or "") for name in Head._fields)) if isinstance(said, dict) else NOTHING_SAID,
+            plain=head.get("plain") is True,
+            scripted=head.get("scripted") is True,
+        )
 
-    async def picture(self, data: bytes, mime_type: str, user_id: str) -> Picture:
-        """Decode a picture, and make it smaller if need be. Raises UnreadableError."""
-        head, smaller = await self._read("pictures", {"mime_type": mime_type}, data, user_id, MOST_PICTURE)
+    async def picture(self, data: bytes, user_id: str, *, page: int = 0) -> Picture:
+        """Prepare a picture for a model, or a page of a PDF or TIFF. Raises UnreadableError."""
+        head, prepared = await self._read("pictures", {"page": page}, data, user_id, MOST_PICTURE)
         try:
-            (width, height), shown = map(int, head["size"]), tuple(map(int, head["shown"]))
+            (width, height), shown, pages = map(int, head["size"]), tuple(map(int, head["shown"])), int(head["pages"])
             kind = PICTURES[PICTURES.index(head["mime_type"])]
         except (LookupError, TypeError, ValueError) as error:
             raise UnreadableError("made its parser answer nonsense.") from error
         about = f"{width} x {height} pixels, {len(data) / 1000:.0f} kB"
-        if not smaller:
-            return Picture(data, mime_type, about)
+        about += f", {max(page, 1)} of {pages} pictures in it" if pages > 1 else ""
+        if not prepared:
+            return Picture(data, kind, about)
         form = kind.partition("/")[2].upper()
-        about += f"; shown to you as {form}, {shown[0]} x {shown[1]} pixels, {len(smaller) / 1000:.0f} kB"
-        return Picture(smaller, kind, about)
+        about += f"; shown to you as {form}, {shown[0]} x {shown[1]} pixels, {len(prepared) / 1000:.0f} kB"
+        return Picture(prepared, kind, about)
 
     async def document(self, data: bytes, name: str, user_id: str) -> bytes:
         """Return the text of a document as Markdown in UTF-8. Raises UnreadableError."""
         return (await self._read("documents", {"name": name, "seconds": self._seconds}, data, user_id, MOST_TEXT))[1]
+
+    async def encoding(self, data: bytes, user_id: str) -> Encoding:
+        """Return the likeliest encoding of a text whose bytes prove none."""
+        head, _ = await self._read("codecs", {}, await asyncio.to_thread(sample, data), user_id, MOST_NAME)
+        codec = head.get("codec")
+        return Encoding(codec if codec in KNOWN else "cp1252")
 
     def describe(self) -> tuple[str, bool]:
         """Return what confines the converters (empty: nothing) and whether they have the tool image. Blocks for a probe."""

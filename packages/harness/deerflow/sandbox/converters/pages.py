@@ -23,9 +23,10 @@ def _load() -> None:
 
 
 def work(data: bytes, *, charset: str, url: str | None, html: bool) -> tuple[dict[str, Any], bytes]:
-    """Return title and links, and the text in UTF-8. ``html``: it is a page, whatever it begins with."""
+    """Return what the page says of itself, and the text in UTF-8. ``html``: it is a page, whatever it begins with."""
     text = decoded(data, charset)
     if not html and not _IS_PAGE.match(text[:1000]):
-        return {"title": "", "links": []}, text.encode("utf-8", "replace")
+        return {"plain": True}, text.encode("utf-8", "replace")
     page = readable(text, url)
-    return {"title": page.title, "links": page.links}, page.text.encode("utf-8", "replace")
+    about = {"title": page.title, "links": page.links, "head": page.head._asdict(), "scripted": page.scripted}
+    return about, page.text.encode("utf-8", "replace")

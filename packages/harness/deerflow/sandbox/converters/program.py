@@ -163,7 +163,11 @@ def _work(writing: int, module: Any, head: dict[str, Any], data: bytearray) -> N
     except BaseException as error:
         text = " ".join(str(error).split())[:200] or type(error).__name__
         short = isinstance(error, MemoryError) or "memory alloc" in text.lower()
-        why = f"needs more than {limits['memory'] >> 20} MB of memory." if short else f"is damaged: {text}"
+        why = (
+            f"needs more than {limits['memory'] >> 20} MB of memory."
+            if short
+            else f"could not be read: its reader gave up ({type(error).__name__})."
+        )
         reply = head_of({"unreadable": why})
     with contextlib.suppress(OSError):
         _send(writing, reply)

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread, Timer
 from typing import IO
@@ -25,7 +26,26 @@ from deerflow.sandbox.interface import (
     SandboxRuntimeError,
 )
 
-_SOURCE = Path(__file__).with_name("search_script.py").read_text(encoding="utf-8")
+_ENCODINGS = "deerflow.security.encodings"
+_BOOT = """
+import sys, types
+def run(name, needed, program):
+    parts = name.split(".")
+    for at in range(1, len(parts) + 1):
+        sys.modules[".".join(parts[:at])] = module = types.ModuleType(".".join(parts[:at]))
+    exec(compile(needed, name, "exec"), module.__dict__)
+    exec(compile(program, "search", "exec"), {"__name__": "__main__"})
+"""
+
+
+def _program() -> str:
+    """The search with the one module of ours that it needs, which inside a sandbox is nowhere else."""
+    needed = Path(find_spec(_ENCODINGS).origin or "").read_text(encoding="utf-8")  # type: ignore[union-attr]
+    program = Path(__file__).with_name("search_script.py").read_text(encoding="utf-8")
+    return f"{_BOOT}run({_ENCODINGS!r}, {needed!r}, {program!r})"
+
+
+_SOURCE = _program()
 _MAX_FILE = 64 << 20
 _CHUNK = 2 << 20
 _MAX_FILES = 200_000
@@ -55,14 +75,14 @@ def grep_command(
 
 
 def parse_grep(output: str) -> tuple[list[GrepMatch], bool]:
-    """The matches in the output of ``grep_command``, and whether there are more. A file too large to search is a match in line 0.
+    """The matches in the output of ``grep_command``, and whether there are more. What was not searched is a match in line 0.
 
     Raises:
         SandboxCommandError: the pattern or the glob is invalid; the message says where.
         SandboxRuntimeError: the search did not come to its end.
     """
     matches: list[GrepMatch] = []
-    skipped: list[str] = []
+    skipped: list[GrepMatch] = []
     for line in output.splitlines():
         try:
             record = json.loads(line)
@@ -71,12 +91,12 @@ def parse_grep(output: str) -> tuple[list[GrepMatch], bool]:
         match record:
             case [str(path), int(number), str(text)]:
                 matches.append(GrepMatch(path, number, text))
-            case {"skipped": str(path)}:
-                skipped.append(path)
+            case {"skipped": str(path), "why": str(why)}:
+                skipped.append(GrepMatch(path, 0, why))
             case {"error": str(error)}:
                 raise SandboxCommandError(error)
             case {"truncated": bool(truncated)}:
-                return [*matches, *_not_searched(skipped)], truncated
+                return [*matches, *skipped], truncated
     raise SandboxRuntimeError("The search did not finish. Narrow the path or the glob, or simplify the pattern.")
 
 
@@ -123,7 +143,7 @@ def grep_files(
 
 
 def _not_searched(paths: list[str]) -> list[GrepMatch]:
-    return [GrepMatch(path, 0, "too large, not searched: use grep in bash") for path in paths[:20]]
+    return [GrepMatch(path, 0, "too large: use grep in bash") for path in paths[:20]]
 
 
 def _candidates(files: SandboxFiles, root: str, glob: str | None) -> tuple[list[str], bool]:

@@ -1,16 +1,19 @@
-"""The search program. It runs by itself (``python3 -I -S -c <source> <request>``) and imports nothing but the library.
+"""The search program. It runs by itself (``python3 -I -S -c <source> <request>``) with the decision on encodings beside it, and
+imports nothing but the library.
 
 Inside a sandbox it drives ripgrep, or searches by itself where there is none. On the host (``"source": "stdin"``) it
 only matches lines: the files' bytes come in by stdin, so it opens nothing and can be killed at will.
 
-It prints one JSON array ``[path, line number, line]`` per match and at last one object with ``truncated`` or ``error``.
+ripgrep matches UTF-8 and what is marked as UTF-16; all other texts are decoded here, so that a word is found in any encoding.
+
+It prints one JSON array ``[path, line number, line]`` per match, an object for what was not searched, and at last one object with
+``truncated`` or ``error``.
 Any Python from 3.9 on must be able to run it.
 """
 
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import re
@@ -19,15 +22,19 @@ import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from typing import Any
+
+from deerflow.security.encodings import binary, guessed, surely
 
 LINE = 500
 """Characters of a line that are reported."""
 FILE = 64 << 20
 """Bytes; larger files are named as not searched where there is no ripgrep."""
-BINARY = 8192
-"""A NUL among the first bytes means: not text."""
+MOST_SKIPPED = 500
+"""Files that are named as not searched."""
 QUIET = (".git", "node_modules", ".venv", "__pycache__")
 
 
@@ -43,8 +50,12 @@ class Matcher:
         self.literal: bool = request["literal"]
         pattern = re.escape(request["pattern"]) if self.literal else request["pattern"]
         flags = 0 if request["case_sensitive"] else re.IGNORECASE
-        self.compile = lambda: re.compile(pattern.encode("utf-8", "surrogateescape"), flags)
-        self.regex: re.Pattern[bytes] | None = None
+        self.compile = lambda: (
+            re.compile(pattern, flags),
+            re.compile(pattern.encode("utf-8", "surrogateescape"), flags),
+        )
+        self.regex: tuple[re.Pattern[str], re.Pattern[bytes]] | None = None
+        self.skipped = 0
 
     def report(self, path: str, number: int, line: str, at: int = 0) -> None:
         if self.left == 0:
@@ -52,16 +63,48 @@ class Matcher:
         self.left -= 1
         write([path, number, window(line.rstrip("\r\n"), at)])
 
+    def skip(self, path: str, why: str) -> None:
+        self.skipped += 1
+        if self.skipped <= MOST_SKIPPED:
+            write({"skipped": path, "why": why})
+
     def match(self, path: str, data: bytes) -> None:
-        regex = self.regex = self.regex or self.compile()
+        encoding = surely(data)
+        if encoding is None:
+            if binary(data):
+                return self.skip(path, "binary")
+            load_packages()
+            encoding = guessed(data)
+        letters, raw = self.regex = self.regex or self.compile()
         # Line by line: a pattern that is quadratic in the text's length must not meet the whole file.
-        if b"\0" in data[:BINARY] or (self.literal and not regex.search(data)):
-            return
-        for number, line in enumerate(io.BytesIO(data), 1):
-            if found := regex.search(line.rstrip(b"\n")):
+        if encoding.usual:
+            data = data[len(encoding.mark) :]
+            if not self.literal or raw.search(data):
+                self.match_lines(path, data.split(b"\n"), raw)
+        else:
+            self.match_lines(path, encoding.decode(data).split("\n"), letters)
+
+    def match_lines(self, path: str, lines: list[Any], regex: re.Pattern[Any]) -> None:
+        if lines and not lines[-1]:
+            lines.pop()
+        for number, line in enumerate(lines, 1):
+            if found := regex.search(line):
                 start = max(0, found.start() - 4 * LINE)
-                text = line[start : start + 8 * LINE].decode("utf-8", "replace")
-                self.report(path, number, text, len(line[start : found.start()].decode("utf-8", "replace")))
+                self.report(
+                    path, number, plain(line[start : start + 8 * LINE]), len(plain(line[start : found.start()]))
+                )
+
+
+def plain(text: str | bytes) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+
+
+def load_packages() -> None:
+    """A detector of encodings may be installed where we run."""
+    import site
+
+    with suppress(Exception):
+        site.main()
 
 
 def window(line: str, at: int) -> str:
@@ -124,27 +167,25 @@ def search(request: dict[str, Any], matcher: Matcher) -> None:
 
 def with_ripgrep(tool: str, request: dict[str, Any], root: str, start: str, matcher: Matcher) -> bool:
     """False: ripgrep cannot read the pattern, which may still be one for Python's engine."""
-    command = [tool, "--json", "--no-config", "--no-ignore", "--hidden", "--sort", "path"]
-    command += ["--case-sensitive" if request["case_sensitive"] else "--ignore-case"]
-    command += ["--fixed-strings"] if request["literal"] else []
+    command = [tool, "--no-config", "--no-ignore", "--hidden", "--sort", "path"]
     command += ["--glob", request["glob"]] if request["glob"] else []
     for name in skipped(request):
         command += ["--glob", f"!**/{name}/**"]
-    command += ["--regexp", request["pattern"], "--", start]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    others = dict.fromkeys(not_for_ripgrep(command, request, start))
+    search = [*command, "--json", "--case-sensitive" if request["case_sensitive"] else "--ignore-case"]
+    search += ["--fixed-strings"] if request["literal"] else []
+    search += ["--regexp", request["pattern"], "--", start]
+    with subprocess.Popen(search, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         assert run.stdout is not None and run.stderr is not None
         try:
             for raw in run.stdout:
                 record = json.loads(raw)
-                if record["type"] == "match":
+                if record["type"] == "match" and (path := text(record["data"]["path"])) not in others:
                     data = record["data"]
-                    line = text(data["lines"])
-                    at = (
-                        len(os.fsencode(line)[: data["submatches"][0]["start"]].decode("utf-8", "replace"))
-                        if data["submatches"]
-                        else 0
-                    )
-                    matcher.report(joined(root, text(data["path"])), data["line_number"], line, at)
+                    line = os.fsencode(text(data["lines"]))
+                    read = decoder_of(path) if "bytes" in data["lines"] else plain
+                    at = len(read(line[: data["submatches"][0]["start"]])) if data["submatches"] else 0
+                    matcher.report(joined(root, path), data["line_number"], read(line), at)
         except Full:
             run.kill()
             raise
@@ -154,7 +195,70 @@ def with_ripgrep(tool: str, request: dict[str, Any], root: str, start: str, matc
         return False
     if code == 2 and "error parsing glob" in problem:
         raise ValueError(problem)
+    for path in others:
+        search_file(path, root, matcher)
     return True
+
+
+@cache
+def decoder_of(path: str) -> Callable[[bytes], str]:
+    """For lines of a file that are no UTF-8."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            head = file.read(1 << 20)
+    except OSError:
+        return plain
+    encoding = surely(head, cut=True)
+    if encoding is None:
+        load_packages()
+        encoding = guessed(head)
+    return plain if encoding.usual else encoding.decode
+
+
+def not_for_ripgrep(command: list[str], request: dict[str, Any], start: str) -> Iterator[str]:
+    """Files that are neither UTF-8 nor marked as UTF-16: ripgrep does not see the letters in them."""
+    pattern = request["pattern"]
+    # Plain ASCII is found in all texts whose letters take one byte, or begin with one.
+    telling = r"(?-u)\x00" if request["literal"] and pattern.isascii() else r"(?-u)[\x00\x80-\xff]"
+    listing = [
+        *command,
+        "--encoding",
+        "none",
+        "--text",
+        "--files-with-matches",
+        "--null",
+        "--regexp",
+        telling,
+        "--",
+        start,
+    ]
+    done = subprocess.run(listing, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    for name in done.stdout.split(b"\0")[:-1]:
+        path = os.fsdecode(name)
+        with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123
+            head = file.read(1 << 20)
+            cut = len(head) == 1 << 20
+            encoding = surely(head, cut=cut)
+            if encoding is not None and encoding.usual and cut:
+                encoding = surely(head + file.read(FILE))
+            if encoding is None or not (encoding.usual or (encoding.mark and encoding.codec.startswith("utf-16"))):
+                yield path
+
+
+def search_file(path: str, root: str, matcher: Matcher) -> None:
+    try:
+        # Without O_NONBLOCK a FIFO would hang the search.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    with os.fdopen(fd, "rb") as file:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            return
+        if info.st_size > FILE:
+            matcher.skip(joined(root, path), "too large: use grep in bash")
+            return
+        matcher.match(joined(root, path), file.read(FILE))
 
 
 def text(field: dict[str, str]) -> str:
@@ -169,19 +273,7 @@ def with_python(request: dict[str, Any], root: str, start: str, matcher: Matcher
     for path in files_below(skip) if start == "." else [start]:
         if wanted and not wanted.fullmatch(path[1:]):
             continue
-        try:
-            # Without O_NONBLOCK a FIFO would hang the search.
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            continue
-        with os.fdopen(fd, "rb") as file:
-            info = os.fstat(fd)
-            if not stat.S_ISREG(info.st_mode):
-                continue
-            if info.st_size > FILE:
-                write({"skipped": joined(root, path)})
-                continue
-            matcher.match(joined(root, path), file.read(FILE))
+        search_file(path, root, matcher)
 
 
 def files_below(skip: list[str]) -> Iterator[str]:

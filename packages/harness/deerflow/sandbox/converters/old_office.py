@@ -1,0 +1,34 @@
+"""Read files of Office 97 (``.doc``, ``.ppt``) by the help of LibreOffice, where it is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from deerflow.sandbox.converters.program import Unreadable
+
+NEW = {"doc": "docx", "ppt": "pptx"}
+
+
+def renewed(data: bytes, kind: str, until: float) -> bytes:
+    """Return the file in today's format. Raises Unreadable and subprocess.TimeoutExpired."""
+    new = NEW[kind]
+    advice = f"Ask for it as .{new}, or as PDF."
+    if (office := shutil.which("soffice") or shutil.which("libreoffice")) is None:
+        raise Unreadable(f"has the format of Office 97, for which no program (LibreOffice) is installed here. {advice}")
+    with tempfile.TemporaryDirectory() as folder:
+        old, made = Path(folder) / f"old.{kind}", Path(folder) / f"old.{new}"
+        old.write_bytes(data)
+        profile = f"-env:UserInstallation=file://{folder}/profile"
+        command = [office, "--headless", profile, "--convert-to", new, "--outdir", folder, str(old)]
+        left = max(1.0, until - time.monotonic())
+        done = subprocess.run(command, capture_output=True, timeout=left)
+        if not made.is_file():
+            said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[-200:]
+            raise Unreadable(
+                f"could not be converted by LibreOffice ({said or f'it ended with {done.returncode}'}). {advice}"
+            )
+        return made.read_bytes()

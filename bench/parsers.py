@@ -136,7 +136,7 @@ async def main(tools: Path) -> None:
     print(f"a search: {alone:.1f} ms alone, {beside:.1f} ms beside ten hostile pages ({beside / alone:.2f} x)")
     data = picture()
     before, began = resident(), time.perf_counter()
-    shown = await converters.picture(data, "image/png", "alice")
+    shown = await converters.picture(data, "alice")
     grown = resident() - before
     print(
         f"PNG of {len(data) / 1000:.0f} kB: {time.perf_counter() - began:.1f} s, {grown:.1f} MB more here ({shown.about})"

@@ -61,6 +61,7 @@ async def runtime(tmp_path: Path, endpoint: ScriptedOpenAI) -> AsyncIterator[Any
         feedback=FeedbackRepository(database),
         suggestions=SuggestionService(Asker(database, ModelCache())),
         threads=SimpleNamespace(repository=ThreadRepository(database)),
+        workshop=SimpleNamespace(rest_of=lambda config, name: None),
     )
     await database.aclose()
 

@@ -43,7 +43,7 @@ from deerflow.sandbox.interface import WORKSPACE, SandboxError
 from deerflow.security.door import harmless
 from deerflow.security.text import inline
 from deerflow.tools.decorator import Runtime
-from deerflow.tools.images import keep_picture, mime_type_of
+from deerflow.tools.images import keep_picture
 
 MAX_RESULT = 2_000_000
 """Characters. Of what is longer than a conversation should hold, the whole goes to a file."""
@@ -289,7 +289,7 @@ async def _picture(block: ImageContent, runtime: Any, server: str) -> tuple[str,
     """What to say of a picture, and what shows it to the model."""
     try:
         data = base64.b64decode(block.data)
-        kept = await keep_picture(runtime.context, data, mime_type_of(data) or "")
+        kept = await keep_picture(runtime.context, data)
     except (AttributeError, ValueError, SandboxError) as error:
         stored = await _file(block.data, block.mime_type, "", runtime, server)
         return f"[a picture that cannot be shown: {error}] {stored}", None

@@ -167,7 +167,8 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     if not image.mode.startswith(("I", "F")):
         return image
     wide = image.convert("I").convert("F") if image.mode.startswith("I") else image
-    low, high = (0.0, 65535.0) if image.mode.startswith("I;16") else wide.getextrema()
+    ends: Any = (0.0, 65535.0) if image.mode.startswith("I;16") else wide.getextrema()
+    low, high = float(ends[0]), float(ends[1])
     scale = 255 / ((high - low) or 1)
     return wide.point(lambda value: value * scale + -low * scale).convert("L")
 

@@ -96,6 +96,12 @@ async def test_a_new_mail_wakes_the_mailbox_at_once(post_office: MailDouble):
     assert {command.split()[0] for command in post_office.commands} <= {"CAPABILITY", "LOGIN", "EXAMINE", "UID", "IDLE"}
 
 
+async def test_a_mail_that_arrives_with_the_answer_to_idle_wakes_the_mailbox(post_office: MailDouble):
+    post_office.late.append(raw("hello", 1))
+    async with Receiver(made(post_office, idle_seconds=60.0)) as receiver:
+        await receiver.message("<1@x.org>")
+
+
 async def test_leaving_while_the_mailbox_sleeps_ends_its_thread(post_office: MailDouble):
     async with Receiver(made(post_office, idle_seconds=600.0)):
         while not post_office._idle:

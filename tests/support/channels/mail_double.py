@@ -42,7 +42,8 @@ class Kept:
 
 
 class MailDouble(Double):
-    """One mailbox. ``sent``: the mails that were handed over, parsed. ``has_idle``: the server can wake its client."""
+    """One mailbox. ``sent``: the mails that were handed over, parsed. ``has_idle``: the server can wake its client. ``late``:
+    mails that arrive when a client begins to wait, in one packet with the answer to that."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +56,7 @@ class MailDouble(Double):
         self.answers: dict[str, str] = {}
         """What SMTP answers to MAIL, RCPT or DATA, once."""
         self._next = 1
+        self.late: list[bytes] = []
         self._idle: set[asyncio.StreamWriter] = set()
         self._told: dict[asyncio.StreamWriter, int] = {}
         self._refused: set[Session] = set()
@@ -150,10 +152,11 @@ class MailDouble(Double):
             case ["UID", "FETCH", uid, *parts]:
                 said = self._fetch(int(uid), " ".join(parts))
             case ["IDLE"]:
-                await self.server.write(writer, b"+ idling\r\n")
+                while self.late:
+                    self.deliver(self.late.pop())
+                news = f"* {len(self.mails)} EXISTS\r\n" if self._told[writer] != len(self.mails) else ""
+                await self.server.write(writer, f"+ idling\r\n{news}".encode())
                 self._idle.add(writer)
-                if self._told[writer] != len(self.mails):
-                    await self.server.write(writer, f"* {len(self.mails)} EXISTS\r\n".encode())
                 await reader.readline()
                 self._idle.discard(writer)
             case ["LOGOUT"]:

@@ -6,6 +6,7 @@ import asyncio
 import imaplib
 import re
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -159,7 +160,21 @@ class Box:
 
     def _idle(self, seconds: float) -> None:
         assert self._box is not None
-        self._box.idle.wait(timeout=seconds)  # type: ignore[arg-type]
+        self._box.idle.start()
+        if not self._has_read_ahead():
+            self._box.idle.poll(timeout=seconds)
+        self._box.idle.stop()
+
+    def _has_read_ahead(self) -> bool:
+        """Return whether something came with the answer to IDLE: it lies in a buffer, where waiting for the socket does not see it."""
+        socket_, timeout = self._client.sock, self._client.sock.gettimeout()
+        socket_.settimeout(0)
+        try:
+            return bool(self._client.file.peek(1))
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return False
+        finally:
+            socket_.settimeout(timeout)
 
 
 def _month(date: datetime) -> str:

@@ -167,10 +167,11 @@ class Box:
 
     def _has_read_ahead(self) -> bool:
         """Return whether something came with the answer to IDLE: it lies in a buffer, where waiting for the socket does not see it."""
+        file: Any = self._client.file
         socket_, timeout = self._client.sock, self._client.sock.gettimeout()
         socket_.settimeout(0)
         try:
-            return bool(self._client.file.peek(1))
+            return bool(file.peek(1))
         except (BlockingIOError, ssl.SSLWantReadError):
             return False
         finally:

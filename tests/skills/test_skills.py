@@ -29,6 +29,8 @@ INSTALLED = {
         "openpyxl",
         "pandas",
         "PIL",
+        "python_calamine",
+        "text_encodings",
     ),
     *("pptx", "pypdf", "pypdfium2", "pytest", "reportlab", "scipy", "seaborn", "tabulate", "xlsxwriter", "yaml"),
 }

@@ -150,7 +150,8 @@ async def test_administrators_too_install_from_public_addresses_only(gateway: Ga
         port = listener.sockets[0].getsockname()[1]
         url = f"https://{host.format(port=port)}/skills.git"
         refused = await gateway.admin.post(f"{SKILLS}/install", json={"url": url})
-    assert refused.status_code == 422 and "runs.webhook_allow_nets" in refused.json()["detail"], refused.text
+    why = "it stays closed" if host == "169.254.169.254" else "runs.webhook_allow_nets"
+    assert refused.status_code == 422 and why in refused.json()["detail"], refused.text
     assert not called.is_set()
 
 

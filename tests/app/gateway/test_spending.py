@@ -35,8 +35,8 @@ def config(endpoint: ScriptedOpenAI, **spending: Any) -> str:
     return json.dumps({"models": [model], "sandbox": sandbox, **off, "spending": spending})
 
 
-def listing(number: int) -> ToolCalls:
-    return ToolCalls(("bash", {"description": "List", "command": f"echo {number}"}), usage=CALL)
+def listing(number: int, usage: dict[str, int] = CALL) -> ToolCalls:
+    return ToolCalls(("bash", {"description": "List", "command": f"echo {number}"}), usage=usage)
 
 
 def asked(http: httpx.Client, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -151,9 +151,10 @@ def test_questions_beside_the_conversation_count_and_stop_at_the_persons_limit(t
 
 
 def test_a_run_without_a_person_stops_with_a_last_answer_and_then_says_that_nothing_is_left(tmp_path: Path) -> None:
+    about = {"prompt_tokens": 5000, "completion_tokens": 100, "total_tokens": 5100}  # as large as its estimate
     with ScriptedOpenAI() as endpoint:
-        endpoint.script(listing(0), listing(1), listing(2))
-        limits = config(endpoint, per_agent_day={"money": 0.05})
+        endpoint.script(*(listing(number, about) for number in range(3)))
+        limits = config(endpoint, per_agent_day={"money": 0.12})
         with gateway_process(tmp_path, model_url=endpoint.base_url, config=limits) as gateway:
             with gateway.client() as http:
                 values = http.post("/api/runs/wait", json=SAY).raise_for_status().json()

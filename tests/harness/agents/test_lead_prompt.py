@@ -72,7 +72,7 @@ def test_a_default_agent_with_the_shipped_skills_stays_within_16_kb(tmp_path: Pa
     prompt = apply_prompt_template(skills=skills.prompt, packages=True, memory=True, programs=("git", "node"))
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     assert "public/pdf:" in prompt and "image-generation" not in prompt
-    assert len((prompt + schemas).encode()) <= 16_000
+    assert len((prompt + schemas).encode()) <= 16 * 1024
 
 
 FEW = {

@@ -115,7 +115,7 @@ async def test_bash_output_that_is_not_utf8_arrives(tools: Tools):
 
 async def test_bash_output_without_end_is_stopped(tools: Tools):
     answer = await tools("bash", command="yes deerflow")
-    assert "printed without end" in answer and len(answer) <= 20_000
+    assert "printed without end" in answer and len(answer) <= 20_200
 
 
 async def test_bash_shows_output_while_it_runs(tools: Tools):
@@ -343,7 +343,7 @@ async def test_str_replace_keeps_every_byte_of_a_file_that_is_not_utf8(tools: To
 async def test_str_replace_writes_back_in_the_encoding_of_the_file(tools: Tools):
     await tools("bash", command=r"printf '\xff\xfea\x00b\x00' > wide.txt")
     assert await tools("read_file", path=f"{W}/wide.txt") == "1: ab\n[read as UTF-16: str_replace keeps it]"
-    assert await tools("str_replace", path=f"{W}/wide.txt", old_str="a", new_str="ü") == "OK"
+    assert (await tools("str_replace", path=f"{W}/wide.txt", old_str="a", new_str="ü")).startswith("OK: ")
     assert await tools("bash", command="od -An -tx1 wide.txt | tr -d ' \n'") == "\ufeffüb".encode("utf-16-le").hex()
 
 

@@ -24,6 +24,7 @@ MAKERS: dict[tuple[str, str], str] = {
     ("agents/middlewares/deferred_tool_filter_middleware.py", "tool_search"): RESULT,
     ("agents/middlewares/guardrail_middleware.py", "arrivals"): MARKED,
     ("agents/middlewares/guardrail_middleware.py", "_instead"): PERSON,
+    ("agents/middlewares/llm_error_handling_middleware.py", "_lasting"): MODEL,
     ("agents/middlewares/loop_detection_middleware.py", "final_answer"): CONSTANT,
     ("agents/middlewares/summarization_middleware.py", "_question"): QUESTION,
     ("agents/middlewares/summarization_middleware.py", "_on_demand"): CONSTANT,

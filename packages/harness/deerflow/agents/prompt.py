@@ -75,8 +75,7 @@ Write in the user's language. Do not paste into the answer what is in files that
 
 CITATIONS = """<citations>
 In answers, every claim from a web source carries its source right behind it: [citation:Title](URL). In files, sources are
-numbered: [1] behind the claim, and "## Sources" at the end with lines `[1] Author, title, date. URL`. If you found no source for
-what was asked, say so.
+numbered, [1], and listed at the end under "## Sources": `[1] Author, title, date. URL`. If you found no source, say so.
 </citations>"""
 
 REMINDERS = """<critical_reminders>

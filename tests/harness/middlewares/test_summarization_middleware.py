@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -234,7 +235,7 @@ async def test_a_short_chat_is_sent_even_where_the_prompt_alone_is_too_large(sta
     """No summary would help, and the window may be stated wrongly: the provider decides."""
     entry = {"name": "m", "use": "langchain_openai:ChatOpenAI", "model": "scripted-model", "context_window": 600}
     config = AppConfig.model_validate({"models": [entry]})
-    settings = SummarizationMiddleware(SummarizationConfig(), ContextWindows())
+    settings = SummarizationMiddleware(SummarizationConfig(), await asyncio.to_thread(ContextWindows))
     long = [tool(f"tool_{n}", description="word " * 100)(fetch.func) for n in range(20)]  # type: ignore[attr-defined]
     chain = [LLMErrorHandlingMiddleware(sleep=no_sleep), settings]
     said = await start(*chain, tools=long, context=replace(context, config=config)).say("hi")

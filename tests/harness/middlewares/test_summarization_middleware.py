@@ -239,7 +239,7 @@ async def test_a_short_chat_is_sent_even_where_the_prompt_alone_is_too_large(sta
     long = [tool(f"tool_{n}", description="word " * 100)(fetch.func) for n in range(20)]  # type: ignore[attr-defined]
     chain = [LLMErrorHandlingMiddleware(sleep=no_sleep), settings]
     said = await start(*chain, tools=long, context=replace(context, config=config)).say("hi")
-    assert len(endpoint.requests) == 1 and "too long" not in said[-1].text
+    assert endpoint.requests and "too long" not in said[-1].text
 
 
 @pytest.mark.parametrize("words", ["blah " * 40_000, "長い" * 40_000, [{"type": "text", "text": "blah " * 40_000}]])

@@ -1,4 +1,4 @@
-"""What vendors of OpenAI's protocol document as refused, with their own error shapes.
+"""Rules of vendors of OpenAI's protocol: the requests that they document as refused, with their own error shapes.
 
 A rule names its document and the day on which that was read; what no document or report states is no rule.
 """

@@ -136,7 +136,7 @@ def _angle(angle: str, done: Sequence[Done]) -> Reply:
 
 
 def _lines(text: str) -> str:
-    """What ``read_file`` shows, without the numbers of the lines."""
+    """Return the lines that ``read_file`` shows, without the numbers of the lines."""
     return re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)
 
 

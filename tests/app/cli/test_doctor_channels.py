@@ -1,4 +1,4 @@
-"""What `deerflow doctor` says of chat channels."""
+"""Chat channels in `deerflow doctor`."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class QrCode:
 
 @dataclass(frozen=True, slots=True)
 class QrProgress:
-    """What became of a code.
+    """Progress of a code.
 
     Args:
         server: where to ask next.

@@ -193,7 +193,7 @@ def _parts(
 
 
 def _offers(tools: Collection[str], network: str) -> frozenset[str]:
-    """What a skill may need: tools, ``network``, and programs of the sandbox."""
+    """Return the things that a skill may need: tools, ``network``, and programs of the sandbox."""
     programs = (name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin"))
     return frozenset([*tools, *programs, *(["network"] if network != "none" else [])])
 

@@ -167,7 +167,7 @@ def apply_prompt_template(
 
 @dataclass(frozen=True, slots=True)
 class _Has:
-    """Whether an agent has any of some tools."""
+    """Return whether an agent has any of some tools."""
 
     tools: Collection[str] | None
 

@@ -392,7 +392,7 @@ def _cut_args(args: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def is_long(value: Any) -> bool:
-    """Whether a text is so long that it may stand in a file."""
+    """Return whether a text is so long that it may stand in a file."""
     return isinstance(value, str) and (
         len(value) >= LONG or 4 * len(value) >= LONG <= len(value.encode("utf-8", "replace"))
     )

@@ -167,7 +167,7 @@ def first_page(service: str, text: str) -> Callable[[Any], Page]:
 Period = Literal["day", "week", "month", "year"]
 DAYS: Mapping[str, int] = {"day": 1, "week": 7, "month": 31, "year": 366}
 LETTERS: Mapping[str, str] = {period: period[0] for period in DAYS}
-"""How several providers name a period."""
+"""Names of periods, as several providers have them."""
 MOST_RESULTS = 20
 
 
@@ -523,7 +523,7 @@ async def shown_page(
 
 
 def _head(page: Page, title: str, url: str) -> str:
-    """What stands above a page's text."""
+    """Return the head that stands above a page's text."""
     said = {
         "Source": inline(url, 2000),
         "Author": _line(page.head.author),

@@ -91,7 +91,7 @@ class ModelConfig(OpenSection):
     """At the same time, in this process, with all models of the same address and key."""
     calls_per_minute: Positive | None = None
     end_reasons: Table[Literal["length", "content_filter", "error"]] = EMPTY
-    """What further reasons for the end of an answer mean, by the provider's names."""
+    """Meanings of further reasons for the end of an answer, by the provider's names."""
     fallbacks: tuple[str, ...] = ()
     """Names of models to try, in order, when this one fails."""
     discovered_from: str | None = None

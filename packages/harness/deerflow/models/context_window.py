@@ -30,7 +30,7 @@ ESTIMATED = "usage_estimated"
 """Key in an answer's ``response_metadata``: the provider gave no figures, and its ``usage_metadata`` is our estimate."""
 
 GUESS_SECONDS = 600.0
-"""How long a window is believed to be smaller than the configuration states, or than all that is known: a proxy or a gateway in
+"""Seconds for which a window is believed to be smaller than the configuration states, or than all that is known: a proxy or a gateway in
 trouble refuses what the model takes again later."""
 ANSWERS = 15
 """Answers whose figures say how far estimates are off: their median, so that a wrong figure among them changes nothing."""

@@ -37,7 +37,7 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the arguments are a JSON object already."""
+        """Return whether the arguments are a JSON object already."""
         if not (self.fragments and self.fragments[-1].rstrip().endswith("}")):
             return False
         try:

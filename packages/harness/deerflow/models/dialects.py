@@ -1,4 +1,4 @@
-"""What vendors of OpenAI's protocol take differently: one table, and the form of a message that all of them take."""
+"""Differences between vendors of OpenAI's protocol: one table, and the form of a message that all of them take."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_ID = r"(?!)"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a vendor's protocol differs from OpenAI's.
+    """Differences between a vendor's protocol and OpenAI's.
 
     Args:
         hosts: ends of its host names.

@@ -44,7 +44,7 @@ CONVERTED = READ_BY_TEXT | PAGES | {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 """What is converted when it is uploaded, if the configuration says so."""
 MOST_BYTES = 50 << 20
 TEXTS = "/tmp/documents"
-"""Where texts are that cannot be beside their document."""
+"""Directory of texts that cannot be beside their document."""
 TEXT_MARK = "<!-- text of "
 """What the text of a document begins with."""
 

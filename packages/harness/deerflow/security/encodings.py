@@ -44,9 +44,9 @@ _WEB = {
     **{f"iso-8859-{part}": f"iso8859-{part}" for part in (2, 5, 6, 7, 15)},
     **{f"windows-{page}": f"cp{page}" for page in range(1250, 1259)},
 }
-"""What a detector may find, and how browsers read it. All else counts as Windows-1252."""
+"""Findings of a detector, and the encodings in which browsers read them. All else counts as Windows-1252."""
 KNOWN = frozenset(_WEB.values()) | {"cp1252"}
-"""What a guess may be."""
+"""Encodings that may be guessed."""
 _LABELS = {"big5hkscs": "big5", "cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp", "iso2022_jp": "iso-2022-jp",
            "cp866": "ibm866", "cp874": "windows-874", "mac-cyrillic": "x-mac-cyrillic"}  # fmt: skip
 _NAMES = {"big5hkscs": "Big5", "cp932": "Shift-JIS", "cp949": "EUC-KR", "euc_jp": "EUC-JP", "iso2022_jp": "ISO-2022-JP",

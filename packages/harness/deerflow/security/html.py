@@ -108,7 +108,7 @@ class Page:
     links: tuple[str, ...] = ()
     """Addresses that the page's own links lead to, absolute and without fragment, once each, as far as they are seen."""
     head: Head = NOTHING_SAID
-    """What the page says of itself."""
+    """The page's own description of itself."""
     plain: bool = False
     """It is no page but text as it came."""
     scripted: bool = False

@@ -31,9 +31,9 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _CONSENT = re.compile(r"cookie|consent|gdpr", re.IGNORECASE)
-"""What asks for it is never the page, however little else there is."""
+"""A part that asks for it is never the page, however little else there is."""
 _WHOLE = frozenset(["p", "pre", "blockquote", "table", "ul", "ol", "td", "dl"])
-"""What is never gone into on the way down to the prose."""
+"""Elements that are never entered on the way down to the prose."""
 _LISTS = ("div", "ul", "section", "ol", "aside", "table", "nav")
 
 
@@ -50,7 +50,7 @@ def main_part(tree: Any) -> Any:
 
 
 def _marked(body: Any, whole: int) -> Any:
-    """What the page itself marks as its main part, if that holds enough of it."""
+    """Return the part that the page itself marks as its main one, if that holds enough of it."""
     found = [each for each in body.iter() if each.tag == "main" or (each.get("role") or "").lower() == "main"]
     if not found:
         articles = [each for each in body.iter("article") if next(each.iterancestors("article"), None) is None]

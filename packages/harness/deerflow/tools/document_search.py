@@ -25,7 +25,7 @@ class Searched:
     """The documents of a search."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    """Which document a text is of."""
+    """Documents, by their texts."""
     found: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """Why a document was not searched, in words."""

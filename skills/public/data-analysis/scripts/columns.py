@@ -60,7 +60,7 @@ ALMOST = 0.8
 
 @dataclass(frozen=True)
 class Column:
-    """How one column is read."""
+    """The reading of one column."""
 
     name: str
     expression: str

@@ -32,7 +32,7 @@ class AnalysisError(Exception):
 
 @dataclass
 class Origin:
-    """Where a table comes from, and what is to be known of how it was read."""
+    """The origin of a table, and notes on how it was read."""
 
     name: str
     notes: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What models and servers do that no standard foresees, over the real wire."""
+"""Habits of models and servers that no standard foresees, over the real wire."""
 
 from __future__ import annotations
 

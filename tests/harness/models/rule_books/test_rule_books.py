@@ -54,7 +54,7 @@ THOUGHTS: dict[str, dict[str, Any]] = {
     "vllm": {"reasoning": "hm"},
     "ollama": {"reasoning": "hm"},
 }
-"""How each vendor sends thoughts; the others as ``reasoning_content``."""
+"""Fields in which each vendor sends thoughts; the others as ``reasoning_content``."""
 
 ran: list[str] = []
 

@@ -254,15 +254,13 @@ async def qr_progress(
         raise NotFoundError(f"This bot is not on {_platform(kind).title}.")
     with _errors_of_platform():
         progress = await _login(kind).poll(given.id, given.server, given.verify_code)
-    if progress.state is not QrState.CONFIRMED:
-        return {"state": progress.state, "server": progress.server, "bot": None}
-    values = dict(progress.settings)
-    if given.bot_id is not None:
-        made = await channels.service.change(principal, given.bot_id, values)
-    else:
-        values |= {"agent": given.agent, "model": given.model}
+    made: dict[str, Any] | None = None
+    if progress.state is QrState.CONFIRMED and given.bot_id is not None:
+        made = await channels.service.change(principal, given.bot_id, progress.settings)
+    elif progress.state is QrState.CONFIRMED:
+        values = {**progress.settings, "agent": given.agent, "model": given.model}
         made = await channels.service.add(principal, kind, values, own=given.own)
-    return {"state": progress.state, "server": progress.server, "bot": _bot(made)}
+    return {"state": progress.state, "server": progress.server, "bot": _bot(made) if made is not None else None}
 
 
 async def _provider(kind: str, principal: Principal, channels: Channels) -> ChannelProvider:
@@ -434,7 +432,7 @@ def _login(kind: str) -> QrLogin:
     """Raises NotFoundError."""
     platform = _platform(kind)
     if platform.login is None:
-        raise NotFoundError(f"{platform.title} signs nobody in by QR code.")
+        raise NotFoundError(f"{platform.title} has no sign-in by QR code.")
     return platform.login()
 
 

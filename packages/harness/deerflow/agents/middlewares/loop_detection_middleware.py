@@ -237,7 +237,7 @@ class _Step(NamedTuple):
 
 
 def _repeated(steps: Sequence[_Step], calls: str) -> int:
-    """How many steps made these calls and came to what the last of them came to."""
+    """Return the number of steps that made these calls and came to the result of the last of them."""
     same = [step for step in steps if step.calls == calls]
     return 0 if not same or same[-1].waits else sum(step.outcome == same[-1].outcome for step in same)
 
@@ -282,7 +282,7 @@ def _outcome(result: ToolMessage) -> str:
 
 
 def _waits(message: AIMessage, results: Sequence[ToolMessage]) -> bool:
-    """Whether a step waits for what is at work elsewhere: even without news it is no step back."""
+    """Return whether a step waits for work elsewhere: even without news it is no step back."""
     commands = (str(call["args"].get("command")) for call in message.tool_calls if call["name"] == bash_tool.name)
     return any(_WAITING.search(command) for command in commands) or any(
         result.name == read_process_tool.name and content_text(result.content).partition("\n")[0].endswith(" (running)")

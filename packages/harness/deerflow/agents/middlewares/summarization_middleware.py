@@ -539,7 +539,7 @@ async def _kept(context: RunContext | None, name: str, text: str, *, only_new: b
 
 
 def _has_failed(answer: ToolMessage) -> bool:
-    """Whether a call has to be made again, for which its arguments are needed."""
+    """Return whether a call has to be made again, for which its arguments are needed."""
     return answer.status == "error" or answer.text.startswith("Error")
 
 

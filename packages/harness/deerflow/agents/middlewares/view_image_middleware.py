@@ -109,7 +109,7 @@ def _shown(header: str, blocks: list[str | dict[Any, Any]]) -> HumanMessage:
 
 
 def _blocks(image: Mapping[str, Any], shown: set[str], *, sent: bool) -> list[dict[str, Any]]:
-    """What a request says of a picture. ``shown``: what it has shown so far."""
+    """Return a picture as a request shows it. ``shown``: what it has shown so far."""
     kind = f" ({image.get('mime_type') or 'unknown'})" if "digest" not in image else ""
     name = f"- {image['path']}{kind}"
     key = str(image.get("digest") or PurePosixPath(image.get("stored") or "").stem)

@@ -267,7 +267,7 @@ def _holds(connection: Connection, connection_id: str, epoch: int | None, cursor
 
 
 def _store_one(connection: Connection, one: _Delivery, now: datetime, max_age: timedelta) -> int:
-    rows = [_row(one.connection_id, event, now, max_age) for event in one.events]
+    rows = [row_of(one.connection_id, event, now, max_age) for event in one.events]
     new = 0
     for begin in range(0, len(rows), _ROWS):
         some = rows[begin : begin + _ROWS]
@@ -283,7 +283,8 @@ def _store_one(connection: Connection, one: _Delivery, now: datetime, max_age: t
     return new
 
 
-def _row(connection_id: str, event: Event, now: datetime, max_age: timedelta) -> dict[str, Any]:
+def row_of(connection_id: str, event: Event, now: datetime, max_age: timedelta = MAX_AGE) -> dict[str, Any]:
+    """Return a new row of ``channel_inbox``: accepted, or ignored because it is too old."""
     is_message = isinstance(event, Inbound)
     sent_at = event.sent_at if is_message else now
     is_late = sent_at < now - max_age

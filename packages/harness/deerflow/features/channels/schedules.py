@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from deerflow.features.channels.inbox import InboxRow, State
-from deerflow.features.channels.stored import event_to_json
+from deerflow.features.channels.inbox import InboxRow, State, row_of
 from deerflow.features.channels.types import Inbound
 from deerflow.storage import sql
 from deerflow.storage.tables import channel_inbox
@@ -33,21 +32,7 @@ def adopt(connection: Connection, connection_id: str, run_id: str, thread_id: st
     if last is None or not isinstance(said := last.event, Inbound):
         return False
     event = Inbound(f"{KIND}/{run_id}", said.place, said.author, now, wake=said.wake)
-    row = {
-        "connection_id": connection_id,
-        "message_id": event.message_id,
-        "kind": KIND,
-        "chat": last.chat,
-        "topic": last.topic,
-        "workspace": last.workspace,
-        "author": last.author,
-        "body": event_to_json(event),
-        "sent_at": now,
-        "accepted_at": now,
-        "state": State.RUNNING.value,
-        "user_id": last.user_id,
-        "run_id": run_id,
-        "tries": 0,
-    }
+    running = {"kind": KIND, "state": str(State.RUNNING), "user_id": last.user_id, "run_id": run_id}
+    row = row_of(connection_id, event, now) | running
     sql.insert(connection, channel_inbox, row, "ON CONFLICT (connection_id, message_id) DO NOTHING")
     return True

@@ -148,7 +148,7 @@ def _head(name: str, text: bytes) -> bytes:
 
 
 def _why(data: bytes, error: BaseException) -> str:
-    """What keeps a file from being read: its damage, where that is certain, else that we cannot read it."""
+    """Return the reason why a file cannot be read: its damage, where that is certain, else that we cannot read it."""
     if data[:5] == b"%PDF-":
         cut = b"%%EOF" not in data[-2048:]
     else:

@@ -42,7 +42,7 @@ class Parts:
         self.sizes = sizes
 
     def bytes(self, name: str) -> bytes:
-        """What a part holds; nothing if it is missing."""
+        """Return the bytes of a part; nothing if it is missing."""
         return self._zip.read(name) if name in self.sizes else b""
 
     def xml(self, name: str) -> Any:
@@ -63,7 +63,7 @@ class Parts:
         return next(found, usual)
 
     def relations(self, part: str) -> dict[str, str]:
-        """What the ids in a part stand for: names of other parts, or addresses."""
+        """Return the meaning of the ids in a part: names of other parts, or addresses."""
         folder, name = posixpath.split(part)
         root = self.xml(f"{folder}/_rels/{name}.rels".lstrip("/"))
         found: dict[str, str] = {}

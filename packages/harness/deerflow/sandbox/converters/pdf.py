@@ -106,7 +106,7 @@ def _picture(page: Any, text: str, place: str, number: int, until: float) -> Ite
 
 
 def _notes(page: Any) -> Iterator[str]:
-    """What readers wrote on the page, and in its fields."""
+    """Return the notes of readers on the page, and in its fields."""
     from pypdfium2 import raw
 
     written = (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_HIGHLIGHT, raw.FPDF_ANNOT_UNDERLINE,

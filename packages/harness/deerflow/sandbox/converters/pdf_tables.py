@@ -12,7 +12,7 @@ FEWEST, MOST = 6, 6000
 """Pieces of text on a page that may hold a table."""
 LEAST_ROWS, LEAST_COLUMNS, MOST_COLUMNS = 3, 3, 40
 WIDEST = 14
-"""How wide a cell is for its height, on average: prose in columns is no table."""
+"""Width of a cell for its height, on average: prose in columns is no table."""
 
 
 class _Piece(NamedTuple):

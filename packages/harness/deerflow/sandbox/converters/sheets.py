@@ -121,7 +121,7 @@ class _Workbook:
         return []
 
     def moment(self, value: float, form: str) -> object:
-        """What a number means in a format of dates; itself where the calendar has no such day."""
+        """Return the meaning of a number in a format of dates; itself where the calendar has no such day."""
         from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900, from_excel
 
         kind = _kind_of(form)
@@ -137,7 +137,7 @@ class _Workbook:
 
 @cache
 def _kind_of(form: str) -> str:
-    """What numbers in a format are: ``number``, ``date`` or ``duration``."""
+    """Return the kind of the numbers in a format: ``number``, ``date`` or ``duration``."""
     from openpyxl.styles.numbers import is_date_format, is_timedelta_format
 
     return "number" if not is_date_format(form) else "duration" if is_timedelta_format(form) else "date"

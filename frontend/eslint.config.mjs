@@ -25,7 +25,15 @@ const above = (...floors) => ({
   group: floors.map((floor) => `@/${floor}/**`),
   message: "app → features → ui, lib, i18n; never upwards.",
 });
-const forbid = (...patterns) => ({ "no-restricted-imports": ["error", { patterns }] });
+const fragile = {
+  group: ["react"],
+  importNames: ["lazy"],
+  message:
+    "`late` of @/lib/late waits for its part when there is no network; `lazy` fails with the whole page.",
+};
+const forbid = (...patterns) => ({
+  "no-restricted-imports": ["error", { patterns: [...patterns, fragile] }],
+});
 
 const config = [
   ...next,
@@ -46,5 +54,6 @@ const config = [
     files: [`src/features/${name}/**`],
     rules: forbid(above("app"), inside(features.filter((other) => other !== name))),
   })),
+  { files: ["src/lib/late.ts"], rules: { "no-restricted-imports": "off" } },
 ];
 export default config;

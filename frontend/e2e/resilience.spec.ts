@@ -72,6 +72,22 @@ for (const place of ["a new conversation", "one that goes on"]) {
   });
 }
 
+test("a part of the page that had not come before the network went is waited for", async ({ page, chat }) => {
+  await page.addInitScript(() => Object.assign(window, { requestIdleCallback: () => 0 })); // nothing is fetched ahead
+  await page.goto("/chats");
+  await chat.field.waitFor();
+  const missing: string[] = [];
+  page.on("requestfailed", (request) => missing.push(request.url()));
+  await page.context().setOffline(true);
+  await chat.say("hello again");
+  await expect(page.getByText("Not sent yet: can’t reach the server.")).toBeVisible();
+  expect(missing.some((url) => url.includes("/_next/static/"))).toBe(true);
+  await page.context().setOffline(false);
+  await chat.done();
+  await expect(page.getByText("Not sent yet")).toBeHidden();
+  expect(await timesSaid(chat, "hello again")).toBe(1);
+});
+
 test("what is said while the server is down is sent when it is back, and can be taken back before", async ({
   model,
   browser,

@@ -5,11 +5,12 @@ import dynamic from "next/dynamic";
 import { useState, type ReactNode } from "react";
 import { LocaleProvider } from "@/i18n";
 import { ApiError } from "@/lib/http";
+import { loadLate } from "@/lib/late";
 import { Toaster } from "@/ui/toast";
 
 // Not needed to show a page, so they come after it.
 const SessionExpiredDialog = dynamic(
-  () => import("@/features/auth").then((auth) => auth.SessionExpiredDialog),
+  () => loadLate(() => import("@/features/auth")).then((auth) => auth.SessionExpiredDialog),
   { ssr: false },
 );
 

@@ -2,6 +2,7 @@
 import { useEffect, useState, useSyncExternalStore, type ReactNode } from "react";
 import { IntlProvider, useLocale as useShownLocale, useMessages, useTranslations } from "use-intl";
 import { setWords } from "@/lib/http";
+import { loadLate } from "@/lib/late";
 import { useStored } from "@/lib/storage";
 import { en, type LateMessages, type Messages } from "./messages/en";
 
@@ -59,7 +60,7 @@ export function LocaleProvider({ children }: { children: ReactNode }) {
   const [shown, setShown] = useState<{ locale: Locale; messages: typeof en }>({ locale: "en", messages: en });
   useEffect(() => {
     let current = true;
-    void loadMessages[locale]().then((messages) => {
+    void loadLate(loadMessages[locale]).then((messages) => {
       if (!current) return;
       setShown({ locale, messages });
       setWords(messages.common);
@@ -86,7 +87,7 @@ export function LateTexts({ of, children, fallback }: LateTextsProps) {
   const [late, setLate] = useState<Partial<LateMessages> | null>(null);
   useEffect(() => {
     let current = true;
-    void LATE[of][locale]().then((loaded: Partial<LateMessages>) => current && setLate(loaded));
+    void loadLate<Partial<LateMessages>>(LATE[of][locale]).then((loaded) => current && setLate(loaded));
     return () => {
       current = false;
     };

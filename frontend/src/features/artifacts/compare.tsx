@@ -1,8 +1,9 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
 import { Columns2, Equal, Rows2 } from "lucide-react";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { useT } from "@/i18n";
+import { late } from "@/lib/late";
 import { useStored } from "@/lib/storage";
 import { EmptyState } from "@/ui/empty-state";
 import { ErrorState } from "@/ui/error-state";
@@ -11,7 +12,7 @@ import { readText, type FileAt } from "./api";
 import { nameOf } from "@/lib/files";
 import { Waiting } from "./viewers/text-frame";
 
-const Merge = lazy(() => import("./viewers/merge"));
+const Merge = late(() => import("./viewers/merge"));
 const LARGEST = 1 << 20;
 
 type Layout = "unified" | "split";

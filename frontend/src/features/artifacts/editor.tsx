@@ -1,7 +1,8 @@
 "use client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Check, Send } from "lucide-react";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
+import { late } from "@/lib/late";
 import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
 import { shortcutLabel } from "@/lib/shortcuts";
@@ -15,7 +16,7 @@ import { nameOf } from "@/lib/files";
 import { forgetUnsaved, keepUnsaved, unsavedOf, type Unsaved } from "./unsaved";
 import { Waiting } from "./viewers/text-frame";
 
-const CodeMirrorEditor = lazy(() => import("./viewers/code-mirror"));
+const CodeMirrorEditor = late(() => import("./viewers/code-mirror"));
 
 interface Props {
   file: FileAt;

@@ -1,12 +1,13 @@
 "use client";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
+import { late } from "@/lib/late";
 import { Spinner } from "@/ui/spinner";
 
 // Looking at a file brings viewers and an editor along: none of that is in the first load, nor are the lists.
-const FileLists = lazy(() => import("./file-lists"));
-const FileView = lazy(() => import("./file-view"));
+const FileLists = late(() => import("./file-lists"));
+const FileView = late(() => import("./file-view"));
 
 export interface ArtifactPanelProps {
   threadId: string;

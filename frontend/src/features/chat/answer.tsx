@@ -4,7 +4,7 @@ import { Suspense, useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { FileCard } from "@/features/artifacts";
 import { useT } from "@/i18n";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { cn } from "@/lib/cn";
 import { CopyButton } from "@/ui/copy-button";
 import { Button } from "@/ui/button";

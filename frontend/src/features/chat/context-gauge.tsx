@@ -2,7 +2,7 @@
 import { Suspense, useState } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { Popover, PopoverContent, PopoverTrigger } from "@/ui/popover";
 import { Spinner } from "@/ui/spinner";
 import { SimpleTooltip } from "@/ui/tooltip";

@@ -1,5 +1,4 @@
-import { lazy } from "react";
-import { afterPage } from "@/lib/after-page";
+import { afterPage, late } from "@/lib/late";
 
 export { ConnectionBanner } from "./connection-banner";
 export { ChatProvider } from "./chat-context";
@@ -21,5 +20,5 @@ export { useAction } from "./use-action";
 export { useCost } from "./use-cost";
 
 /** What a thread that is not open waits for. */
-export const Elsewhere = lazy(() => import("./elsewhere"));
+export const Elsewhere = late(() => import("./elsewhere"));
 export const PausedMark = afterPage(() => import("./paused-mark"));

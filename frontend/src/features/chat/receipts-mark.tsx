@@ -2,7 +2,7 @@
 import { BadgeAlert, BadgeCheck, ReceiptText } from "lucide-react";
 import { Suspense, useState } from "react";
 import { useT } from "@/i18n";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { cn } from "@/lib/cn";
 import { Popover, PopoverContent, PopoverTrigger } from "@/ui/popover";
 import { Spinner } from "@/ui/spinner";

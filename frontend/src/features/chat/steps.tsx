@@ -1,7 +1,8 @@
 "use client";
-import { lazy, Suspense, useId, useState } from "react";
+import { Suspense, useId, useState } from "react";
 import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
+import { late } from "@/lib/late";
 import { usePartTimes, type PartTime } from "./clock";
 import { Markdown } from "@/features/markdown";
 import { OpenMark } from "@/ui/open-mark";
@@ -12,7 +13,7 @@ import { Thinking } from "./thinking";
 import { ToolCard } from "./tool-card";
 import type { Part } from "./turns";
 
-const TaskGroup = lazy(async () => ({ default: (await import("@/features/tasks")).TaskGroup }));
+const TaskGroup = late(async () => ({ default: (await import("@/features/tasks")).TaskGroup }));
 
 type Times = Record<string, PartTime>;
 

@@ -15,7 +15,7 @@ import {
 } from "react";
 import { flushSync } from "react-dom";
 import { cn } from "@/lib/cn";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { toast } from "@/ui/toast";
 import { useRunSettings } from "@/lib/run-settings";
 import { useT } from "@/i18n";

@@ -1,7 +1,7 @@
 "use client";
 import { memo, Suspense, useState } from "react";
 import { useLocale, useT } from "@/i18n";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { formatDuration } from "@/lib/format";
 import { cn } from "@/lib/cn";
 import { Answer, AnswerActions, CutShort, StoppedMark } from "./answer";

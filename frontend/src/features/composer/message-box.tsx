@@ -2,7 +2,7 @@
 import { Paperclip } from "lucide-react";
 import { Suspense, useEffect, useRef, useState, type KeyboardEvent } from "react";
 import { useT } from "@/i18n";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { cn } from "@/lib/cn";
 import { carryOn, forgetEarly } from "@/lib/early";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";

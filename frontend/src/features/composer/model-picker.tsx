@@ -3,7 +3,7 @@ import { ChevronDown, TriangleAlert } from "lucide-react";
 import { Suspense } from "react";
 import { useT } from "@/i18n";
 import type { Model } from "@/lib/api";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { Button } from "@/ui/button";
 import { Popover, PopoverContent, PopoverTrigger } from "@/ui/popover";
 import type { useRunChoice } from "@/lib/run-settings";

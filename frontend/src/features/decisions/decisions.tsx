@@ -1,10 +1,11 @@
 "use client";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { LateTexts } from "@/i18n";
+import { late } from "@/lib/late";
 import { setInbox, useInbox } from "./open";
 import { useWaitingNotices } from "./use-waiting-notices";
 
-const InboxSheet = lazy(() => import("./inbox-sheet"));
+const InboxSheet = late(() => import("./inbox-sheet"));
 
 export default function Decisions() {
   return (

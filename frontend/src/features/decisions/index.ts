@@ -1,4 +1,4 @@
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 
 /** How many conversations wait for the person; opens the list of them. Nothing while none does. */
 export const WaitingButton = afterPage(() => import("./waiting-button"));

@@ -1,5 +1,6 @@
 "use client";
-import { createContext, lazy, Suspense, use, useRef, useState, type MouseEvent } from "react";
+import { createContext, Suspense, use, useRef, useState, type MouseEvent } from "react";
+import { late } from "@/lib/late";
 import { hostOf } from "@/lib/web";
 import { LateTexts } from "@/i18n";
 import { Popover, PopoverAnchor, PopoverContent } from "@/ui/popover";
@@ -7,7 +8,7 @@ import { SiteIcon } from "@/ui/site-icon";
 import { Spinner } from "@/ui/spinner";
 import { sameUrl, type Source } from "./citations";
 
-const SourceCard = lazy(() => import("./source-card"));
+const SourceCard = late(() => import("./source-card"));
 
 /** Those of the text around. */
 export const Sources = createContext<readonly Source[]>([]);

@@ -4,6 +4,7 @@ import { useEffect, useId, useRef, useState } from "react";
 import type { MermaidConfig } from "@streamdown/mermaid";
 import type { CustomRendererProps } from "streamdown";
 import { useT } from "@/i18n";
+import { loadLate } from "@/lib/late";
 import { CopyButton } from "@/ui/copy-button";
 
 type Drawing =
@@ -92,7 +93,7 @@ const QUIET: MermaidConfig = {
 
 /** The address of a picture of the diagram. Raises what mermaid has to say about a mistake. */
 async function draw(id: string, source: string, theme: "dark" | "light"): Promise<string> {
-  const { createMermaidPlugin } = await import("@streamdown/mermaid");
+  const { createMermaidPlugin } = await loadLate(() => import("@streamdown/mermaid"));
   const config = { ...QUIET, theme: "base" as const, themeVariables: palette(theme === "dark") };
   const mermaid = createMermaidPlugin({ config }).getMermaid(config);
   const { svg } = await mermaid.render(id, source.replace(/url\s*\(/gi, "url\u200b("));

@@ -1,16 +1,17 @@
 "use client";
-import { lazy, memo, Suspense, useDeferredValue } from "react";
+import { memo, Suspense, useDeferredValue } from "react";
 import { cn } from "@/lib/cn";
+import { late } from "@/lib/late";
 
 // Shiki and KaTeX stay out of the first load.
 const load = () => import("./rich");
-const Rich = lazy(load);
+const Rich = late(load);
 
 /** A picture of another site, with the texts of `web` around it. */
-export const RemotePicture = lazy(() => import("./remote-picture"));
+export const RemotePicture = late(() => import("./remote-picture"));
 
 /** Before the first text is there. */
-export const preloadMarkdown = () => void load();
+export const preloadMarkdown = () => void load().catch(() => undefined);
 
 /** Code that is wider than its frame is scrolled by keyboard, too. Its blocks come late, one by one, from the highlighter. */
 function letKeysReachCode(place: HTMLDivElement) {

@@ -3,9 +3,10 @@ import { cjk } from "@streamdown/cjk";
 import { createCodePlugin } from "@streamdown/code";
 import { createMathPlugin } from "@streamdown/math";
 import "katex/dist/katex.min.css";
-import { lazy, memo, Suspense, useMemo } from "react";
+import { memo, Suspense, useMemo } from "react";
 import { defaultRehypePlugins, Streamdown, type PluginConfig, type StreamdownProps } from "streamdown";
 import { useT } from "@/i18n";
+import { late } from "@/lib/late";
 import { TaskMark } from "@/ui/task-mark";
 import { chunksOf } from "./chunks";
 import { Sources } from "./citation";
@@ -24,7 +25,7 @@ const plugins: PluginConfig = {
   renderers: [{ language: "mermaid", component: Diagram }],
 };
 
-const SourceList = lazy(() => import("./source-list"));
+const SourceList = late(() => import("./source-list"));
 
 const nothing = () => null;
 const components = {

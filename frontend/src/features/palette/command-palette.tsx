@@ -1,14 +1,15 @@
 "use client";
 import { useRouter } from "next/navigation";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
+import { late } from "@/lib/late";
 import { settingsPath } from "@/lib/route";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useOpened } from "@/lib/palette";
 
 // Not needed to show a page: loaded after it, before anybody asks.
 const loadPalette = () => import("./palette");
-const Palette = lazy(loadPalette);
-const ShortcutHelp = lazy(() => import("./shortcut-help"));
+const Palette = late(loadPalette);
+const ShortcutHelp = late(() => import("./shortcut-help"));
 
 /** Search and commands, one keystroke away. Also holds the list of shortcuts. */
 export function CommandPalette() {
@@ -19,7 +20,7 @@ export function CommandPalette() {
   useShortcut(SHORTCUTS.help, () => setHelp(true));
   useShortcut(SHORTCUTS.settings, () => router.push(settingsPath()));
   useOpened((what) => (what === "help" ? setHelp(true) : setOpen(true)));
-  useEffect(() => void loadPalette(), []);
+  useEffect(() => void loadPalette().catch(() => undefined), []);
   return (
     <Suspense>
       <Palette open={open} onOpenChange={setOpen} openHelp={() => setHelp(true)} />

@@ -16,7 +16,8 @@ import {
   Users,
   type LucideIcon,
 } from "lucide-react";
-import { lazy, type ComponentType } from "react";
+import { type ComponentType } from "react";
+import { late } from "@/lib/late";
 import { SETTINGS, type SettingsSection } from "@/lib/route";
 
 export interface Section {
@@ -29,21 +30,21 @@ export interface Section {
 }
 
 const SECTIONS_BY_ID: Record<SettingsSection, Omit<Section, "id">> = {
-  account: { group: "personal", icon: UserRound, Content: lazy(() => import("./account")) },
-  appearance: { group: "personal", icon: Palette, Content: lazy(() => import("./appearance")) },
-  notifications: { group: "personal", icon: Bell, Content: lazy(() => import("./notifications")) },
-  tokens: { group: "personal", icon: KeyRound, Content: lazy(() => import("./tokens")) },
-  approvals: { group: "personal", icon: ShieldQuestion, Content: lazy(() => import("./approvals")) },
-  memory: { group: "own", icon: Brain, Content: lazy(() => import("./memory")) },
-  skills: { group: "own", icon: BookOpenText, Content: lazy(() => import("./skills")) },
-  agents: { group: "own", icon: Bot, Content: lazy(() => import("./agents")) },
-  mcp: { group: "own", icon: Cable, Content: lazy(() => import("./mcp")) },
-  channels: { group: "own", icon: MessagesSquare, Content: lazy(() => import("./channels")) },
-  models: { group: "server", icon: Cpu, Content: lazy(() => import("./models")) },
-  usage: { group: "personal", icon: ChartColumn, Content: lazy(() => import("./usage")) },
-  sandbox: { group: "server", icon: ShieldCheck, Content: lazy(() => import("./sandbox")) },
-  users: { group: "server", icon: Users, Content: lazy(() => import("./users")), adminOnly: true },
-  about: { group: "server", icon: Info, Content: lazy(() => import("./about")) },
+  account: { group: "personal", icon: UserRound, Content: late(() => import("./account")) },
+  appearance: { group: "personal", icon: Palette, Content: late(() => import("./appearance")) },
+  notifications: { group: "personal", icon: Bell, Content: late(() => import("./notifications")) },
+  tokens: { group: "personal", icon: KeyRound, Content: late(() => import("./tokens")) },
+  approvals: { group: "personal", icon: ShieldQuestion, Content: late(() => import("./approvals")) },
+  memory: { group: "own", icon: Brain, Content: late(() => import("./memory")) },
+  skills: { group: "own", icon: BookOpenText, Content: late(() => import("./skills")) },
+  agents: { group: "own", icon: Bot, Content: late(() => import("./agents")) },
+  mcp: { group: "own", icon: Cable, Content: late(() => import("./mcp")) },
+  channels: { group: "own", icon: MessagesSquare, Content: late(() => import("./channels")) },
+  models: { group: "server", icon: Cpu, Content: late(() => import("./models")) },
+  usage: { group: "personal", icon: ChartColumn, Content: late(() => import("./usage")) },
+  sandbox: { group: "server", icon: ShieldCheck, Content: late(() => import("./sandbox")) },
+  users: { group: "server", icon: Users, Content: late(() => import("./users")), adminOnly: true },
+  about: { group: "server", icon: Info, Content: late(() => import("./about")) },
 };
 
 /** All sections in their order. */

@@ -3,7 +3,7 @@ import { PanelLeft, Search, SquarePen, WifiOff, X } from "lucide-react";
 import { Suspense, useRef, useState, useSyncExternalStore, type MouseEvent } from "react";
 import { WaitingButton } from "@/features/decisions";
 import { useT } from "@/i18n";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { useDebounced } from "@/lib/debounced";
 import { ApiError } from "@/lib/http";
 import { isPlainClick, threadPath, useThreadId } from "@/lib/route";

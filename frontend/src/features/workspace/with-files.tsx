@@ -1,9 +1,9 @@
 "use client";
-import { lazy, Suspense, useEffect, useEffectEvent, useRef, type ReactNode } from "react";
+import { Suspense, useEffect, useEffectEvent, useRef, type ReactNode } from "react";
 import { ArtifactPanel } from "@/features/artifacts";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
-import { afterPage } from "@/lib/after-page";
+import { afterPage, late } from "@/lib/late";
 import { fillComposer } from "@/lib/compose";
 import { usePanel } from "@/lib/route";
 import { useStored } from "@/lib/storage";
@@ -11,7 +11,7 @@ import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
 
-const TaskPanel = lazy(async () => ({ default: (await import("@/features/tasks")).TaskPanel }));
+const TaskPanel = late(async () => ({ default: (await import("@/features/tasks")).TaskPanel }));
 const Timeline = afterPage(() => import("@/features/runs"));
 
 /** Calls `show` when a run that was watched has ended with a single delivered file. */

@@ -1,5 +1,5 @@
 "use client";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { ConnectionBanner, TodoDock, TurnList, useSession } from "@/features/chat";
 import { Composer } from "@/features/composer";
 import { Decisions } from "@/features/decisions";
@@ -9,13 +9,14 @@ import { CommandPalette } from "@/features/palette";
 import { Sidebar } from "@/features/threads";
 import { useT } from "@/i18n";
 import { fillComposer, focusComposer } from "@/lib/compose";
+import { late } from "@/lib/late";
 import { usePanel } from "@/lib/route";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { Header } from "./header";
 import { Welcome } from "./welcome";
 import { WithFiles } from "./with-files";
 
-const TaskDock = lazy(async () => ({ default: (await import("@/features/tasks")).TaskDock }));
+const TaskDock = late(async () => ({ default: (await import("@/features/tasks")).TaskDock }));
 
 /** The whole page: conversations on the left, this one in the middle, its files on the right. */
 export function Workspace() {

@@ -1,24 +1,25 @@
-import { lazy, type ComponentType } from "react";
+import { type ComponentType } from "react";
+import { late } from "@/lib/late";
 import { isText, type Kind } from "../kinds";
 import type { ViewerProps } from "./types";
 
-const Code = lazy(() => import("./code"));
-const Media = lazy(() => import("./media"));
-const Picture = lazy(() => import("./image"));
-const Unknown = lazy(() => import("./unknown"));
+const Code = late(() => import("./code"));
+const Media = late(() => import("./media"));
+const Picture = late(() => import("./image"));
+const Unknown = late(() => import("./unknown"));
 
 const VIEWERS: Partial<Record<Kind, ComponentType<ViewerProps>>> = {
-  markdown: lazy(() => import("./markdown")),
-  html: lazy(() => import("./site")),
+  markdown: late(() => import("./markdown")),
+  html: late(() => import("./site")),
   image: Picture,
   svg: Picture,
-  pdf: lazy(() => import("./pdf")),
-  table: lazy(() => import("./table")),
-  notebook: lazy(() => import("./notebook")),
-  json: lazy(() => import("./json")),
+  pdf: late(() => import("./pdf")),
+  table: late(() => import("./table")),
+  notebook: late(() => import("./notebook")),
+  json: late(() => import("./json")),
   code: Code,
   text: Code,
-  office: lazy(() => import("./office")),
+  office: late(() => import("./office")),
   audio: Media,
   video: Media,
 };

@@ -1,7 +1,7 @@
 "use client";
 import { Suspense, useState } from "react";
 import { useLocale, useT } from "@/i18n";
-import { afterPage } from "@/lib/after-page";
+import { afterPage } from "@/lib/late";
 import { formatDuration } from "@/lib/format";
 import { useNow, type PartTime } from "../clock";
 import { exitCode, hasFailed, isActive, wasRefused, wasStopped } from "../steps-summary";

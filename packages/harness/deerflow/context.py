@@ -157,6 +157,8 @@ class RunContext:
     workspace: Workspace | None = None
     sandbox_provider: SandboxProvider | None = None
     sandbox_policy: Policy = Policy()
+    settle_in: Callable[[], Awaitable[None]] | None = None
+    """Awaited before a sandbox is had: puts into the thread's home what programs know of the person. Most turns need none."""
     converters: Converters | None = None
     skills: SkillSet = NO_SKILLS
     """Those that the agent may use."""
@@ -197,6 +199,8 @@ class RunContext:
         """
         if self.sandbox_provider is None:
             raise SandboxRuntimeError("This agent runs without a sandbox: files and commands are not available.")
+        if self.settle_in is not None:
+            await self.settle_in()
         sandbox = await self.sandbox_provider.acquire(
             self.thread_id, user_id=self.principal.user_id, policy=self.sandbox_policy
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -140,9 +140,7 @@ class Harness:
         if (base := self._ready.get(key)) is not None:
             self._ready.move_to_end(key)
         else:
-            account = await self.accounts.get(principal.user_id) if self.accounts is not None else None
-            mail = account.email if account is not None else NO_ACCOUNT
-            base = await asyncio.to_thread(self._thread_context, thread_id, principal, mail)
+            base = await asyncio.to_thread(self._thread_context, thread_id, principal)
             # Without the tool image the context is made anew, since the image may be there next time.
             if base.sandbox_policy.tools_dir is not None or not self.config.sandbox.tool_image.enabled:
                 self._ready[key] = base
@@ -178,10 +176,23 @@ class Harness:
             max_concurrent_subagents=options.max_concurrent_subagents,
         )
 
-    def _thread_context(self, thread_id: str, principal: Principal, mail: str) -> RunContext:
+    def _settling_in(self, thread_id: str, user: str) -> Callable[[], Awaitable[None]]:
+        is_done = False
+
+        async def settle_in() -> None:
+            nonlocal is_done
+            if is_done:
+                return
+            account = await self.accounts.get(user) if self.accounts is not None else None
+            mail = account.email if account is not None else NO_ACCOUNT
+            await asyncio.to_thread(_introduce_to_git, self.paths.home(thread_id, user), mail)
+            is_done = True
+
+        return settle_in
+
+    def _thread_context(self, thread_id: str, principal: Principal) -> RunContext:
         user = principal.user_id
         self.paths.ensure_thread_dirs(thread_id, user)
-        _introduce_to_git(self.paths.home(thread_id, user), mail)
         image = self.tool_image.status() if self.config.sandbox.tool_image.enabled else None
         if image and image.ready:
             self.tool_image.seed_home(self.paths.home(thread_id, user))
@@ -196,6 +207,7 @@ class Harness:
                 outputs=self.paths.outputs(thread_id, user),
             ),
             sandbox_provider=self.sandbox_provider,
+            settle_in=self._settling_in(thread_id, user),
             converters=self.converters,
             sandbox_policy=thread_policy(
                 self.config,

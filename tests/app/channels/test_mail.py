@@ -30,7 +30,15 @@ from deerflow.features.channels.types import (
 from deerflow_app.channels.adapters import mail as mail_module
 from deerflow_app.channels.adapters.mail import Mail
 from deerflow_app.channels.adapters.mail_box import Box, MailServer
-from deerflow_app.channels.adapters.mail_text import is_automatic, is_proven, own_words, parse, sender, text_of
+from deerflow_app.channels.adapters.mail_text import (
+    is_automatic,
+    is_proven,
+    offset_of,
+    own_words,
+    parse,
+    sender,
+    text_of,
+)
 
 PROVEN = f"Authentication-Results: {AUTHSERV_ID}; dmarc=pass (p=NONE) header.from=x.org"
 
@@ -390,3 +398,17 @@ async def test_a_file_name_that_breaks_a_header_is_cleaned(post_office: MailDoub
 
     await adapter.upload(Place("ann@x.org"), OutFile("a\r\nBcc: e@x.org", 1, "text/plain", pieces), "k", {})
     assert post_office.sent[0]["Bcc"] is None
+
+
+@pytest.mark.parametrize(
+    ("date", "offset"),
+    [
+        ("Date: Thu, 26 Nov 2026 10:00:00 +0530\r\n", "+0530"),
+        ("Date: Thu, 26 Nov 2026 10:00:00 +0000\r\n", ""),
+        ("Date: Thu, 26 Nov 2026 10:00:00 -0000\r\n", ""),
+        ("Date: yesterday\r\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_offset_of_the_senders_clock_is_that_of_the_mails_date(date: str, offset: str) -> None:
+    assert offset_of(parse(f"From: a@example.org\r\n{date}\r\nhi".encode())) == offset

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import openai
 import pytest
-from bench.scripted_openai import HttpError, ScriptedOpenAI, Text, ToolCalls
+from bench.scripted_openai import Cut, HttpError, ScriptedOpenAI, Text, ToolCalls
 from tests.app.gateway.conftest import Gateway, WithRuntime
 
 REPORT = ("write_file", {"path": "/mnt/user-data/outputs/report.md", "content": "# Report"})
@@ -194,3 +194,36 @@ async def test_whoever_leaves_stops_the_run(gateway: Gateway, client: openai.Asy
 
 async def _newest(client: httpx.AsyncClient) -> dict[str, str]:
     return (await client.get("/api/threads/left/runs")).json()[0]
+
+
+HALF = Cut(3, "half an answer that never ends")
+
+
+async def test_what_was_streamed_of_an_answer_that_broke_off_is_kept(
+    gateway: Gateway, client: openai.AsyncOpenAI, scripted: ScriptedOpenAI
+):
+    scripted.script(HALF, Text("The whole."), Text("More."))
+    chat = [{"role": "user", "content": "Tell me"}]
+    stream = await client.chat.completions.create(model="lead_agent", messages=chat, stream=True)
+    text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+    assert text.startswith("half an answer ") and "broke off" in text and text.endswith("The whole.")
+    [thread] = await threads(gateway)
+    state = (await gateway.user.get(f"/api/threads/{thread}/state")).json()
+    assert [each["content"] for each in state["values"]["messages"]] == ["Tell me", "half an answer ", "The whole."]
+    chat += [{"role": "assistant", "content": text}, {"role": "user", "content": "More"}]
+    await client.chat.completions.create(model="lead_agent", messages=chat)
+    assert await threads(gateway) == [thread], "the same thread"
+    assert "half" not in str(scripted.requests[-1]["messages"])
+
+    scripted.script(HALF, Text("The whole."))
+    whole = await client.responses.create(model="lead_agent", input="Tell me")
+    assert whole.output_text == "The whole.", "nothing was sent yet that could not give way"
+
+    scripted.script(HALF, HttpError(401), Text("the rest"))
+    events = [each async for each in await client.responses.create(model="lead_agent", input="Tell me", stream=True)]
+    said = "".join(each.delta for each in events if each.type == "response.output_text.delta")
+    failed = events[-1].response
+    assert (failed.status, failed.output[0].status, failed.output_text) == ("failed", "incomplete", said)
+    assert said.startswith("half an answer ")
+    await client.responses.create(model="lead_agent", input="continue", previous_response_id=failed.id)
+    assert "half an answer " in [m["content"] for m in scripted.requests[-1]["messages"]]

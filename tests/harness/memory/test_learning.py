@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib import import_module
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from alembic.migration import MigrationContext
@@ -39,8 +40,9 @@ def scripted_memory(endpoint: ScriptedOpenAI) -> None:
     endpoint.unscripted.clear()
 
 
-async def say(runtime: Runtime, words: str, thread: str, who: Principal = ALICE) -> None:
-    request = RunRequest(input={"messages": [{"role": "user", "content": words}]}, if_not_exists="create")
+async def say(runtime: Runtime, words: str, thread: str, who: Principal = ALICE, **context: Any) -> None:
+    asked = {"messages": [{"role": "user", "content": words}]}
+    request = RunRequest(input=asked, if_not_exists="create", context=context or None)
     run = await runtime.runs.start(who, request, thread_id=thread)
     await runtime.runs.wait(who, run.run_id)
 
@@ -358,3 +360,15 @@ def upgrade_again(connection: Connection) -> None:
     script = import_module("deerflow.storage.migrations.versions.0015_confirmed_memory")
     with Operations.context(MigrationContext.configure(connection)):
         script.upgrade()
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+async def test_days_are_those_of_the_person(runtime: Runtime, endpoint: ScriptedOpenAI, zone: str):
+    """In two zones that never have the same date."""
+    save = ToolCalls(("memory_save", {"content": "I travel tomorrow."}))
+    endpoint.script(save, Text("Noted."), answer())
+    await say(runtime, "Remember: I travel tomorrow.", "t1", time_zone=zone)
+    today = datetime.now(ZoneInfo(zone))
+    assert f"{today + timedelta(1):%Y-%m-%d}" in (await contents(runtime))[0]
+    await until_learned(runtime)
+    assert f"Today is {today:%Y-%m-%d, %A}" in sent(endpoint, -1)

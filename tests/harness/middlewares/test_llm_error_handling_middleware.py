@@ -102,11 +102,24 @@ async def test_no_network_says_so(start, sleeper, chat_model) -> None:
 
 
 async def test_a_stream_cut_in_the_middle_is_asked_again(start, endpoint, sleeper) -> None:
-    endpoint.script(Cut(3, "half an answer that never ends"), Text("the whole answer"))
-    talk = start(handling(sleeper))
+    endpoint.script(Cut(3, "half an answer that never ends"), Text("the whole answer"), Text("ok"))
+    talk = start(handling(sleeper), model=OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url))
     messages = await talk.say("hi")
-    assert [m.content for m in messages] == ["hi", "the whole answer"]
-    assert talk.events_of("llm_retry")[0]["reason"] == "transient"
+    assert [m.content for m in messages] == ["hi", "half an answer ", "the whole answer"]
+    assert [m.additional_kwargs.get("broke_off") for m in messages] == [None, True, None]
+    assert talk.events_of("llm_retry")[0]["reason"] == "broken_off"
+    await talk.say("and on")
+    assert [m["content"] for m in talk.request()] == ["hi", "the whole answer", "and on"]
+
+
+async def test_each_half_stays_and_the_last_one_carries_the_error(start, endpoint, sleeper, chat_model) -> None:
+    endpoint.script(*[Cut(3, "half an answer that never ends")] * 3, HttpError(401))
+    model = OpenAIChatModel(model="m", api_key="k", base_url=endpoint.base_url)
+    talk = start(handling(sleeper, fallbacks=[chat_model("other")]), model=model)
+    said = (await talk.say("hi"))[1:]
+    assert [m.content for m in said] == ["half an answer "] * 3 and len({m.id for m in said}) == 3
+    assert said[-1].additional_kwargs["error"]["kind"] == "broken_off"
+    assert [m.additional_kwargs.get("broke_off") for m in said] == [True, True, None]
 
 
 async def test_the_providers_wait_is_honoured(start, endpoint, sleeper) -> None:
@@ -171,7 +184,7 @@ async def test_an_answer_that_the_provider_broke_off_is_asked_for_again(start, e
     cut = Text("half an answer", finish_reason=reason)
     endpoint.script(cut, Text("the whole answer"), cut, cut, cut)
     talk = start(handling(sleeper))
-    assert [m.content for m in await talk.say("hi")] == ["hi", "the whole answer"]
+    assert [m.content for m in await talk.say("hi")] == ["hi", "half an answer", "the whole answer"]
     message = (await talk.say("more"))[-1]
     assert message.content == "half an answer"
     assert message.additional_kwargs["error"]["kind"] == "broken_off"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.scripted_openai import Text, ToolCalls
+from bench.scripted_openai import HttpError, Text, ToolCalls
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from PIL import Image
@@ -20,6 +20,7 @@ from deerflow.agents.middlewares.uploads_middleware import UploadsMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import human_message
+from deerflow.config import AppConfig, ModelConfig
 from deerflow.context import RunContext, Workspace
 from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.converters.pictures import MAX_SENT_BYTES, MAX_SIDE
@@ -337,3 +338,76 @@ async def test_an_old_thread_with_bytes_in_its_messages_is_shown(start, endpoint
         Transcript((AIMessage("", tool_calls=[{"name": "v", "args": {}, "id": "1"}]), message)), None
     )
     assert compiled.messages[-1].content[2] == {"type": "image_url", "image_url": {"url": "data:unknown;base64,QUJD"}}
+
+
+SIGHTED, BLIND = "scripted-model", "blind"
+
+
+def seeing(context: RunContext) -> RunContext:
+    """Of a run whose configuration knows a model with vision and one without."""
+    common: Any = {"use": "langchain_openai:ChatOpenAI"}
+    models = [ModelConfig(name=SIGHTED, model=SIGHTED, supports_vision=True, **common)]
+    return replace(context, config=AppConfig(models=[*models, ModelConfig(name=BLIND, model=BLIND, **common)]))
+
+
+async def test_pictures_that_other_programs_left_in_a_thread_are_prepared(start, endpoint, context) -> None:
+    buffer = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (3000, 20)).save(buffer, "TIFF", exif=exif)
+    block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(buffer.getvalue()).decode()}
+    endpoint.script(Text("long"), Text("still"))
+    talk = opened(start)
+    await talk.say(
+        HumanMessage([{"type": "text", "text": "what?"}, block, {"type": "image", "url": "http://10.0.0.1/"}])
+    )
+    (data,) = images(talk.request())
+    with Image.open(io.BytesIO(data)) as shown:
+        assert shown.height == MAX_SIDE > shown.width and shown.format in ("PNG", "JPEG")
+    assert "was not opened" in str(talk.request()) and "10.0.0.1" not in str(talk.request())
+    before = talk.request()
+    await talk.say("and now?")
+    assert talk.request()[: len(before)] == before
+
+
+async def test_a_model_without_vision_gets_a_sentence_in_the_first_message_and_after_a_switch(
+    start, endpoint, workspace, context, chat_model
+) -> None:
+    first = picture(workspace.uploads / "a.png")
+    block = {"type": "image_url", "image_url": f"data:image/png;base64,{base64.b64encode(first).decode()}"}
+    endpoint.script(Text("none"), Text("red"), Text("none"), Text("none"))
+    chain = (UploadsMiddleware(), ViewImageMiddleware())
+    blind = start(*chain, tools=[], context=seeing(context), model=chat_model(BLIND))
+    await blind.say(await upload(workspace, "what is it?", "a.png"))
+    assert not images(blind.request()) and "blind cannot see pictures" in str(blind.request())
+    sighted = start(*chain, tools=[], context=seeing(context))
+    await sighted.say(HumanMessage([{"type": "text", "text": "and this?"}, block]))
+    assert images(sighted.request())[-1] == first
+    again = start(*chain, tools=[], context=seeing(context), model=chat_model(BLIND))
+    again.graph.checkpointer = sighted.graph.checkpointer
+    await again.say("go on")
+    await again.say("and on")
+    assert not images(again.request()) and str(again.request()).count("blind cannot see pictures") == 1
+
+
+async def test_what_a_provider_refused_is_not_sent_again(start, endpoint, workspace) -> None:
+    first = picture(workspace.uploads / "a.png")
+    endpoint.script(Text("red"), HttpError(400, "Could not process image"), Text("blue?"), Text("ok"))
+    talk = start(UploadsMiddleware(), ViewImageMiddleware(), tools=[])
+    await talk.say(await upload(workspace, "what is it?", "a.png"))
+    picture(workspace.uploads / "b.png", "blue")
+    answer = (await talk.say(await upload(workspace, "and this?", "b.png")))[-1]
+    assert answer.text == "blue?" and images(talk.request()) == [first]
+    assert "refused this picture" in str(talk.request()) and "Could not process image" in str(talk.request())
+    before = talk.request()
+    await talk.say("go on")
+    assert talk.request()[: len(before)] == before and endpoint.unused == 0
+
+
+async def test_other_refusals_are_not_taken_for_one_of_pictures(start, endpoint, workspace) -> None:
+    picture(workspace.uploads / "a.png")
+    endpoint.script(HttpError(400, "temperature must be 1"))
+    talk = start(UploadsMiddleware(), ViewImageMiddleware(), tools=[])
+    with pytest.raises(Exception, match="temperature"):
+        await talk.say(await upload(workspace, "what is it?", "a.png"))
+    assert len(endpoint.requests) == 1

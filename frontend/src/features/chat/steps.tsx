@@ -103,6 +103,7 @@ function Rows({ parts, times, current = false }: { parts: Part[]; times: Times; 
 }
 
 function Row({ part, time, current }: { part: Part; time?: PartTime; current: boolean }) {
+  const t = useT("chat.steps");
   return (
     <div {...useStepMark(part.id)} data-opens="" className={STEP}>
       {part.kind === "tool" ? (
@@ -111,6 +112,9 @@ function Row({ part, time, current }: { part: Part; time?: PartTime; current: bo
         <Thinking text={part.text} streaming={part.streaming} time={time} />
       ) : (
         <Markdown text={part.text} streaming={part.kind === "text" && part.streaming} className="py-1.5" />
+      )}
+      {part.kind === "text" && part.brokeOff && (
+        <p className="pb-1.5 text-[13px] text-muted-foreground">{t("brokeOff")}</p>
       )}
     </div>
   );

@@ -161,12 +161,23 @@ describe("a run that is followed", () => {
     expect(state.messages.map(({ text }) => text)).toContain("H");
   });
 
-  it("drops what was streamed by a step that did not end", () => {
+  it("keeps half an answer in front of what the next attempt says", () => {
     const half = [begin, question, ...say("a1", "half").slice(0, 4)];
     const retry = event("custom", { payload: { type: "llm_retry", message: "busy" } });
     const retried = reduce(EMPTY, [...half, retry]);
     expect(retried.messages.map(({ id }) => id)).toEqual(["h1", "a1"]);
-    expect(reduce(retried, say("a2", "whole")).messages.map(({ id }) => id)).toEqual(["h1", "a2"]);
+    const again = reduce(retried, say("a2", "whole"));
+    expect(again.messages.map(({ id }) => id)).toEqual(["h1", "a1", "a2"]);
+    const kept = [ai("a1", "half", { additional_kwargs: { broke_off: true } }), ai("a2", "whole")];
+    const saved = reduce(again, [update(...kept), finish]);
+    for (const [state, text] of [
+      [again, "ha"],
+      [saved, "half"],
+    ] as const) {
+      const [turn] = turnsOf(state);
+      expect(turn?.steps).toMatchObject([{ kind: "text", text, streaming: false, brokeOff: true }]);
+      expect(turn?.answer?.text).toBe("whole");
+    }
     const brokeOff = reduce(retried, [update(ai("a1", "half")), finish]);
     expect(brokeOff.messages.map(({ text }) => text)).toEqual(["hello", "half"]);
     expect(reduce(EMPTY, [...half, finish]).messages.map(({ id }) => id)).toEqual(["h1"]);

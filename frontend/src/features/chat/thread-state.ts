@@ -2,6 +2,7 @@
 import type { ProtocolEvent } from "./protocol";
 import { contextOf, without, withSummaries, type SummaryMark, type WireSummary } from "./summaries";
 import type { Said, Todo } from "./turns";
+import { minus, withHalves, withoutUnsaved } from "./unsaved";
 import { said, type WireMessage } from "./wire-message";
 
 export interface Values {
@@ -203,25 +204,12 @@ function withValues(state: ThreadState, values: Values): ThreadState {
 const listOf = (messages: Values["messages"] | WireMessage) =>
   messages === undefined ? [] : Array.isArray(messages) ? messages : [messages];
 
-const minus = (set: ReadonlySet<string>, taken: ReadonlySet<string>) =>
-  [...set].some((one) => taken.has(one)) ? new Set([...set].filter((one) => !taken.has(one))) : set;
-
-/** Nothing is left of messages whose step did not end. */
-const withoutUnsaved = (state: ThreadState): ThreadState => ({
-  ...state,
-  messages: state.unsaved.size ? state.messages.filter(({ id }) => !state.unsaved.has(id)) : state.messages,
-  growing: minus(state.growing, state.unsaved),
-  unsaved: EMPTY.unsaved,
-  current: null,
-});
-
 function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadState {
   if (data.type === "tool_output" && typeof data.tool_call_id === "string") {
     const before = state.outputs[data.tool_call_id] ?? "";
     const output = (before + String(data.text ?? "")).slice(-OUTPUT);
     return { ...state, outputs: { ...state.outputs, [data.tool_call_id]: output } };
   }
-  // What an answer said until it broke off stays until the next attempt speaks.
   if (data.type === "llm_retry") return { ...state, current: null, retry: String(data.message ?? "") };
   if (data.type === "llm_waiting") return { ...state, silence: Number(data.seconds) };
   if (data.type === "token_usage") {
@@ -234,7 +222,7 @@ function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadS
 function afterMessageEvent(state: ThreadState, data: Record<string, unknown>): ThreadState {
   switch (data.event) {
     case "message-start":
-      return afterStart(state.retry === null ? state : withoutUnsaved(state), data);
+      return afterStart(state.retry === null ? state : withHalves(state), data);
     case "content-block-start":
     case "content-block-finish":
       return withBlock(state, Number(data.index), () => blockOf(data.content as Record<string, unknown>));

@@ -29,7 +29,8 @@ export interface ToolCall {
 
 export type Part =
   | { kind: "thinking"; id: string; text: string; streaming: boolean }
-  | { kind: "text"; id: string; text: string; streaming: boolean }
+  /** `brokeOff`: the model was asked again behind it. */
+  | { kind: "text"; id: string; text: string; streaming: boolean; brokeOff?: boolean }
   | { kind: "tool"; id: string; call: ToolCall }
   /** What the person said while the run was on its way. */
   | { kind: "steering"; id: string; text: string };
@@ -114,6 +115,8 @@ export interface Said {
   runId: string | null;
   sending: Sending;
   recalled: Recalled | null;
+  /** An answer that broke off, behind which the model was asked again. */
+  brokeOff?: boolean;
 }
 
 /** What is known of a run besides its messages. */
@@ -256,7 +259,7 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
     if (message.type === "human") parts.push({ kind: "steering", id: message.id, text: message.text });
     if (message.type !== "ai") continue;
     const growing = active && around.growing.has(message.id);
-    const { id, thinking, text, calls } = message;
+    const { id, thinking, text, calls, brokeOff } = message;
     if (thinking) {
       parts.push({
         kind: "thinking",
@@ -265,7 +268,14 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
         streaming: growing && !text && !calls.length,
       });
     }
-    if (text.trim()) parts.push({ kind: "text", id, text, streaming: growing && !calls.length });
+    if (text.trim())
+      parts.push({
+        kind: "text",
+        id,
+        text,
+        streaming: growing && !calls.length,
+        ...(brokeOff && { brokeOff }),
+      });
     for (const call of calls) {
       const result = results.get(call.id);
       const status = result

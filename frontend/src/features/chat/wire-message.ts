@@ -44,6 +44,7 @@ export function said(message: WireMessage): Said | null {
     runId: asText(kwargs.run_id) || null,
     sending: false,
     recalled: (kwargs.facts as { memory?: Recalled } | undefined)?.memory ?? null,
+    ...(kwargs.broke_off === true && { brokeOff: true }),
   };
 }
 

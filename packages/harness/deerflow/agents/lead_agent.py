@@ -258,6 +258,7 @@ def _slots(
         "tool_ledger": ToolLedgerMiddleware(),
         "summarization": summarization,
         "token_usage": TokenUsageMiddleware(emits=config.token_usage.enabled, size=summarization.size),
+        "vision": ViewImageMiddleware(),
     }
     if deferred := _deferred(config, tools):
         slots["deferred_tool_filter"] = DeferredToolFilterMiddleware(deferred)
@@ -270,8 +271,6 @@ def _slots(
         slots["subagent"] = SubagentLimitMiddleware(
             options.max_concurrent_subagents, max_delegations=config.subagents.max_delegations
         )
-    if entry is not None and entry.supports_vision:
-        slots["vision"] = ViewImageMiddleware()
     guardrails = options.agent.guardrails(config.guardrails) if options.agent is not None else config.guardrails
     has_policies = any(POLICY in (tool.metadata or {}) for tool in tools)
     if (guardrails.enabled or has_policies) and entry is not None:

@@ -32,6 +32,8 @@ MEMORY = "memory"
 """Key in the facts of a message: what is remembered of the person, see ``memory/recall.py``."""
 PICTURE, PICTURES = "picture", "pictures"
 """Keys of the digest of an uploaded picture in the facts of its message, and of all of them in a message of a request."""
+MISSING = "missing"
+"""Key in the facts of a message: files that came with it and could not be kept, and why, ``{name, why}`` each."""
 MAX_EARLIER_FILES = 20
 
 
@@ -46,6 +48,7 @@ def human_message(
     skill: Skill | None = None,
     prompt: Mapping[str, str] | None = None,
     quoted: Sequence[Mapping[str, str]] = (),
+    missing: Sequence[Mapping[str, str]] = (),
 ) -> HumanMessage:
     """A person's message with the facts of its turn.
 
@@ -58,6 +61,7 @@ def human_message(
         skill: the one that this message activates for its turn.
         prompt: the one of an MCP server that this message calls.
         quoted: texts of others that came with it.
+        missing: files that came with it and could not be kept.
     """
     facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A")}
     names = {upload.filename for upload in files}
@@ -75,6 +79,8 @@ def human_message(
         facts[PROMPT] = dict(prompt)
     if quoted:
         facts[QUOTED] = [dict(each) for each in quoted]
+    if missing:
+        facts[MISSING] = [dict(each) for each in missing]
     kwargs: dict[str, Any] = {"timestamp": now.isoformat(), FACTS: facts}
     if run_id:
         kwargs["run_id"] = run_id
@@ -109,6 +115,10 @@ def render_facts(facts: dict[str, Any]) -> str:
     parts = []
     if "files" in facts or "earlier_files" in facts:
         parts.append(_render_files(facts))
+    for lost in facts.get(MISSING, ()):
+        parts.append(
+            f"<missing_file>{inline(lost['name'])} is not there: {inline(lost['why'])} Tell the user.</missing_file>"
+        )
     if memory := facts.get(MEMORY):
         parts.append(f"<memory>\n{_MEMORY_NOTE}\n{memory['text']}\n</memory>")
     if date := facts.get("date"):

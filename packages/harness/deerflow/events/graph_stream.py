@@ -194,11 +194,11 @@ class UsageMeter:
 
 @dataclass(slots=True)
 class _OpenAnswer:
-    """An answer on its way: of which graph, from which entry of the configuration, and how many bytes of it have come."""
+    """An answer on its way: of which graph, from which entry of the configuration, and what of it has come."""
 
     namespace: tuple[str, ...]
     entry: str | None
-    size: int = 0
+    pieces: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
 
 
 class GraphStream:
@@ -330,7 +330,7 @@ class GraphStream:
     def count_open(self) -> None:
         """Count what was streamed of answers that were cut off."""
         for message_id, answer in self._open.items():
-            tokens = -(-answer.size // BYTES_PER_TOKEN)
+            tokens = -(-sum(map(streamed_bytes, answer.pieces)) // BYTES_PER_TOKEN)
             self._meter.count_streamed(message_id, tokens, self._caller(answer.namespace), answer.entry)
         self._open.clear()
 
@@ -410,7 +410,7 @@ class GraphStream:
             return
         if (answer := self._open.get(message.id or "")) is None:
             answer = self._open[message.id or ""] = _OpenAnswer(namespace, metadata.get(ENTRY))
-        answer.size += streamed_bytes(message)
+        answer.pieces.append(message)
         if message.chunk_position == "last":
             del self._open[message.id or ""]
         if not namespace and message.id and (text := message.text):

@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from sqlalchemy import Connection
 
 from deerflow.agents.memory import summaries
+from deerflow.agents.memory.dates import at_persons
 from deerflow.agents.memory.extraction import is_worth_reading, learned, prompt, unread
 from deerflow.agents.memory.facts import (
     Changes,
@@ -289,7 +290,7 @@ class MemoryService:
         if (excerpt := unread(messages, mark)) is None:
             return False
         excerpt = replace(excerpt, foreign=await self.foreign(thread_id, messages))
-        changes, now = Changes(), _now()
+        changes, now = Changes(), at_persons(utc_now(), excerpt.messages)
         if is_worth_reading(excerpt.messages):
             store = await self._opened()
             question = await store.read(owner, lambda shelf: prompt(excerpt, shelf, now))
@@ -320,7 +321,10 @@ class MemoryService:
                 return
             answer = "{}"
             if facts:
-                question, model = summaries.prompt(names, facts, _now().date()), config.memory.model_name
+                question, model = (
+                    summaries.prompt(names, facts, utc_now().astimezone().date()),
+                    config.memory.model_name,
+                )
                 principal = Principal(owner.user_id, source="internal")
                 answer = await self._ask(config, principal, question, model_name=model, purpose="memory_agent")
 
@@ -394,11 +398,6 @@ def _judged(config: AppConfig, messages: Sequence[BaseMessage]) -> list[Source]:
 
     tools = get_available_tools(app_config=config, supports_vision=True)
     return sources_in(messages, effects_of(tools, config.sandbox.network.mode))
-
-
-def _now() -> datetime:
-    """Now, with the time zone of this machine, as the dates of messages have."""
-    return utc_now().astimezone()
 
 
 def _owner(principal: Principal, agent: str | None) -> Owner:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
+from deerflow.agents.memory.dates import at_persons
 from deerflow.agents.memory.facts import Changes, Wish, line, remembered
 from deerflow.agents.memory.own_words import is_meant, sentences
 from deerflow.agents.memory.store import text_of
@@ -44,7 +45,7 @@ class MemoryForRun:
             quotes=[content],
             messages=list(filter(is_person, reversed(messages))),
             foreign=await service.foreign(self._thread_id, messages),
-            today=utc_now().astimezone().date(),
+            today=at_persons(utc_now(), messages).date(),
         )
         added = await service.apply(self._principal, Changes(facts=[fact]), self._agent)
         if fact.untrusted is not None:

@@ -64,6 +64,8 @@ class Deltas:
         self._signatures: dict[str, Fields] = {}
         self._has_fields = self._has_tags = False
         self._is_broken = self._is_closed = False
+        self.is_settled = False
+        """Deltas of nothing but sound text are right as they come: no thoughts and no half character are on their way."""
 
     def read(self, delta: Fields, *, is_broken: bool = False) -> None:
         """Put a delta right.
@@ -86,6 +88,7 @@ class Deltas:
             _keep(delta, "refusal", delta["refusal"])
         if calls := delta.get("tool_calls"):
             self._take_calls(calls)
+        self.is_settled = self._thoughts is None and not self._halves
 
     def close(self, delta: Fields) -> None:
         """Add what was held back to the answer's last delta."""

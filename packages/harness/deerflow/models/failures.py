@@ -151,6 +151,7 @@ _CLASSES = (
 )  # fmt: skip
 """Names of exception classes, in the order in which they decide: SDKs wrap the transport's errors."""
 
+_PICTURES = re.compile(r"image|picture|\bvision\b|multi-?modal|mmproj|图[片像]|视觉", re.IGNORECASE)
 _SECRETS = re.compile(
     r"\b(?:sk|gsk|xai)-[A-Za-z0-9_\-]{6,}[A-Za-z0-9_\-*]*|(?i:bearer)\s+[A-Za-z0-9._\-]{8,}|AIza[A-Za-z0-9_\-]{10,}"
 )
@@ -200,6 +201,12 @@ def classify(error: BaseException) -> Failure:
     if said and kind in (ErrorKind.TRANSIENT, ErrorKind.NETWORK):
         kind = ErrorKind.BROKEN_OFF
     return Failure(kind, _detail_of(error), status, _retry_after(error), said, message_id)
+
+
+def refuses_pictures(error: BaseException) -> bool:
+    """Return whether a provider refuses a request for the pictures in it, by its words: there is no code for that."""
+    told = status_of(error) in (400, 404, 415, 422, 500) and _PICTURES.search(str(error)[:READ_LIMIT]) is not None
+    return told and classify(error).kind not in (ErrorKind.CONTEXT_LENGTH, ErrorKind.QUOTA, ErrorKind.AUTH)
 
 
 @contextmanager

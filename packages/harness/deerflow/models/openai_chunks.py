@@ -21,6 +21,8 @@ from deerflow.models.deltas import Deltas, repair_surrogates
 from deerflow.server_events import EventDecoder
 
 DRAIN_SECONDS = 0.1
+TEXT = frozenset({"role", "content"})
+"""Keys of a delta that holds nothing but text."""
 """How long to wait behind ``[DONE]`` for the end of the body, without which the connection cannot be used again."""
 
 # A user may give the client a transport of either library; OpenAI's client lets the last two through unmapped as well.
@@ -96,7 +98,9 @@ class ChunkReader:
             choice = choices[0]
             delta = choice.get("delta") or choice.setdefault("delta", {})
             if delta:
-                self._deltas.read(delta, is_broken=is_broken)
+                is_text = self._deltas.is_settled and type(delta.get("content")) is str and delta.keys() <= TEXT
+                if is_broken or not is_text:
+                    self._deltas.read(delta, is_broken=is_broken)
             if choice.get("finish_reason"):  # some send "" with each delta
                 self._finished = True
                 if delta is not None:

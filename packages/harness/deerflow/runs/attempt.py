@@ -450,6 +450,7 @@ class Attempt:
             skills=self._skills,
             prompt=partial(parts.agents.prompt, spec.principal),
             provenance=ThreadProvenance(parts.database, self.run.thread_id, self.run.turn),
+            config=parts.agents.harness.config,
         )
         given = await made.prepare(again=again)
         if self._trace is not None:

@@ -12,13 +12,14 @@ from langgraph.constants import START
 from langgraph.types import Command, Send, StateSnapshot
 
 from deerflow.agents.turn import FACTS, MEMORY
+from deerflow.config import AppConfig
 from deerflow.runs.finalize import UNFINISHED, settle
 from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
 from deerflow.skills.catalog import SkillSet
 from deerflow.storage.provenance import CLIENT, ThreadProvenance
 from deerflow.storage.runs import EMPTY_THREAD, Run, RunStatus, RunStore
 from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
-from deerflow.threads.input import client_messages, messages_of, record_said, visible_input, with_facts
+from deerflow.threads.input import client_messages, messages_of, visible_input, with_facts
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -58,6 +59,7 @@ class RunInput:
         skills: those that a message may name.
         prompt: that of an MCP server which a message calls.
         provenance: of the thread: what clients add, and addresses that the person writes.
+        config: the snapshot that the run began with.
     """
 
     runs: RunStore
@@ -69,6 +71,7 @@ class RunInput:
     skills: SkillSet
     prompt: Callable[[str], Awaitable[Mapping[str, str] | None]]
     provenance: ThreadProvenance
+    config: AppConfig
 
     async def prepare(self, *, again: bool) -> GraphInput:
         """Input and configuration for the next stretch of the run. A run whose process died resumes its last checkpoint.
@@ -130,11 +133,12 @@ class RunInput:
             uploads_dir=self.uploads,
             skills=self.skills,
             prompt=self.prompt,
+            config=self.config,
+            provenance=self.provenance,
         )
         given = visible_input({**given, "messages": []})
         if given.keys() - {"messages", "title"}:
             await self.provenance.add(CLIENT)
-        await record_said(self.provenance, messages)
         people = [message for message in messages if isinstance(message, HumanMessage)]
         if people and is_new and not given.get("title"):
             given["title"] = provisional_title(people[0])

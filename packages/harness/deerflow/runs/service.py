@@ -38,7 +38,7 @@ from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread
 from deerflow.threads.checkpoint import config_of
-from deerflow.threads.input import client_messages, messages_of, record_said, visible_input, with_facts
+from deerflow.threads.input import client_messages, messages_of, visible_input, with_facts
 from deerflow.threads.transcript import TranscriptView, owned_run
 
 if TYPE_CHECKING:
@@ -294,8 +294,9 @@ class RunService:
                 uploads_dir=self.uploads_dir(run.user_id, thread_id),
                 skills=await self.skills(principal) if messages[0].text.startswith("/") else NO_SKILLS,
                 prompt=partial(self.prompt, principal),
+                config=await self.config(),
+                provenance=ThreadProvenance(self.database, thread_id, run.run_id),
             )
-            await record_said(ThreadProvenance(self.database, thread_id, run.run_id), [said])
             if await self.runs.steer(run.run_id, message_json(said), of_person=True):
                 return run
         raise ConflictError(f"Thread {thread_id} has no running run to steer. Start a run instead.", code="not_running")

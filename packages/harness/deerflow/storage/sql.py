@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
@@ -148,6 +149,9 @@ def check_unicode(value: Any, field: str = "") -> None:
     Raises:
         InvalidRequestError: names the field, e.g. ``input.messages.0.content``, or ``field`` where ``value`` is a text.
     """
+    with suppress(TypeError):  # something is no JSON, or no UTF-8: to be looked at piece by piece
+        orjson.dumps(value, default=vars, option=orjson.OPT_NON_STR_KEYS)
+        return
     if (place := not_unicode(value, field)) is not None:
         raise InvalidRequestError(
             f"{place}: this text is not valid UTF-8. Send it as UTF-8, without halves of surrogate pairs."
@@ -182,18 +186,26 @@ def storable_text(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
-def storable(value: Any, depth: int = 0) -> Any:
-    """JSON-able ``value`` with nothing in it that cannot be stored, see :func:`storable_text`.
+def storable(value: Any) -> Any:
+    """JSON-able ``value`` with nothing in it that cannot be stored, see :func:`storable_text`: itself if there is nothing to change.
 
     Raises:
         InvalidRequestError: it is nested more than 100 levels deep.
     """
+    with suppress(TypeError):  # it holds lone surrogates, or keys that are no text
+        shown = orjson.dumps(value)
+        if b"\\u0000" not in shown and shown.count(b"{") + shown.count(b"[") <= MAX_DEPTH:
+            return value
+    return _stored(value, 0)
+
+
+def _stored(value: Any, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise InvalidRequestError(f"The request is nested more than {MAX_DEPTH} levels deep.")
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, Mapping):
-        return {storable_text(str(key)): storable(item, depth + 1) for key, item in value.items()}
+        return {storable_text(str(key)): _stored(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [storable(item, depth + 1) for item in value]
+        return [_stored(item, depth + 1) for item in value]
     return value

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,22 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 
-from deerflow.agents.middlewares.base import ERROR, FORCED_ENDS
+from deerflow.agents.middlewares.base import BROKE_OFF, ERROR, FORCED_ENDS
 from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES
 from deerflow.agents.turn import FACTS, PROMPT, QUOTED, human_message
+from deerflow.community.web import WebError, fetch, network_of
+from deerflow.config import AppConfig
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
 from deerflow.mcp import COMMAND
+from deerflow.sandbox.converters.pictures import MAX_BYTES, digest
+from deerflow.security.outbound import Outbound
 from deerflow.skills.catalog import SkillSet
 from deerflow.storage.provenance import CLIENT, MAX_NAME, Source, ThreadProvenance, addresses_in
-from deerflow.uploads import Upload, list_uploads
+from deerflow.uploads import Upload, keep_once, list_uploads
+from deerflow.uploads.blocks import FileBlock, file_block
 
-OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "turn_id", "timestamp", ERROR, *FORCED_ENDS})
+OWN_KEYS = frozenset({FACTS, COMPACTION, "run_id", "turn_id", "timestamp", ERROR, BROKE_OFF, *FORCED_ENDS})
 """Keys of ``additional_kwargs`` that only we may write."""
 
 MOST_QUOTED = 20
@@ -91,38 +97,112 @@ async def with_facts(
     uploads_dir: Path,
     skills: SkillSet,
     prompt: Callable[[str], Awaitable[Mapping[str, str] | None]],
+    config: AppConfig,
+    provenance: ThreadProvenance,
 ) -> list[AnyMessage]:
-    """``messages`` with the facts of the turn recorded with each of the person's messages.
+    """``messages`` with the facts of the turn recorded with each of the person's messages. Files inside of these become uploads.
 
     Args:
         now: when they were sent.
         time_zone: the person's, by its IANA name, for the date that the model reads.
         prompt: that of an MCP server, by the text that calls it.
+        config: which addresses of the web may be opened.
+        provenance: of the thread; gets the addresses that the person writes, and what of the messages is not the person's.
     """
+    brought = {
+        index: await _brought(message, uploads_dir, config)
+        for index, message in enumerate(messages)
+        if isinstance(message, HumanMessage) and isinstance(message.content, list)
+    }
     texts = [message.text for message in messages if isinstance(message, HumanMessage)]
     prompts = {text: await prompt(text) for text in texts if COMMAND.fullmatch(text.strip())}
 
     def recorded() -> list[AnyMessage]:
         there = in_zone(now, time_zone)
         return [
-            _human(message, (run_id, turn_id), there, uploads_dir, skills, prompts.get(message.text))
+            _human(
+                message, (run_id, turn_id), there, uploads_dir, skills, prompts.get(message.text), brought.get(index)
+            )
             if isinstance(message, HumanMessage)
             else message
-            for message in messages
+            for index, message in enumerate(messages)
         ]
 
-    return await asyncio.to_thread(recorded)
+    made = await asyncio.to_thread(recorded)
+    await record_said(provenance, made, brought.values())
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """A message's content without the files in it, and what became of these: uploads with their digests, or nothing."""
+
+    content: str | list[str | dict[Any, Any]]
+    files: Mapping[Upload, str]
+    missing: Sequence[Mapping[str, str]]
+
+
+async def _brought(message: HumanMessage, uploads_dir: Path, config: AppConfig) -> _Brought | None:
+    """Keep the files inside a message as uploads; one between two texts leaves its name there. None: there is none."""
+    blocks = [file_block(block) for block in message.content]
+    if not any(blocks):
+        return None
+    said = [index for index, file in enumerate(blocks) if file is None]
+    content: list[Any] = []
+    files: dict[Upload, str] = {}
+    missing: list[dict[str, str]] = []
+    for index, file in enumerate(blocks):
+        if file is None:
+            content.append(message.content[index])
+            continue
+        try:
+            upload, known = await _kept(file, uploads_dir, config)
+        except (WebError, ValueError) as error:
+            name = file.name or (file.address[:200] if file.is_elsewhere else "")
+            what = f"{'picture' if file.is_picture else 'file'} {name}".strip()
+            missing.append({"name": f"The {what}", "why": str(error)})
+            continue
+        files[upload] = known
+        if said and said[0] < index < said[-1]:
+            content.append({"type": "text", "text": f"[{upload.filename}]"})
+    if len(content) == 1 and isinstance(content[0], dict) and isinstance(content[0].get("text"), str):
+        content = content[0]["text"]
+    return _Brought(content or "", files, missing)
+
+
+async def _kept(file: FileBlock, uploads_dir: Path, config: AppConfig) -> tuple[Upload, str]:
+    """Keep a file of a message, once, and return it with its digest. Raises WebError or ValueError: says why it cannot be had."""
+    data = b""
+    if file.is_elsewhere:
+        if not file.address:
+            raise ValueError("the message holds neither data nor an address of it.")
+        data = (await fetch(Outbound(network_of(config)), file.address, max_bytes=MAX_BYTES)).data
+
+    def keep() -> tuple[Upload, str]:
+        content = data or file.content()
+        known = digest(content)
+        return keep_once(content, file.filename(content, known), uploads_dir), known
+
+    return await asyncio.to_thread(keep)
 
 
 def in_zone(moment: datetime, name: str | None) -> datetime:
-    """Return a moment as clocks in a time zone show it; in the server's if it has no zone of that name. Reads a file."""
+    """Return a moment as clocks in a time zone show it; in the server's if it has no zone of that name. Reads a file.
+
+    Args:
+        name: of IANA, or an offset like ``+05:30``.
+    """
     try:
+        if name and name[0] in "+-":
+            return moment.astimezone(datetime.strptime(name, "%z").tzinfo)
         return moment.astimezone(ZoneInfo(name) if name else None)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # browsers may know zones that this machine does not
         return moment.astimezone()
 
 
-async def record_said(provenance: ThreadProvenance, messages: Sequence[AnyMessage]) -> None:
+async def record_said(
+    provenance: ThreadProvenance, messages: Sequence[AnyMessage], brought: Iterable[_Brought | None] = ()
+) -> None:
     """Record which addresses the person wrote, and what of the messages is not the person's."""
     people = [message for message in messages if isinstance(message, HumanMessage)]
     prompts = [fact for message in people if (fact := message.additional_kwargs.get(FACTS, {}).get(PROMPT))]
@@ -131,6 +211,8 @@ async def record_said(provenance: ThreadProvenance, messages: Sequence[AnyMessag
         foreign += [
             Source("channel", quoted["source"]) for quoted in message.additional_kwargs.get(FACTS, {}).get(QUOTED, ())
         ]
+    files = (one for each in brought if each is not None for one in each.files.items())
+    foreign += [Source("upload", upload.filename, known) for upload, known in files]
     if len(people) < len(messages):
         foreign.append(CLIENT)
     await provenance.add(*foreign)
@@ -144,9 +226,13 @@ def _human(
     uploads_dir: Path,
     skills: SkillSet,
     prompt: Mapping[str, str] | None,
+    brought: _Brought | None,
 ) -> HumanMessage:
     extra = dict(message.additional_kwargs)
     files = _named_uploads(extra.get("files"), uploads_dir)
+    if brought is not None:
+        message = message.model_copy(update={"content": brought.content})
+        files += [upload for upload in brought.files if upload not in files]
     called = _SKILL.match(message.text.strip())
     skill = skills.enabled.get(called[1]) if called else None
     made = human_message(
@@ -159,6 +245,7 @@ def _human(
         skill=skill,
         prompt=prompt,
         quoted=_quoted(extra.pop(QUOTED, None)),
+        missing=brought.missing if brought is not None else (),
     )
     own = made.additional_kwargs
     if asked := _COMPACT.fullmatch(message.text.strip()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import re
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from langchain_core.messages import ToolMessage
@@ -98,21 +99,42 @@ async def sent_picture(context: RunContext, path: str, known: str) -> tuple[str,
         SandboxError: it cannot be read.
     """
     sandbox = await context.sandbox()
+
+    async def unchanged() -> bytes:
+        data = await _read(sandbox, path)
+        if await asyncio.to_thread(digest, data) != known:
+            raise ValueError("the file has changed since it was sent.")
+        return data
+
+    mime_type, stored = await kept_copy(context, known, unchanged)
+    return mime_type, (await sandbox.read(stored))[0]
+
+
+async def kept_copy(context: RunContext, known: str, read: Callable[[], Awaitable[bytes]]) -> tuple[str, str]:
+    """Return type and path of a picture's copy as models can take it, made if it is not there yet.
+
+    Args:
+        known: the digest of the picture.
+        read: returns it.
+
+    Raises:
+        ValueError: it cannot be shown, which is remembered.
+        SandboxError: it cannot be read or kept.
+    """
+    sandbox = await context.sandbox()
     for mime_type, ending in _EXTENSIONS.items():
         if await sandbox.stat(stored := f"{COPIES}/{known}{ending}") is not None:
-            return mime_type, (await sandbox.read(stored))[0]
+            return mime_type, stored
     if await sandbox.stat(refused := f"{COPIES}/{known}.txt") is not None:
         raise ValueError((await sandbox.read(refused))[0].decode("utf-8", "replace"))
-    data = await _read(sandbox, path)
-    if await asyncio.to_thread(digest, data) != known:
-        raise ValueError("the file has changed since it was sent.")
+    data = await read()
     try:
         kept = await keep_picture(context, data)
     except ValueError as error:
         if (await asyncio.to_thread(context.reader().describe))[1]:  # else it is our lack, which may end
             await sandbox.write(refused, str(error).encode())
         raise
-    return kept["mime_type"], (await sandbox.read(kept["stored"]))[0]
+    return kept["mime_type"], kept["stored"]
 
 
 def _checked_path(image_path: str) -> str:

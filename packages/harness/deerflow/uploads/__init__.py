@@ -80,6 +80,15 @@ def save_upload(source: BinaryIO, name: str, uploads_dir: Path) -> Upload:
         os.close(parent)
 
 
+def keep_once(data: bytes, name: str, uploads_dir: Path) -> Upload:
+    """Keep ``data`` as an upload whose name holds its digest: one that is there already is that upload. Raises as :func:`save_upload`."""
+    name = normalize_filename(name)
+    with suppress(OSError):
+        if _start(uploads_dir / name, len(data) + 1) == data:
+            return _upload(name, (uploads_dir / name).lstat())
+    return save_upload(io.BytesIO(data), name, uploads_dir)
+
+
 def list_uploads(uploads_dir: Path) -> list[Upload]:
     """Regular files in ``uploads_dir``, by name. A directory that does not exist is empty and is not made."""
     try:

@@ -60,6 +60,7 @@ export const chat = {
     separator: ", ",
     details: "Show details",
     steered: "You added",
+    brokeOff: "The answer broke off here. The model was asked again.",
   },
   doing,
   done,

@@ -61,6 +61,7 @@ export const chat: typeof en.chat = {
     separator: "，",
     details: "查看执行过程",
     steered: "你补充道",
+    brokeOff: "回答在此中断，已重新询问模型。",
   },
   doing,
   done,

@@ -38,6 +38,7 @@ from deerflow_app.channels.adapters.mail_text import (
     ids,
     is_automatic,
     is_proven,
+    offset_of,
     parse,
     sender,
     storable,
@@ -165,7 +166,7 @@ class Mail:
         return Inbound(
             storable(own_id),
             Place(address, self._topic(own_id, [*before, *parents]), is_private=True, name=subject),
-            Author(address, name=storable(name) or address),
+            Author(address, name=storable(name) or address, time_zone=offset_of(message)),
             letter.arrived,
             text,
             files=[

@@ -204,3 +204,10 @@ def _without_remarks(page: str) -> str:
 
 def _spaced(pieces: list[str]) -> str:
     return "\n".join(" ".join(line.split()) for line in "".join(pieces).split("\n"))
+
+
+def offset_of(message: EmailMessage) -> str:
+    """Return the offset of the sender's clock, as ``+0530``; empty for UTC, which servers and some programs write for everyone."""
+    sent = getattr(message.get("Date"), "datetime", None)
+    offset = f"{sent:%z}" if sent is not None else ""
+    return offset if offset != "+0000" else ""

@@ -24,9 +24,11 @@ from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
 from deerflow.errors import InvalidRequestError, NotFoundError
+from deerflow.events.graph_stream import LLM_RETRY
 from deerflow.events.streams.client_events import TurnEvents
 from deerflow.files.uploads import UploadService
 from deerflow.identity import ID_PATTERN, Principal
+from deerflow.models.failures import ErrorKind
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, Run, RunStatus
 from deerflow.storage.threads import LEAD_AGENT, ThreadFilter
@@ -38,6 +40,7 @@ router = APIRouter(prefix="/api/openai/v1", tags=["openai"])
 
 HISTORY = "openai_history"
 """Metadata of threads: what their messages were for the client."""
+BROKE_OFF = "\n\n[The answer broke off here. The model was asked again:]"
 _DISCONNECT_SECONDS = 2.0
 _SPACES = re.compile(r"\s+")
 _ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -100,6 +103,8 @@ class Turn:
     usage: Mapping[str, int] = field(default_factory=dict)
     error: Mapping[str, Any] | None = None
     annotations: list[dict[str, Any]] = field(default_factory=list)
+    streams: bool = True
+    """What was said is with the client already; else an answer that broke off can give way to the next attempt."""
 
     @property
     def created(self) -> int:
@@ -107,18 +112,24 @@ class Turn:
 
     async def pieces(self) -> AsyncGenerator[tuple[str, str], None]:
         """``content`` and ``reasoning_content`` as they are generated; links to delivered files last."""
-        events, speaking = TurnEvents(lambda: None), ""
+        events, speaking, before = TurnEvents(lambda: None), "", ""
         async with aclosing(self.runtime.runs.events(self.run)) as batches:
             async for batch in batches:
                 for event in events.of(batch):
                     data = event.data
                     if event.type == "end":
                         self.usage, self.error = data["usage"], data["error"]
+                    elif event.type == "custom":
+                        if _is_of_a_half(data) and self.text != before:
+                            self.text = before = self.text + BROKE_OFF if self.streams else before
+                            yield "content", BROKE_OFF
+                        continue
                     elif event.type != "messages-tuple" or not (data["type"] == "ai" or data.get("name") == QUESTION):
                         continue
                     if reasoning := data.get("reasoning_content"):
                         yield "reasoning_content", reasoning
                     if content := data.get("content"):
+                        before = self.text if data["id"] != speaking else before
                         content = "\n\n" + content if self.text and data["id"] != speaking else content
                         speaking, self.text = data["id"], self.text + content
                         yield "content", content
@@ -139,6 +150,7 @@ class Turn:
 
     async def whole(self, request: Request) -> None:
         """Read it to its end. Raises InvalidRequestError: the run failed."""
+        self.streams = False
 
         async def read() -> None:
             async with aclosing(self.pieces()) as pieces:
@@ -163,6 +175,12 @@ class Turn:
         """The usage, by the names that the API has for it."""
         used = {key: self.usage.get(key, 0) for key in ("input_tokens", "output_tokens", "total_tokens")}
         return {sent: used["input_tokens"], received: used["output_tokens"], "total_tokens": used["total_tokens"]}
+
+
+def _is_of_a_half(data: Any) -> bool:
+    """Return whether an event says that an answer broke off in the middle, and that the model is asked again."""
+    told = data if isinstance(data, Mapping) else {}
+    return told.get("type") == LLM_RETRY and told.get("reason") == ErrorKind.BROKEN_OFF
 
 
 # models ---------------------------------------------------------------------------------------------------------------
@@ -238,6 +256,7 @@ async def _chat_chunks(
             yield chunk({kind: text})
     if (error := turn.error) is not None:
         shown = {"message": error["message"], "type": "run_failed", "code": error["kind"], "param": None}
+        await _remember(turn, conversation)
         yield _event({"error": shown})
         return
     await _remember(turn, conversation)
@@ -251,9 +270,9 @@ async def _gone_on_with(runtime: Runtime, principal: Principal, conversation: Se
     """The thread whose messages are these, if there is one."""
     if not conversation:
         return None
-    wanted = ThreadFilter({HISTORY: _fingerprint(conversation)}, status="idle")
-    found, _ = await runtime.threads.repository.search(principal, wanted, limit=1)
-    return found[0].thread_id if found else None
+    wanted = ThreadFilter({HISTORY: _fingerprint(conversation)})
+    found, _ = await runtime.threads.repository.search(principal, wanted, limit=10)
+    return next((thread.thread_id for thread in found if thread.status in ("idle", "error")), None)
 
 
 async def _remember(turn: Turn, conversation: Sequence[Said]) -> None:
@@ -303,7 +322,7 @@ def _response(turn: Turn, status: str, *, output: bool = True) -> dict[str, Any]
         "instructions": None,
         "metadata": {},
         "model": turn.model,
-        "output": [_item(turn, "completed")] if output else [],
+        "output": [_item(turn, "completed" if status == "completed" else "incomplete")] if output else [],
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],
@@ -319,7 +338,7 @@ def _response(turn: Turn, status: str, *, output: bool = True) -> dict[str, Any]
 
 
 def _item(turn: Turn, status: str) -> dict[str, Any]:
-    content = [_part(turn)] if status == "completed" else []
+    content = [_part(turn)] if status != "in_progress" else []
     return {
         "type": "message",
         "id": f"msg_{turn.run.run_id}",

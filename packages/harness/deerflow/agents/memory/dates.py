@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Mapping
-from datetime import date, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 _WEEKDAYS = {
     name: number % 7
@@ -79,6 +79,20 @@ def said_on(message: BaseMessage, otherwise: date) -> date:
     """Return the day on which a message was sent, in the person's time zone."""
     stamp = message.additional_kwargs.get("timestamp")
     return (_day(stamp[:10]) if isinstance(stamp, str) else None) or otherwise
+
+
+def at_persons(moment: datetime, messages: Iterable[BaseMessage]) -> datetime:
+    """Return a moment as the person's clock shows it, by the newest of their messages; by the server's if none has a time."""
+    stamps = (message.additional_kwargs.get("timestamp") for message in messages if isinstance(message, HumanMessage))
+    zones = [zone for stamp in stamps if isinstance(stamp, str) and (zone := _zone(stamp)) is not None]
+    return moment.astimezone(zones[-1] if zones else None)
+
+
+def _zone(stamp: str) -> tzinfo | None:
+    try:
+        return datetime.fromisoformat(stamp).tzinfo
+    except ValueError:
+        return None
 
 
 def _day(text: str) -> date | None:

@@ -27,7 +27,7 @@ from deerflow.agents.memory.store import (
     text_of,
     words_in,
 )
-from deerflow.agents.middlewares.base import is_error
+from deerflow.agents.middlewares.base import BROKE_OFF, is_error
 from deerflow.agents.transcript import is_person
 from deerflow.storage.memory import Fact, Watermark
 
@@ -247,7 +247,7 @@ def _is_said(message: BaseMessage) -> bool:
     if message.additional_kwargs.get("hide_from_ui") or not message.text.strip():
         return False
     if isinstance(message, AIMessage):
-        return not message.tool_calls and not is_error(message)
+        return not message.tool_calls and not is_error(message) and BROKE_OFF not in message.additional_kwargs
     return is_person(message)
 
 

@@ -40,6 +40,9 @@ ToolResult = ToolMessage | Command[Any]
 ERROR = "error"
 """Key in an AI message's ``additional_kwargs``: not the model's words, but why there are none."""
 
+BROKE_OFF = "broke_off"
+"""Key in an AI message's ``additional_kwargs``: the answer broke off here, and the model was asked again. Requests leave it out."""
+
 SPENDING_LIMIT = "spending_limit"
 FORCED_ENDS = frozenset({LOOP_STOP, SPENDING_LIMIT, TURN_LIMIT})
 """Keys of final answers that the model did not choose to give."""

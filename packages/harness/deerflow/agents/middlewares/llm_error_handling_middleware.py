@@ -7,12 +7,14 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from operator import is_
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.errors import GraphBubbleUp
 
 from deerflow.agents.middlewares.base import (
+    BROKE_OFF,
     ERROR,
     Middleware,
     ModelHandler,
@@ -25,10 +27,12 @@ from deerflow.agents.middlewares.base import (
     is_empty,
     is_error,
     last_ai,
+    messages_of,
     model_entry,
     reminder,
+    with_messages,
 )
-from deerflow.agents.transcript import Transcript
+from deerflow.agents.transcript import MessageMemo, Transcript
 from deerflow.context import RunContext
 from deerflow.models.endpoint import endpoint_of, model_id
 from deerflow.models.failures import BrokenAnswerError, ErrorKind, Failure, classify, explain, model_error
@@ -45,7 +49,8 @@ class LLMErrorHandlingMiddleware(Middleware):
     """Never lets a provider's failure escape as an exception: the run ends with a message marked as an error.
 
     That message has ``additional_kwargs["error"] = {"kind", "message"}`` and ``finish_reason`` "error". It is no answer:
-    runs that end with it have failed, memory does not learn from it, later requests leave it out.
+    runs that end with it have failed, memory does not learn from it, later requests leave it out. What an answer said until it
+    broke off stays in the thread, in front of what the next attempt says.
 
     Args:
         breakers, gates: shared by all runs; None = one of its own.
@@ -80,30 +85,34 @@ class LLMErrorHandlingMiddleware(Middleware):
         self.retry_base_delay_ms = retry_base_delay_ms
         self.retry_cap_delay_ms = retry_cap_delay_ms
         self.retry_after_cap_ms = retry_after_cap_ms
+        self._lasting = MessageMemo(_lasting)
         self._sleep = sleep
         self._jitter = jitter
 
     def compile(self, transcript: Transcript, context: RunContext | None) -> Transcript:
-        """Earlier failures and half refusals are not part of the conversation; an answer that broke off is."""
-        if not any(is_error(message) or _is_half_refusal(message) for message in transcript.messages):
+        """Earlier failures, half refusals and halves behind which the model spoke again are not part of the conversation."""
+        kept = [self._lasting(message) for message in transcript.messages]
+        if all(map(is_, kept, transcript.messages)):
             return transcript
-        kept = (_lasting(message) for message in transcript.messages)
         return transcript.with_messages(message for message in kept if message is not None)
 
     async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         failures: list[tuple[BaseChatModel, Failure]] = []
+        halves: list[Failure] = []
         for model in (request.model, *self.fallbacks):
             if failures:
                 notice = f"Switching to the fallback model {model_id(model)}."
                 _emit_retry(request, failures[-1][1], notice, attempt=1, max_attempts=1, wait_ms=0)
-            outcome = await self._ask(request if model is request.model else request.override(model=model), handler)
+            asked = request if model is request.model else request.override(model=model)
+            outcome = await self._ask(asked, handler, halves)
             if not isinstance(outcome, Failure):
-                return outcome
+                return _with_halves(outcome, halves)
             failures.append((model, outcome))
-        return _error_message(failures)
+        last = halves.pop() if halves else None
+        return _with_halves(_error_message(failures, last), halves)
 
-    async def _ask(self, request: Request, handler: ModelHandler) -> ModelResult | Failure:
-        """One model, as often as it makes sense."""
+    async def _ask(self, request: Request, handler: ModelHandler, halves: list[Failure]) -> ModelResult | Failure:
+        """One model, as often as it makes sense. Answers that broke off are added to ``halves``."""
         endpoint = endpoint_of(request.model)
         gate = self.gates.gate(endpoint)
         if gate.held * 1000 > self.retry_after_cap_ms:
@@ -113,7 +122,7 @@ class LLMErrorHandlingMiddleware(Middleware):
             return Failure(ErrorKind.CIRCUIT_OPEN)
         is_available = None
         try:
-            outcome = await self._retry(request, handler, gate, self.gates.gate(endpoint.account))
+            outcome = await self._retry(request, handler, gate, self.gates.gate(endpoint.account), halves)
             if not isinstance(outcome, Failure) or outcome.retriable:
                 is_available = not isinstance(outcome, Failure)
             return outcome
@@ -121,9 +130,9 @@ class LLMErrorHandlingMiddleware(Middleware):
             breaker.report(is_available)
 
     async def _retry(
-        self, request: Request, handler: ModelHandler, gate: CallGate, account: CallGate
+        self, request: Request, handler: ModelHandler, gate: CallGate, account: CallGate, halves: list[Failure]
     ) -> ModelResult | Failure:
-        number, limits, half = 1, _limits(request), None
+        number, limits, known = 1, _limits(request), len(halves)
         while True:
             try:
                 async with gate.call(has_waited=number > 1), account.call(*limits):
@@ -132,7 +141,7 @@ class LLMErrorHandlingMiddleware(Middleware):
                 raise
             except Exception as error:
                 failure = classify(error)
-                half = failure if failure.said else half
+                halves += [failure] if failure.said else []
                 # With a traceback only where the error may be ours.
                 unexpected = failure.kind is ErrorKind.GENERIC and failure.status is None
                 text = "Model call failed (%s, attempt %d): %s"
@@ -141,7 +150,8 @@ class LLMErrorHandlingMiddleware(Middleware):
                 gate.hold(self._delay_ms(failure, number) / 1000)
             is_late = failure.retry_after is not None and failure.retry_after * 1000 > self.retry_after_cap_ms
             if not failure.retriable or is_late or number >= self.retry_max_attempts:
-                return failure if half is None else _with_half(failure, half)
+                has_half = len(halves) > known and failure.retriable
+                return replace(failure, kind=ErrorKind.BROKEN_OFF) if has_half else failure
             wait_ms = self._delay_ms(failure, number)
             notice = f"{model_id(request.model)} did not answer ({failure.detail}). Trying again."
             number += 1
@@ -155,10 +165,12 @@ class LLMErrorHandlingMiddleware(Middleware):
         return round(min(backoff * (1 + self._jitter() / 4), self.retry_cap_delay_ms))
 
 
-def _with_half(failure: Failure, half: Failure) -> Failure:
-    """Return ``failure`` with the answer that broke off in this or an earlier attempt: it stands before the reader."""
-    kind = ErrorKind.BROKEN_OFF if failure.retriable else failure.kind
-    return replace(failure, kind=kind, said=half.said, message_id=half.message_id)
+def _with_halves(result: ModelResult, halves: Sequence[Failure]) -> ModelResult:
+    """Return ``result`` behind the answers that broke off before it: they stand before the reader already."""
+    if not halves:
+        return result
+    said = [AIMessage(half.said, id=half.message_id, additional_kwargs={BROKE_OFF: True}) for half in halves]
+    return with_messages(result, [*said, *messages_of(result)])
 
 
 async def _ask_for_words(request: Request, handler: ModelHandler) -> ModelResult | Failure:
@@ -188,7 +200,7 @@ def _is_half_refusal(message: AnyMessage) -> bool:
 
 def _lasting(message: AnyMessage) -> AnyMessage | None:
     """Return what later requests hold of a message; None: nothing."""
-    if _is_half_refusal(message):
+    if _is_half_refusal(message) or BROKE_OFF in message.additional_kwargs:
         return None
     if not is_error(message):
         return message
@@ -201,14 +213,14 @@ def _emit_retry(request: Request, failure: Failure, message: str, **numbers: int
     emit(request.runtime, {"type": "llm_retry", **numbers, "reason": failure.kind.value, "message": message})
 
 
-def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]]) -> AIMessage:
-    """The first failure is the one to explain; fallbacks are named with their own."""
+def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]], half: Failure | None) -> AIMessage:
+    """The first failure is the one to explain; fallbacks are named with their own. ``half``: the last answer that broke off."""
     model, failure = failures[0]
     text = explain(failure, model=model_id(model), provider=_provider(model))
     for fallback, other in failures[1:]:
         text += f"\nThe fallback model {model_id(fallback)} failed as well ({other.kind.value}{': ' + other.detail if other.detail else ''})."
-    half = next((each for _, each in failures if each.said), failure)
-    return error_message(failure.kind.value, text, half.said, half.message_id)
+    said, message_id = (half.said, half.message_id) if half else ("", None)
+    return error_message(failure.kind.value, text, said, message_id)
 
 
 def _provider(model: BaseChatModel) -> str:

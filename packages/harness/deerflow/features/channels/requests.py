@@ -36,6 +36,8 @@ class Requests:
             context["model_name"] = model
         if conversation.mode:
             context["mode"] = conversation.mode
+        if (zone := turn.rows[-1].event.author.time_zone) and turn.owner.user_id == turn.principal.user_id:
+            context.setdefault("time_zone", zone)
         made["context"] = {**context, **turn.context}
         made["metadata"] = {"channel": turn.line.kind, "connection_id": turn.line.id}
         if turn.body is not None and "command" in turn.body:

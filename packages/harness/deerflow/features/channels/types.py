@@ -31,12 +31,14 @@ class Author:
     Args:
         id: stable for this person on the platform.
         workspace: the team, tenant or company whose ids these are; empty if ids are global.
+        time_zone: theirs, by its IANA name or as ``+05:30``, where the platform says it.
     """
 
     id: str
     workspace: str = ""
     name: str = ""
     is_bot: bool = False
+    time_zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
+from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from bench.scripted_openai import Delay, HttpError, ScriptedOpenAI, Text, ToolCa
 from tests.harness.features.channels.turns.chat_house import ANN, BOB, CAPS, GROUP, PRIVATE, House, Platform
 
 from deerflow.features.channels.types import Place, Signal
+from deerflow.identity import LOCAL_PRINCIPAL
 
 BOTH = pytest.mark.parametrize("settings", ["sqlite", "postgres"], indirect=True)
 ASKS = {"provider": {"use": "deerflow.guardrails.builtin:AllowlistProvider", "config": {"ask_tools": ["write_file"]}}}
@@ -283,3 +286,21 @@ async def test_a_platform_without_edits_gets_the_answer_alone(open_house: Any, e
     await house.say("x")
     await house.quiet()
     assert [each.texts for each in house.platform.messages if each.place == PRIVATE] == [["Whole" + "." * 20]]
+
+
+async def test_a_turn_has_the_time_zone_of_its_author_where_the_platform_says_it(
+    open_house: Any, endpoint: ScriptedOpenAI
+) -> None:
+    house: House = await open_house()
+    await house.bind()
+    endpoint.script(Text("Morning"), Text("Evening"))
+    for zone, word in (("+1400", "Morning"), ("", "Evening")):
+        await house.say("when?", author=replace(ANN, time_zone=zone))
+        await house.shows(word)
+    await house.quiet()
+    (thread,) = await house.threads()
+    runs = await house.runtime.runs.list(LOCAL_PRINCIPAL, thread)
+    assert [run.kwargs["request"]["context"].get("time_zone") for run in runs] == [None, "+1400"]
+    dates = [set(re.findall(r"<current_date>(.{10})", str(request["messages"][-1]))) for request in endpoint.requests]
+    there = runs[-1].created_at.astimezone(timezone(timedelta(hours=14)))
+    assert dates[0] == {f"{there:%Y-%m-%d}"}

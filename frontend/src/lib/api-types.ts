@@ -988,6 +988,8 @@ export interface components {
              * @enum {string}
              */
             needs: "key" | "address" | "nothing";
+            /** Example */
+            example: string | null;
             /** In Use */
             in_use: boolean;
         };

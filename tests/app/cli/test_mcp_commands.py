@@ -19,7 +19,10 @@ pytestmark = pytest.mark.usefixtures("endpoint")
 
 def test_a_server_is_added_tested_and_removed(cli: Cli, folder: Path) -> None:
     file = folder / "extensions_config.json"
-    file.write_text(json.dumps({"mcpServers": {"s": on_host()}}))
+    foreign = {"serverUrl": "http://127.0.0.1:9/mcp", "transport": "sse"}
+    file.write_text(json.dumps({"mcpServers": {"s": on_host(), "foreign": foreign}}))
+    assert "foreign\tfailed\tsse\t" in cli("mcp", "list").out
+    assert cli("mcp", "remove", "foreign").code == 0
     tested = cli("mcp", "test", "s")
     assert tested.code == 0, tested.err
     assert "s\tready\tstdio\t" in tested.out and "echo\tSays it again." in tested.out

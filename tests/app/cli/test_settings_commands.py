@@ -113,10 +113,17 @@ def test_doctor_finds_a_missing_provider_package_and_variable(cli: Cli, folder: 
         f"""models:
   - {{name: a, use: "no_such_provider:Chat", model: a}}
   - {{name: b, use: "{PROVIDER}", model: b, api_key: $NO_SUCH_KEY}}
+  - {{name: c, use: "{PROVIDER}", model: c, api_key: k, api_base: "http://h/v1"}}
+token_budget: {{enabled: true}}
 """,
     )
     ended = cli("doctor", "--json")
-    found = {check["name"]: check["found"] for check in json.loads(ended.out)["checks"] if check["area"] == "Models"}
+    checks = json.loads(ended.out)["checks"]
+    notes = "\n".join(check["found"] for check in checks if check["name"] == "note")
+    assert "models[2].api_base: this key is unknown; did you mean 'base_url'?" in notes
+    assert "token_budget: has no effect here: `spending` limits tokens and money." in notes
+    found = {check["name"]: check["found"] for check in checks if check["area"] == "Models"}
+    assert "models[2].api_base: no client takes this setting" in found["c"]
     assert ended.code == 1
     assert "no_such_provider" in found["a"] and "NO_SUCH_KEY" in found["b"]
 

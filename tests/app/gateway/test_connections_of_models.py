@@ -76,7 +76,7 @@ async def test_from_the_demo_to_an_answer_of_a_real_model_without_a_restart_and_
         assert await models_of(gateway) == ["demo"]
         listed = await gateway.admin.post(f"{OTHER}/models", json=given(provider))
         assert listed.json() == {"models": ["big", "small"]}
-        provider.script(Text("ready"))
+        provider.script(Text("ready"), Text("ready"))
         tried = (await gateway.admin.post(f"{OTHER}/test", json=given(provider, models=["small"]))).json()
         assert (tried["ok"], tried["answer"]) == (True, "ready")
         assert await models_of(gateway) == ["demo"], "a trial keeps nothing"
@@ -206,6 +206,47 @@ async def test_models_of_a_file_are_changed_in_the_file(fresh: Fresh, tmp_path: 
         assert (await gateway.admin.get("/api/connections")).json()["models_in_file"] is True
         answer = await gateway.admin.put("/api/connections/openai", json={"key": KEY})
         assert answer.status_code == 409 and "config.yaml" in answer.text
+
+
+async def test_an_address_is_found_by_trying_and_a_key_typed_here_is_not_of_the_environment(
+    fresh: Fresh, provider: ScriptedOpenAI
+) -> None:
+    host = provider.base_url.removeprefix("http://").removesuffix("/v1")
+    async with fresh() as gateway:
+        for typed in (host, f"http://{host}/"):
+            listed = await gateway.admin.post(f"{OTHER}/models", json=given(provider, base_url=typed))
+            assert listed.json() == {"models": ["big", "small"]}
+        provider.script(Text("ready"), Text("ready"))
+        tried = await gateway.admin.post(f"{OTHER}/test", json=given(provider, base_url=host, models=["big"]))
+        assert tried.json()["ok"] is True
+        made = (await gateway.admin.put(OTHER, json=given(provider, base_url=host, models=["big"]))).json()
+        assert made["base_url"] == provider.base_url
+        (model,) = (await gateway.user.get("/api/models")).json()["models"]
+        assert model["discovered_from"] == "connected on the page"
+        again = await gateway.admin.post(f"{OTHER}/models", json={"base_url": host})
+        assert again.json() == {"models": ["big", "small"]}, "the kept key, at the address that was found"
+        wrong = await gateway.admin.post(f"{OTHER}/models", json={"base_url": host, "key": "sk-wrong-key-77"})
+        assert "key_refused" in wrong.text
+        nowhere = await gateway.admin.post(f"{OTHER}/models", json={"base_url": "localhost:9"})
+        assert "no_server" in nowhere.text
+
+
+async def test_presets_need_an_address_or_a_key_and_show_its_form(fresh: Fresh, provider: ScriptedOpenAI) -> None:
+    async with fresh() as gateway:
+        examples = {
+            name: (await connection(gateway, name))["example"]
+            for name in ("azure_openai", "bedrock", "vertex", "ollama", "vllm", "lm_studio", "together")
+        }
+        assert examples["ollama"] == "http://127.0.0.1:11434/v1" and examples["together"] is None
+        assert all(str(example).startswith("http") for name, example in examples.items() if name != "together")
+        body = given(provider, models=["deployed"])
+        assert (await gateway.admin.put("/api/connections/azure_openai", json=body)).is_success
+        assert (await gateway.admin.put("/api/connections/fireworks", json={"key": "k-1"})).status_code == 422
+        assert (await gateway.admin.put("/api/connections/together", json={**body, "models": ["big"]})).is_success
+        assert sorted(await models_of(gateway)) == ["big", "deployed"]
+        provider.script(Text("Hi."))
+        await gateway.user.post("/api/runs/wait", json={"input": {"messages": [{"role": "user", "content": "Hi"}]}})
+    assert provider.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
 async def test_each_provider_is_asked_in_its_own_way(fresh: Fresh) -> None:

@@ -126,6 +126,40 @@ async def test_the_first_server_makes_the_file_where_it_will_be_found(opened: Op
     assert await asyncio.to_thread(lambda: file.stat().st_mode & 0o777) == 0o600
 
 
+async def test_entries_as_others_write_them_work_in_the_file_and_over_http(
+    opened: Open,  # noqa: F811
+    start: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    url = start("http")
+    forms: dict[str, dict[str, Any]] = {
+        "alone": {"url": url},
+        "camel": {"serverUrl": url, "headers": {"X-Key": "topsecret"}},
+        "transport": {"url": url, "transport": "streamable-http"},
+        "kind": {"url": url, "type": "streamableHttp"},
+        "off": {"serverUrl": url, "disabled": True},
+    }
+    file = write(tmp_path, **forms)
+    async with opened() as gateway:
+        shown = (await gateway.admin.get("/api/mcp/config")).json()["mcp_servers"]
+        assert {(entry["type"], entry["url"], entry["enabled"]) for entry in shown.values()} == {
+            ("http", url, True),
+            ("http", url, False),
+        }
+        states = (await gateway.admin.get("/api/mcp/servers")).json()["servers"]
+        assert {one["name"]: one["state"] for one in states if one["state"] == "ready"}.keys() == forms.keys() - {"off"}
+        for name, entry in forms.items():
+            if name != "off":
+                tried = await gateway.admin.post("/api/mcp/test", json={"name": f"new-{name}", "entry": entry})
+                assert tried.json()["state"] == "ready", name
+        moved = {**shown["camel"], "serverUrl": "http://evil/mcp", "url": None}
+        stolen = await gateway.admin.post("/api/mcp/test", json={"name": "camel", "entry": moved})
+        assert stolen.status_code == 422 and "does not get the secrets" in stolen.text
+        assert (await gateway.admin.put("/api/mcp/config", json={"mcp_servers": shown})).status_code == 200
+    kept = json.loads(await asyncio.to_thread(file.read_text))["mcpServers"]["camel"]
+    assert (kept["url"], kept["headers"]) == (url, {"X-Key": "topsecret"}) and "serverUrl" not in kept
+
+
 async def test_a_server_is_tried_before_it_is_kept(opened: Open, start: Callable[..., str], tmp_path: Path) -> None:  # noqa: F811
     header = {"headers": {"X-Key": "topsecret"}}
     file = write(tmp_path, kept={"type": "http", "url": start("http"), **header}, s=on_host())

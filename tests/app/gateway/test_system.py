@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.scripted_openai import HttpError, ScriptedOpenAI, Text
+from bench.scripted_openai import HttpError, ScriptedOpenAI, Text, ToolCalls
 
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
@@ -43,15 +43,19 @@ async def gateway(tmp_path: Path, population: Population, scripted: ScriptedOpen
         yield opened_gateway
 
 
-async def test_a_model_that_answers_is_tested_with_one_small_call(gateway: Gateway, scripted: ScriptedOpenAI) -> None:
-    scripted.script(Text("<think>hm</think>ready"), Text("ready"))
+async def test_a_model_is_tested_with_what_a_chat_sends(gateway: Gateway, scripted: ScriptedOpenAI) -> None:
+    scripted.script(ToolCalls(("ready", {})), Text("<think>hm</think>ready"), Text("ready"), Text(""))
     for name in ("good", "team/good"):
         answer = await gateway.user.post(f"/api/models/{name}/test")
         assert answer.status_code == 200, answer.text
         told = answer.json()
         assert (told["ok"], told["answer"], told["problem"]) == (True, "ready", None)
         assert told["latency_ms"] >= 0
-    assert len(scripted.requests) == 2
+    for request in scripted.requests:
+        assert request["stream"] is True and request["tools"][0]["function"]["name"] == "ready"
+    roles = [[message["role"] for message in request["messages"]] for request in scripted.requests]
+    first = ["system", "user"]
+    assert roles == [first, [*first, "assistant", "tool", "user"], first, [*first, "assistant", "user"]]
 
 
 async def test_a_failure_is_explained_once_and_without_the_key(gateway: Gateway, scripted: ScriptedOpenAI) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,28 @@ def test_a_default_agent_with_the_shipped_skills_stays_within_16_kb(tmp_path: Pa
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     assert "public/pdf:" in prompt and "image-generation" not in prompt
     assert len((prompt + schemas).encode()) <= 16 * 1024
+
+
+def test_a_default_agent_with_a_small_window_stays_within_10_kb(tmp_path: Path):
+    tools = get_available_tools(app_config=_config(), supports_vision=True, small=True)
+    names = {tool.name for tool in tools}
+    assert {"bash", "read_file", "write_file", "str_replace", "web_search", "present_files"} <= names
+    skills = SkillCatalog(_config(), Paths(tmp_path)).load("u").working(names)
+    brief = replace(skills, brief=True)
+    prompt = apply_prompt_template(
+        skills=brief.prompt, packages=True, memory=True, programs=("git", "node"), tools=names, brief=True
+    )
+    schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
+    assert all(f"- public/{name}: " in prompt for name in skills.enabled), "each in one line"
+    assert len((prompt + schemas).encode()) <= 10 * 1024
+
+
+def test_a_small_window_leaves_out_no_tool_that_the_file_lists_or_the_shell_cannot_replace():
+    listed = {"tools": [{"name": "grep", "group": "file:read", "use": "deerflow.sandbox.tools:grep_tool"}]}
+    config = AppConfig.model_validate(listed)
+    assert "grep" in {tool.name for tool in get_available_tools(app_config=config, small=True)}
+    looking = get_available_tools(["file:read"], app_config=_config(), small=True)
+    assert {"ls", "glob", "grep"} <= {tool.name for tool in looking}, "there is no bash"
 
 
 FEW = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from deerflow.config import AppConfig, ConfigError, discover_models, load_config
-from deerflow.config.discovery import LOCAL_SERVERS, http_probe, providers
+from deerflow.config.discovery import addresses, http_probe, local_servers, providers
 from deerflow.models import create_chat_model, model_info
 
-PROVIDERS = providers()
+PROVIDERS = tuple(provider for provider in providers() if provider.presets)
+ASKED = tuple(provider for provider in providers() if not provider.presets)
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
@@ -76,6 +77,51 @@ def test_each_provider_is_found_by_each_of_its_keys_and_asks_nobody(provider) ->
             assert model.settings().get("base_url") == provider.base_url
             assert model.use == provider.use
             assert model.discovered_from == f"{variable} is set"
+
+
+@pytest.mark.parametrize("provider", ASKED, ids=[provider.title for provider in ASKED])
+def test_a_provider_without_presets_is_asked_for_its_models(provider) -> None:
+    with server(listing("one", "text-embedding-9")) as (here, requests):
+        environ = {f"{provider.prefix}API_KEY": "key"}
+        if provider.needs == "address":
+            assert [model.name for model in discover_models(environ, no_probe)] == ["demo"]
+        (model,) = discover_models(environ | {f"{provider.prefix}BASE_URL": here.removesuffix("/v1")}, http_v1_probe)
+        assert (model.name, model.use) == ("one", provider.use)
+        assert (model.settings()["base_url"], model.settings()["api_key"]) == (here, "key")
+        (named,) = discover_models(
+            environ | {f"{provider.prefix}BASE_URL": here, f"{provider.prefix}MODEL": "mine"}, never
+        )
+        assert named.name == "mine"
+    assert requests == [("/v1/models", "Bearer key")]
+
+
+def http_v1_probe(base_url: str, key: str | None, timeout: float) -> Sequence[str]:
+    return http_probe(base_url, key, timeout) if base_url.endswith("/v1") else ()
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("localhost:1234", ["http://localhost:1234", "http://localhost:1234/v1"]),
+        ("10.0.0.3:80/", ["http://10.0.0.3:80", "http://10.0.0.3:80/v1"]),
+        ("gpu.local:8000/v1", ["http://gpu.local:8000/v1"]),
+        ("api.example.com", ["https://api.example.com", "https://api.example.com/v1"]),
+        ("http://h/v1/", ["http://h/v1"]),
+        ("http://[", ["http://["]),
+        ("http://", ["http://"]),
+    ],
+)
+def test_an_address_that_is_not_whole_stands_for_those_that_may_be_meant(text: str, meant: list[str]) -> None:
+    assert addresses(text) == meant
+
+
+def test_a_key_typed_on_the_page_is_not_of_the_environment() -> None:
+    environ = {"DEEPSEEK_API_KEY": "k", "MISTRAL_API_KEY": "k"}
+    models = discover_models(environ, never, {"MISTRAL_API_KEY"})
+    assert list(dict.fromkeys(model.discovered_from for model in models)) == [
+        "DEEPSEEK_API_KEY is set",
+        "connected on the page",
+    ]
 
 
 def test_providers_come_in_their_order_and_the_first_is_the_default() -> None:
@@ -270,7 +316,7 @@ def test_local_servers_are_asked_at_their_usual_ports_without_any_key() -> None:
 
 
 def test_local_servers_are_asked_at_the_same_time() -> None:
-    together = threading.Barrier(len(LOCAL_SERVERS), timeout=5)
+    together = threading.Barrier(len(local_servers()), timeout=5)
 
     def probe(base_url: str, key: str | None, timeout: float) -> list[str]:
         together.wait()

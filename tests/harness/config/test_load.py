@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from deerflow.config import (
     AppConfig,
@@ -226,6 +227,35 @@ def test_slips_doubles_and_old_versions_are_pointed_out(tmp_path: Path) -> None:
     ):
         assert part in warnings
     assert "mine" not in warnings
+
+
+def test_slips_in_the_entry_of_a_model_are_named_with_their_line(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "config_version: 9\nmodels:\n  - name: m\n    use: 'a:B'\n    model: x\n    api_base: http://h/v1\n    apiKey: k\n"
+        "    temperatur: 1\n    context_length: 9\n    suports_vision: true\n    mine: 1\n    pricing: {inputt: 1}\n"
+        "  - {name: d, use: 'langchain_deepseek:ChatDeepSeek', model: x, api_base: 'http://h', top_p: 1, seed: 2}\n"
+    )
+    found = [warning.partition("config.yaml:")[2] for warning in load(tmp_path).origin.warnings]
+    assert found == [
+        "6: models[0].api_base: this key is unknown; did you mean 'base_url'?",
+        "7: models[0].apiKey: this key is unknown; did you mean 'api_key'?",
+        "8: models[0].temperatur: this key is unknown; did you mean 'temperature'?",
+        "9: models[0].context_length: this key is unknown; did you mean 'context_window'?",
+        "10: models[0].suports_vision: this key is unknown; did you mean 'supports_vision'?",
+        "12: models[0].pricing.inputt: this key is unknown and ignored; did you mean 'input'?",
+    ]
+
+
+def test_the_example_of_august_loads_and_what_has_no_effect_is_named() -> None:
+    file = Path(__file__).with_name("august.yaml")
+    config = load(file.parent, file, SOME_KEY="k")
+    pricing = config.models[0].pricing
+    assert pricing is not None and (pricing.input, pricing.output, pricing.cache_read) == (1, 2, 0.1)
+    assert (config.memory.mode, config.sandbox.command_timeout) == ("passive", 600)
+    named = {warning.split(": ")[1] for warning in config.origin.warnings}
+    assert named >= {"logging", "token_budget", "tool_output", "scheduler", "memory.backend_config", "run_ownership"}
+    known = {key.split(".")[0].split("[")[0] for key in named} | AppConfig.model_fields.keys()
+    assert yaml.safe_load(file.read_text()).keys() <= known, "each section has an effect, or is named"
 
 
 @pytest.mark.parametrize("version", ["9", "'9'", "10"])

@@ -51,6 +51,31 @@ def test_missing_provider_package_says_how_to_install_it() -> None:
         make({"use": "langchain_nowhere:ChatNowhere"})
 
 
+@pytest.mark.filterwarnings("ignore:.*default parameter")
+def test_a_setting_that_no_client_takes_is_named_before_anything_is_sent() -> None:
+    entry = {"use": "langchain_openai:ChatOpenAI", "model": "m", "api_key": "sk-x", "api_base": "http://h/v1"}
+    with pytest.raises(ConfigError, match=r"^models\[0\]\.api_base: no client takes this setting.*extra_body"):
+        create_chat_model(app_config=config(entry))
+
+
+@pytest.mark.parametrize(
+    ("entry", "asks"),
+    [
+        ({"base_url": "http://h/v1"}, False),
+        ({"base_url": "http://h/v1", "use_responses_api": True}, True),
+        ({"base_url": "http://h/v1", "reasoning": {"effort": "low"}}, True),
+        ({"base_url": "https://r.openai.azure.com/openai/v1"}, True),
+        ({}, True),
+    ],
+)
+@pytest.mark.parametrize("name", ["gpt-6-luna", "gpt-6.1-codex"])
+def test_a_name_alone_asks_for_the_responses_api_at_openai_only(name: str, entry: dict[str, Any], asks: bool) -> None:
+    model: Any = create_chat_model(
+        app_config=config({"use": "langchain_openai:ChatOpenAI", "model": name, "api_key": "k", **entry})
+    )
+    assert model._asks_for_responses({"tools": [{"type": "function"}]}) is asks
+
+
 def test_a_setting_that_the_class_refuses_is_named_without_its_value() -> None:
     entry = {"use": "deerflow.models.openai:OpenAIChatModel", "model": "m", "api_key": "sk-x", "temperature": "hot!"}
     with pytest.raises(ConfigError, match=r"^models\[1\]\.temperature: should be a valid number.*'m1'") as refused:
@@ -308,7 +333,7 @@ def test_every_provider_that_users_name_can_be_made(use: str, thinking: bool) ->
 
 
 def discovered() -> list[str]:
-    return sorted({name for provider in providers() for name in provider.keys[:1]})
+    return sorted({name for provider in providers() if provider.presets for name in provider.keys[:1]})
 
 
 @pytest.mark.parametrize("variable", discovered())

@@ -33,7 +33,7 @@ export function said(message: WireMessage): Said | null {
     type: message.type,
     text: inline.text,
     thinking: [asText(kwargs.reasoning_content), thinkingOf(blocks), inline.thinking].find(Boolean) ?? "",
-    calls: (message.tool_calls ?? []).map(({ id, name, args }) => ({ id: id ?? "", name, args })),
+    calls: (message.tool_calls ?? []).map(({ id, name, args }) => ({ id: id ?? "", ...called(name, args) })),
     callId: message.tool_call_id ?? null,
     failed: message.status === "error",
     images: imagesOf(blocks),
@@ -46,6 +46,14 @@ export function said(message: WireMessage): Said | null {
     recalled: (kwargs.facts as { memory?: Recalled } | undefined)?.memory ?? null,
     ...(kwargs.broke_off === true && { brokeOff: true }),
   };
+}
+
+/** The tool that is called: `call_tool` names it. */
+function called(name: string, args: Record<string, unknown>) {
+  if (name !== "call_tool" || typeof args.name !== "string") return { name, args };
+  const inner = args.arguments;
+  const isObject = typeof inner === "object" && inner !== null && !Array.isArray(inner);
+  return { name: args.name, args: isObject ? (inner as Record<string, unknown>) : {} };
 }
 
 const isShown = (type: string): type is Said["type"] => type === "human" || type === "ai" || type === "tool";

@@ -51,7 +51,7 @@ export function ConnectForm({ connections }: { connections: Connection[] }) {
             <SelectContent>
               {free.map((one) => (
                 <SelectItem key={one.id} value={one.id}>
-                  {one.kind === "model" && one.needs === "address" ? t("other") : one.title}
+                  {one.id === "openai_compatible" ? t("other") : one.title}
                 </SelectItem>
               ))}
             </SelectContent>
@@ -136,9 +136,13 @@ function ProviderForm({ provider }: { provider: Connection }) {
           {(control) => (
             <Input
               {...control}
-              type="url"
+              inputMode="url"
+              autoCapitalize="off"
+              spellCheck={false}
               required
-              placeholder={fields.models ? "http://localhost:11434/v1" : "http://localhost:8080"}
+              placeholder={
+                provider.example ?? (fields.models ? "http://localhost:11434/v1" : "http://localhost:8080")
+              }
               value={address}
               onChange={(event) => {
                 setAddress(event.target.value);

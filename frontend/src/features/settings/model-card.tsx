@@ -56,10 +56,16 @@ export function ModelCard({ model }: { model: Model }) {
         <TestOutcome test={test} />
       </div>
       <p className="text-xs leading-relaxed break-words text-muted-foreground">
-        {model.discovered_from ? t("from", { reason: model.discovered_from }) : t("fromFile")}
+        {origin(model, t)}
       </p>
     </div>
   );
+}
+
+/** In the server's words, but for what was connected on this page. */
+function origin({ discovered_from: reason }: Model, t: ReturnType<typeof useT<"settings.models">>) {
+  if (!reason) return t("fromFile");
+  return reason === "connected on the page" ? t("fromPage") : t("from", { reason });
 }
 
 function Abilities({ model }: { model: Model }) {

@@ -26,6 +26,7 @@ from deerflow.agents.features import RuntimeFeatures
 from deerflow.agents.middlewares.base import AnyMiddleware, Middleware
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
     DEFERRED_FROM,
+    LISTED_BYTES,
     DeferredToolFilterMiddleware,
     SkillsMiddleware,
 )
@@ -61,11 +62,14 @@ from deerflow.subagents import INHERIT, SubagentConfig, subagents_of
 from deerflow.subagents.task import Subagents
 from deerflow.tools.agents import agent_tools
 from deerflow.tools.clarification import ask_clarification_tool
-from deerflow.tools.registry import get_available_tools
+from deerflow.tools.registry import SMALL_WINDOW, get_available_tools
 from deerflow.tools.skills import skill_tools
 
 PROGRAMS = ("git", "node", "npm", "gcc", "make", "java", "pandoc", "libreoffice", "ffmpeg", "sqlite3", "jq")
 """What a sandbox may have from the machine, whose /usr it sees."""
+
+SMALL_LISTING = 1_000
+"""Bytes of the list of tools of servers for a model with a small window."""
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +122,7 @@ def lead_context(
         if isinstance(middleware, Middleware):
             transcript = middleware.compile(transcript, None)
         if isinstance(middleware, DeferredToolFilterMiddleware):
-            offered = middleware.offered(offered, values.get("messages") or ())
+            offered = middleware.offered(offered)
     return context_table(harness.windows, harness.config, model, prompt, offered, transcript.messages)
 
 
@@ -139,7 +143,11 @@ def _parts(
     model = _model(harness, entry, options)
     sandbox = features is None or features.sandbox is not False
     groups = options.agent.tool_groups if options.agent is not None else None
-    tools = get_available_tools(groups, app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox)
+    small = entry.context_window is not None and entry.context_window <= SMALL_WINDOW
+    skills = replace(skills, brief=small)
+    tools = get_available_tools(
+        groups, app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox, small=small
+    )
     tools += [one for one in harness.mcp_tools if groups is None or {"mcp", (one.metadata or {})[SERVER]} & {*groups}]
     unconnected = [one for one in harness.mcp_unconnected if groups is None or {"mcp", one[0]} & {*groups}]
     if sandbox:
@@ -149,7 +157,7 @@ def _parts(
     if subagent is not None:
         allowed, forbidden = subagent.tools, {*NOT_FOR_SUBAGENTS, *subagent.disallowed_tools}
         tools = [tool for tool in tools if tool.name not in forbidden and (allowed is None or tool.name in allowed)]
-    elif options.subagent_enabled:
+    elif options.subagent_enabled and not small:
 
         def build(asked: SubagentConfig) -> Agent:
             """Without a checkpointer: inside of a run it gets the lead's."""
@@ -170,7 +178,7 @@ def _parts(
         tools += Subagents(allowed_ones, build, work_of_subagent, carried).tools()
     names = {tool.name for tool in tools}
     slots = with_replacements(_slots(harness, entry, options, tools, subagent), features)
-    limiter = slots.get("subagent")
+    limiter, deferred = slots.get("subagent"), slots.get("deferred_tool_filter")
     prompt = apply_prompt_template(
         agent_name=options.agent_name,
         soul=persona.soul,
@@ -187,6 +195,10 @@ def _parts(
         role=subagent.system_prompt if subagent is not None else "",
         memory=subagent is None and harness.checkpointer is not None and config.memory.enabled,
         unconnected=unconnected,
+        brief=small,
+        servers=deferred.listing(SMALL_LISTING if small else LISTED_BYTES)
+        if isinstance(deferred, DeferredToolFilterMiddleware)
+        else "",
         tools=names,
     )
     return model, tools, insert_extras(in_order(slots), extra_middleware), prompt
@@ -261,7 +273,8 @@ def _slots(
         "vision": ViewImageMiddleware(),
     }
     if deferred := _deferred(config, tools):
-        slots["deferred_tool_filter"] = DeferredToolFilterMiddleware(deferred)
+        descriptions = {name: one.description for name, one in config.extensions.mcp_servers.items()}
+        slots["deferred_tool_filter"] = DeferredToolFilterMiddleware(deferred, descriptions)
     if options.is_plan_mode:
         slots["todo"] = TodoMiddleware()
     if subagent is not None:

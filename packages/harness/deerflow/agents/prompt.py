@@ -56,6 +56,11 @@ reports little. Not worth it: a single short step, parts that need each other, a
 - Check what they report before you build on it, and write the answer yourself.
 </subagent_system>"""
 
+SERVERS = """<server_tools>
+More tools, by server. tool_search shows how those that fit are called, call_tool calls them.
+{servers}
+</server_tools>"""
+
 UNCONNECTED = """<unconnected_servers>
 These have tools for you once the user connects them: in Settings, under MCP (/settings/mcp). If a task needs one, say so, and
 how to connect it.
@@ -106,6 +111,8 @@ def apply_prompt_template(
     role: str = "",
     memory: bool = False,
     unconnected: Sequence[tuple[str, str]] = (),
+    servers: str = "",
+    brief: bool = False,
     tools: Collection[str] | None = None,
 ) -> str:
     """The system prompt. It speaks only of tools that are there. A pure function of its arguments, so the same for every turn of a thread.
@@ -126,10 +133,12 @@ def apply_prompt_template(
         role: a subagent's own instructions; what is for agents that talk to a person is left out.
         memory: what the agent learns of the user is remembered.
         unconnected: MCP servers that the user has not connected, with their descriptions.
+        servers: a list of tools that are searched for.
+        brief: leaves out what a capable model does by itself, for one with a small window.
         tools: names of the agent's tools; None: all that there are.
     """
     has = _Has(tools)
-    servers = [f"- {name}: {' '.join(description.split())[:200]}".rstrip(": ") for name, description in unconnected]
+    waiting = [f"- {name}: {' '.join(description.split())[:200]}".rstrip(": ") for name, description in unconnected]
     sandbox = sandbox and has("bash", *LOOKERS, *WRITERS)
     own = ROLE.format(name=agent_name or "DeerFlow 2.0", sandbox=" in a sandbox of your own" if sandbox else "")
     kept = REMEMBERS.format(save=SAVES if has("memory_save") else "") if memory else FORGETS
@@ -150,12 +159,13 @@ def apply_prompt_template(
         f"<role>\n{role.strip()}\n</role>" if role else own,
         f"<soul>\n{soul}\n</soul>" if soul else "",
         f"<user_profile>\n{profile}\n</user_profile>" if profile else "",
-        THINKING,
+        "" if brief else THINKING,
         CLARIFICATION if has("ask_clarification") and not role else "",
         skills if has("read_file", "bash") else "",
         directory if sandbox else "",
         SUBAGENTS.format(limit=subagents) if subagents else "",
-        UNCONNECTED.format(servers="\n".join(servers)) if servers and not role else "",
+        SERVERS.format(servers=servers) if servers else "",
+        UNCONNECTED.format(servers="\n".join(waiting)) if waiting and not role else "",
         UNTRUSTED,
         "" if role else RESPONSE_STYLE,
         CITATIONS if has("web_search", "web_fetch", "web_capture") else "",

@@ -20,6 +20,7 @@ from typing import Any, Generic, NotRequired, TypeGuard, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from typing_extensions import TypedDict
 
+from deerflow.models.messages import CALL_TOOL
 from deerflow.security.door import EXACT, UNTRUSTED, Untrusted, admit
 from deerflow.security.text import disarmed
 from deerflow.subagents.task import TASK_RESULT
@@ -368,7 +369,7 @@ def _pointing(message: AnyMessage, kept: Mapping[str | None, str]) -> AnyMessage
     if not isinstance(message, AIMessage) or not any(call["id"] in kept for call in message.tool_calls):
         return message
     calls = [
-        {**call, "args": _cut_args(call["args"], kept[call["id"]])} if call["id"] in kept else call
+        {**call, "args": _cut_args(call, kept[call["id"]])} if call["id"] in kept else call
         for call in message.tool_calls
     ]
     args = {call["id"]: call["args"] for call in calls}
@@ -387,8 +388,12 @@ def _cut_block(block: dict[str, Any], args: Mapping[str | None, Any]) -> dict[st
     return block
 
 
-def _cut_args(args: Mapping[str, Any], path: str) -> dict[str, Any]:
-    return {key: _ends(value, path=path) or value if is_long(value) else value for key, value in args.items()}
+def _cut_args(call: Mapping[str, Any], path: str) -> dict[str, Any]:
+    args, inner = call["args"], call["args"].get("arguments")
+    cut = {key: _ends(value, path=path) or value if is_long(value) else value for key, value in args.items()}
+    if call["name"] == CALL_TOOL and isinstance(inner, Mapping):
+        cut["arguments"] = _cut_args({"name": args.get("name"), "args": inner}, path)
+    return cut
 
 
 def is_long(value: Any) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
@@ -31,6 +32,7 @@ LOCAL_TIMEOUT, REMOTE_TIMEOUT = 0.3, 10.0
 LOCAL_SILENCE = 300
 """Seconds: a server on this machine may load a model before it answers."""
 Needs = Literal["key", "address", "nothing"]
+CONNECTED = "connected on the page"
 MAX_LISTED, MAX_ANSWER = 20, 1 << 20
 DEMO_MODEL = "demo"
 
@@ -61,7 +63,9 @@ class Provider:
     use: str = PATCHED_OPENAI
     presets: tuple[Preset, ...] = ()
     base_url: str | None = None
-    """None: the client's own default."""
+    """None: the client's own default. Of one that needs an address: its usual one on this machine, if it has one."""
+    example: str | None = None
+    """Form of the address that it needs."""
     settings: dict[str, Any] = field(default_factory=dict)
     api: str | None = None
     """Where the client's own default leads."""
@@ -111,19 +115,19 @@ def providers() -> tuple[Provider, ...]:
     """Those of ``providers.yaml``, in its order."""
     entries = yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
     return tuple(
-        Provider(**{**entry, "presets": tuple(Preset(**preset) for preset in entry["presets"])}) for entry in entries
+        Provider(**{**entry, "presets": tuple(Preset(**preset) for preset in entry.get("presets", ()))})
+        for entry in entries
     )
 
 
 COMPATIBLE = Provider("OpenAI-compatible server", ("OPENAI_COMPATIBLE_API_KEY",), needs="address")
 """Any server that speaks OpenAI's protocol, beside OpenAI itself: known by its address, with or without a key."""
 
-LOCAL_SERVERS = (
-    Provider("Ollama", base_url="http://127.0.0.1:11434/v1"),
-    Provider("vLLM", base_url="http://127.0.0.1:8000/v1", use="deerflow.models.vllm_provider:VllmChatModel"),
-    Provider("LM Studio", base_url="http://127.0.0.1:1234/v1"),
-)
-"""Model servers on their usual ports of this machine. They have no keys."""
+
+def local_servers() -> tuple[Provider, ...]:
+    """Model servers that are looked for on their usual ports of this machine, without a key."""
+    return tuple(one for one in providers() if one.needs == "address" and one.base_url)
+
 
 _SEARCHES: tuple[tuple[str, str, str, Needs], ...] = (
     ("Tavily", "TAVILY_API_KEY", "tavily", "key"),
@@ -147,13 +151,19 @@ _NOT_FOR_CHAT = re.compile(
 )
 
 
-def discover_models(environ: Mapping[str, str], probe: Probe) -> tuple[ModelConfig, ...]:
+def discover_models(
+    environ: Mapping[str, str], probe: Probe, connected: Collection[str] = ()
+) -> tuple[ModelConfig, ...]:
     """Models to be had here, the default first; each says in ``discovered_from`` why it is there. Never empty.
 
     Local servers are only asked if no provider has a key, and the demo model only appears if there is nothing else. A key
     goes to its own provider, or to the address that the environment gives for it.
+
+    Args:
+        connected: variables that a person set on the page, and not in the environment.
     """
-    models = [model for provider in (*providers(), COMPATIBLE) for model in models_of(provider, environ, probe)]
+    known = (*providers(), COMPATIBLE)
+    models = [model for provider in known for model in models_of(provider, environ, probe, connected)]
     if not models:
         models = _of_local_servers(probe)
     return tuple({model.name: model for model in reversed(models or [_demo()])}.values())[::-1]
@@ -241,24 +251,64 @@ def list_models(url: str, headers: Mapping[str, str], timeout: float = REMOTE_TI
         ) from None
 
 
-def models_of(provider: Provider, environ: Mapping[str, str], probe: Probe) -> Iterator[ModelConfig]:
+def models_of(
+    provider: Provider, environ: Mapping[str, str], probe: Probe, connected: Collection[str] = ()
+) -> Iterator[ModelConfig]:
     """What this provider offers with its variables: none without a key, or an address where that is enough."""
     variable, key = provider.key(environ) or (None, None)
     base_url = provider.address(environ)
     model = provider.variable(environ, "MODEL")
     is_other = provider.title == "OpenAI" and base_url and urlsplit(base_url).hostname != "api.openai.com"
-    if not (provider is COMPATIBLE or is_other):
+    is_connected = connected and any(name in connected for name in provider.names)
+    if provider.presets and not is_other:
+        reason = CONNECTED if is_connected else f"{variable} is set"
         for preset in _presets(provider, model) if key else ():
-            address = base_url or provider.base_url
-            yield _model(preset, provider.use, str(key), address, f"{variable} is set", provider.settings)
-    elif base_url:
-        # Servers that speak OpenAI's protocol are told apart by their address alone; what they hold they must say themselves.
+            yield _model(preset, provider.use, str(key), base_url or provider.base_url, reason, provider.settings)
+        return
+    base_url = base_url or (provider.base_url if provider.needs == "key" else None)
+    if base_url and (key or provider.needs != "key" or is_other):
+        # Servers that speak OpenAI's protocol are known by their address alone; they must say themselves what they hold.
+        names = _names(model)
+        base_url, listed = _reached(base_url, key, probe, bool(names))
         shown = _without_password(base_url)
-        reason = f"{variable or provider.prefix + 'BASE_URL'} is set, server {shown}"
-        listed = _names(model) or for_chat(probe(base_url, key, REMOTE_TIMEOUT))[:MAX_LISTED]
-        for name in listed or [_Unlisted("unnamed", (f"{provider.prefix}MODEL",), shown)]:
+        reason = CONNECTED if is_connected else f"{variable or provider.prefix + 'BASE_URL'} is set, server {shown}"
+        use = PATCHED_OPENAI if is_other else provider.use
+        for name in names or listed or [_Unlisted("unnamed", (f"{provider.prefix}MODEL",), shown)]:
             # Some model names would make LangChain ask the Responses API, which few but OpenAI have.
-            yield _model(_plain(name), PATCHED_OPENAI, key or "none", base_url, reason, {"use_responses_api": False})
+            yield _model(_plain(name), use, key or "none", base_url, reason, {"use_responses_api": False})
+
+
+def _reached(base_url: str, key: str | None, probe: Probe, is_named: bool) -> tuple[str, list[str]]:
+    """The address of a server, found by trying where it is not whole, and the models that it lists."""
+    meant = addresses(base_url)
+    for address in meant if len(meant) > 1 or not is_named else ():
+        if listed := for_chat(probe(address, key, REMOTE_TIMEOUT)):
+            return address, listed[:MAX_LISTED]
+    return meant[0], []
+
+
+def addresses(text: str) -> list[str]:
+    """Return the addresses that a person may mean, as ``localhost:1234`` or ``http://host``, in the order in which to try them.
+
+    A key is never sent in the clear to a host outside of the person's own network.
+    """
+    text = text.strip()
+    try:
+        if "://" not in text:
+            text = f"{'http' if _is_near(urlsplit(f'//{text}').hostname or '') else 'https'}://{text}"
+        if not urlsplit(text).hostname:
+            return [text]
+        text = text.rstrip("/")
+        return [text] if urlsplit(text).path else [text, f"{text}/v1"]
+    except ValueError:
+        return [text]
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".lan", ".internal"))
 
 
 class _Unlisted(MissingEnv):
@@ -272,12 +322,12 @@ class _Unlisted(MissingEnv):
 
 
 def _of_local_servers(probe: Probe) -> list[ModelConfig]:
-    slow = {"timeout": LOCAL_SILENCE}
-    with ThreadPoolExecutor(len(LOCAL_SERVERS)) as pool:
-        answers = list(pool.map(lambda server: probe(str(server.base_url), None, LOCAL_TIMEOUT), LOCAL_SERVERS))
+    slow, servers = {"timeout": LOCAL_SILENCE}, local_servers()
+    with ThreadPoolExecutor(len(servers)) as pool:
+        answers = list(pool.map(lambda server: probe(str(server.base_url), None, LOCAL_TIMEOUT), servers))
     return [
         _model(_plain(name), server.use, "none", server.base_url, f"{server.title} at {server.base_url}", slow)
-        for server, listed in zip(LOCAL_SERVERS, answers, strict=True)
+        for server, listed in zip(servers, answers, strict=True)
         for name in for_chat(listed)[:MAX_LISTED]
     ]
 

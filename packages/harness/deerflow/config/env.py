@@ -75,6 +75,11 @@ class Variables:
         )
         return next((place for place, layer in layers if first_set(layer, *names)), None)
 
+    def connected(self) -> frozenset[str]:
+        """The variables that a person set on the page, and that no other place sets."""
+        elsewhere = read_dotenv(self._environ, self._env_files)
+        return frozenset(name for name in self._encrypted() if not elsewhere.get(name, "").strip())
+
     def change(self, changes: Mapping[str, str | None], store: Store) -> None:
         """Set variables in one store, or forget them (None). What the other store had under their names is gone, too.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
@@ -42,9 +43,11 @@ Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
 class Prices(Section):
     """Money per million tokens."""
 
-    input: NotNegative = 0
-    output: NotNegative = 0
-    cache_read: NotNegative | None = None
+    input: NotNegative = Field(default=0, validation_alias=AliasChoices("input", "input_per_million"))
+    output: NotNegative = Field(default=0, validation_alias=AliasChoices("output", "output_per_million"))
+    cache_read: NotNegative | None = Field(
+        default=None, validation_alias=AliasChoices("cache_read", "input_cache_hit_per_million")
+    )
     """None: cached input costs as much as other input."""
     cache_write: NotNegative | None = None
     """None: input that is written to the cache costs as much as other input."""
@@ -61,6 +64,22 @@ class PricingConfig(Prices):
 
     long_prompt: LongPromptPrices | None = None
     currency: Currency = "USD"
+
+
+_OF_CLIENTS = frozenset(
+    """anthropic_api_key anthropic_api_url anthropic_proxy api_key api_version azure_ad_token azure_deployment azure_endpoint base_url
+    betas cache context_management credentials custom_get_token_ids default_headers default_query deployment_name
+    disable_streaming effort extra_body extra_headers format frequency_penalty google_api_key include keep_alive location
+    logit_bias logprobs max_completion_tokens max_output_tokens max_retries max_tokens metadata model_kwargs n num_ctx
+    num_predict openai_api_base openai_api_key openai_organization openai_proxy organization parallel_tool_calls presence_penalty
+    project prompt_cache_key rate_limiter reasoning reasoning_effort repeat_penalty request_timeout safety_identifier
+    safety_settings seed service_tier stop stop_sequences store stream_chunk_timeout stream_usage streaming tags temperature
+    thinking_budget tiktoken_model_name timeout top_k top_logprobs top_p truncation use_previous_response_id user verbose verbosity
+    vertexai""".split()  # noqa: SIM905 - a list of them would be eighty lines
+)
+"""Keys that classes of chat models take."""
+_ADDRESS_ELSEWHERE = re.compile("deepseek|litellm", re.IGNORECASE)
+"""Found in paths of classes whose address is called ``api_base``."""
 
 
 class ModelConfig(OpenSection):
@@ -96,6 +115,20 @@ class ModelConfig(OpenSection):
     """Names of models to try, in order, when this one fails."""
     discovered_from: str | None = None
     """Why a model that no file names is here, e.g. ``OPENAI_API_KEY in the environment``."""
+
+    slips: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("api_base", "endpoint", "host", "server_url", "url"), "base_url"),
+        **dict.fromkeys(("key", "token", "apikey"), "api_key"),
+        **dict.fromkeys(("context_length", "context_size", "max_context", "max_model_len", "n_ctx"), "context_window"),
+        "model_name": "model",
+        "vision": "supports_vision",
+        "class": "use",
+    }
+
+    @classmethod
+    def known_options(cls, entry: Mapping[str, Any]) -> frozenset[str]:
+        elsewhere = _ADDRESS_ELSEWHERE.search(str(entry.get("use")))
+        return _OF_CLIENTS | {"api_base"} if elsewhere else _OF_CLIENTS
 
     @property
     def is_demo(self) -> bool:
@@ -263,7 +296,9 @@ class SandboxConfig(OpenSection):
     """``auto`` only: fall back to no isolation at all rather than to no shell."""
     network: NetworkConfig = NetworkConfig()
     limits: LimitsConfig = LimitsConfig()
-    command_timeout: AboveZero = 600
+    command_timeout: AboveZero = Field(
+        default=600, validation_alias=AliasChoices("command_timeout", "bash_command_timeout")
+    )
     """Seconds that one command may take."""
     sleep_after: NotNegative = 120
     """Seconds after which an idle sandbox without background processes is put to sleep; 0 for never."""
@@ -433,6 +468,11 @@ class MemoryConfig(Section):
     """passive: facts are taken from threads and recalled in others; tools: the agent searches itself. It saves and forgets in each."""
     search_chats: bool = False
     """Gives agents a tool that finds what was said in the person's other threads."""
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _other_name(cls, value: Any) -> Any:
+        return "passive" if value == "middleware" else value
 
     @property
     def is_passive(self) -> bool:
@@ -712,6 +752,25 @@ class McpToolConfig(Section):
 _ANY_TOOL = McpToolConfig()
 
 
+_TRANSPORTS = {"local": "stdio", "remote": "http", "streamablehttp": "http", "streamable_http": "http"}
+
+
+def mcp_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of an MCP server as this program writes it: others call the address ``serverUrl``, the type ``transport``."""
+    made = dict(entry)
+    for name in ("serverUrl", "server_url", "httpUrl"):
+        if (given := made.pop(name, None)) is not None and not made.get("url"):
+            made["url"] = given
+    transport = made.pop("transport", None)
+    if isinstance(kind := made.get("type") or transport or "stdio", str):
+        plain = kind.strip().lower().replace("-", "_")
+        kind = _TRANSPORTS.get(plain, plain)
+        made["type"] = "http" if kind == "stdio" and made.get("url") and not made.get("command") else kind
+    if (disabled := made.pop("disabled", None)) is not None:
+        made.setdefault("enabled", not disabled)
+    return made
+
+
 class McpServerConfig(OpenSection):
     """One MCP server. ``command``, ``args`` and ``env`` are for stdio, ``url``, ``headers`` and ``oauth`` for sse and http."""
 
@@ -739,6 +798,11 @@ class McpServerConfig(OpenSection):
     trusted: bool = False
     """Whether the annotations of its tools are believed: what they call read-only or closed is not asked about."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written_here(cls, data: Any) -> Any:
+        return mcp_entry(data) if isinstance(data, Mapping) else data
+
     @property
     def is_own(self) -> bool:
         """Whether each person has a connection of their own, and a session with it."""
@@ -750,7 +814,7 @@ class McpServerConfig(OpenSection):
 
     def problem(self) -> str:
         """Why there is no way to the server; empty if there is one."""
-        if self.type not in ("stdio", "sse", "http", "streamable_http", "streamable-http"):
+        if self.type not in ("stdio", "sse", "http"):
             return f"the type {self.type!r} is none of stdio, sse and http."
         if self.thread_files and (self.type != "stdio" or self.isolation != "sandbox"):
             return "thread_files is for programs that run in a sandbox."

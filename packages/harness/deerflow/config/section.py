@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -162,6 +162,14 @@ class OpenSection(Section):
     """A section that keeps keys it does not know, for the provider that it configures."""
 
     model_config = ConfigDict(extra="allow")
+
+    slips: ClassVar[Mapping[str, str]] = EMPTY
+    """Keys by which others know ours."""
+
+    @classmethod
+    def known_options(cls, entry: Mapping[str, Any]) -> frozenset[str]:
+        """Return keys of the provider that are no slips."""
+        return frozenset()
 
 
 def field_names(name: str, field: FieldInfo) -> set[str]:

@@ -9,12 +9,13 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -45,6 +46,7 @@ Fingerprint = tuple[tuple[int, int, int] | None, ...]
 logger = logging.getLogger(__name__)
 
 _SHOWN = 80
+_INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])")
 _PLAIN_WORDS = {
     "missing": "is required, but missing.",
     "string_type": "should be text.",
@@ -225,7 +227,8 @@ class ConfigSource:
         ]:
             raise ConfigError(*problems)
         if not snapshot.models:
-            snapshot = snapshot.model_copy(update={"models": discover_models(environ, self._probe)})
+            found = discover_models(environ, self._probe, self.variables.connected())
+            snapshot = snapshot.model_copy(update={"models": found})
         if not snapshot.lists_tools:
             snapshot = snapshot.model_copy(update={"tools": discover_tools(environ)})
         warnings = tuple(_warnings(main)) if config else ()
@@ -345,23 +348,81 @@ def _warnings(document: Document) -> Iterator[str]:
                 place = f"{document.file}:{document.line((section, index))}: {section}[{index}]"
                 yield f"{place}: there is a {name!r} above already; this one is not used."
             seen.add(name)
+    for name, instead in WITHOUT_EFFECT.items():
+        key = tuple(name.split("."))
+        if document.value(key) is not None:
+            yield f"{document.file}:{document.line(key) or 1}: {name}: has no effect here{instead and f': {instead}'}."
     for key, hint in _unknown(AppConfig, document.data):
-        yield f"{document.file}:{document.line(key) or 1}: {key_path(key)}: this key is unknown{hint}"
+        if ".".join(map(str, key)) not in WITHOUT_EFFECT:
+            yield f"{document.file}:{document.line(key) or 1}: {key_path(key)}: this key is unknown{hint}"
+
+
+WITHOUT_EFFECT = {
+    "logging": "log_level sets the level",
+    "token_budget": "`spending` limits tokens and money",
+    "max_recursion_limit": "",
+    "tool_search.auto_promote_top_k": "",
+    "tool_output": "long results are kept in files",
+    "suggestions": "",
+    "input_polish": "",
+    "read_before_write": "a file that has changed since the agent saw it is never overwritten",
+    "safety_finish_reason": "models[].end_reasons says what a reason means",
+    "skill_scan": "skills are always checked",
+    "memory.backend_config": "its settings stand in `memory` itself",
+    "agent_storage": "",
+    "scheduler": "",
+    "mcp_tasks": "",
+    "run_ownership": "",
+    "authorization": "",
+    "checkpointer": "`database` holds everything",
+    "run_events": "",
+    "stream_bridge": "processes notify each other through PostgreSQL",
+}
+"""Sections and keys that other versions know, and what there is instead."""
 
 
 def _unknown(section: type[BaseModel], data: Mapping[str, Any], at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
     """Keys of closed sections that mean nothing, and keys of open ones that look like a slip of the pen."""
     known = {alias: field for name, field in section.model_fields.items() for alias in field_names(name, field)}
-    ignored = "" if issubclass(section, OpenSection) else " and ignored"
+    is_open = issubclass(section, OpenSection)
+    options, slips = (section.known_options(data), section.slips) if is_open else (frozenset[str](), {})
+    ignored = "" if is_open else " and ignored"
     for key, value in data.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.85)
-            if near or ignored:
-                yield (*at, key), f"{ignored}; did you mean '{near[0]}'?" if near else f"{ignored}."
+        if key in options:
             continue
-        nested = known[key].annotation
-        if isinstance(nested, type) and issubclass(nested, BaseModel) and isinstance(value, Mapping):
-            yield from _unknown(nested, value, (*at, key))
+        if key not in known:
+            near = _near(key, {*known, *options}, slips)
+            if near or ignored:
+                yield (*at, key), f"{ignored}; did you mean '{near}'?" if near else f"{ignored}."
+            continue
+        for inner, entry, where in _sections(known[key].annotation, value, (*at, key)):
+            yield from _unknown(inner, entry, where)
+
+
+def _near(key: str, known: Collection[str], slips: Mapping[str, str]) -> str | None:
+    plain = _INNER_CAPITAL.sub("_", key).lower().replace("-", "_")
+    if plain in slips:
+        return slips[plain]
+    return (
+        plain if plain in known else next(iter(difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.85)), None)
+    )
+
+
+def _sections(annotation: Any, value: Any, at: KeyPath) -> Iterator[tuple[type[BaseModel], Mapping[str, Any], KeyPath]]:
+    """The sections in a value of this type: itself, or those in its list or table."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if isinstance(value, Mapping):
+            yield annotation, value, at
+    elif origin is tuple:
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            yield from _sections(inner[0], item, (*at, index))
+    elif origin is Mapping:
+        for key, item in (value if isinstance(value, Mapping) else {}).items():
+            yield from _sections(inner[1], item, (*at, key))
+    elif origin is UnionType or origin is Union:
+        for one in inner:
+            yield from _sections(one, value, at)
 
 
 # upgrades ------------------------------------------------------------------------------------------------------------

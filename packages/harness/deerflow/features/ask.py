@@ -14,8 +14,16 @@ from typing import Any
 from uuid import uuid4
 
 from langchain.tools import ToolRuntime
-from langchain_core.messages import HumanMessage
-from langchain_core.tools import BaseTool
+from langchain_core.messages import (
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    message_chunk_to_message,
+)
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.tools import BaseTool, tool
 from sqlalchemy import Connection
 
 from deerflow.config import AppConfig, ConfigError, ToolConfig
@@ -304,10 +312,14 @@ def read_suggestions(answer: str) -> list[str]:
 
 # checks --------------------------------------------------------------------------------------------------------------
 
-CHECK_PROMPT = "This is a connection test. Answer with the single word: ready"
+CHECK_ROLE = "You test a connection."
+CHECK_PROMPTS = (
+    "Call the tool ready. If you cannot, answer with the single word: ready",
+    "Answer with the single word: ready",
+)
 QUERY = "weather"
 CHECK_TIMEOUT = 30.0
-"""Seconds. Whoever waits longer for one word has a problem, too."""
+"""Seconds for a turn. A person who waits longer for one word has a problem, too."""
 ANSWER_CHARACTERS = 200
 
 
@@ -324,7 +336,7 @@ class Check:
 
 
 async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check:
-    """Ask the model for one word, once, without thinking.
+    """Ask the model for one word in two turns, as a chat would, without thinking.
 
     Raises:
         ValueError: no model has this name.
@@ -357,11 +369,27 @@ async def check_search(config: AppConfig, entry: ToolConfig) -> Check:
     return Check(True, latency, found[0]["title"]) if found else Check(False, latency, problem="It found nothing.")
 
 
+@tool
+def ready() -> str:
+    """Tell that the connection works."""
+    return "ready"
+
+
 async def _ask(models: ModelCache, config: AppConfig, name: str) -> str:
+    """Ask as a chat does: with instructions and a tool, streamed, and once more with what was answered; the last words."""
     model = await asyncio.to_thread(models.get, config, name, provider_retries=False)
-    async with asyncio.timeout(CHECK_TIMEOUT):
-        answer = await model.ainvoke([HumanMessage(CHECK_PROMPT)], config={"run_name": "model_check"})
-    return without_thoughts(answer.text)[:ANSWER_CHARACTERS]
+    bound, said = model.bind_tools([ready]), ""
+    messages: list[BaseMessage] = [SystemMessage(CHECK_ROLE)]
+    for prompt in CHECK_PROMPTS:
+        messages.append(HumanMessage(prompt))
+        async with asyncio.timeout(CHECK_TIMEOUT):
+            stream = bound.astream(messages, config={"run_name": "model_check"})
+            chunks = [chunk async for chunk in stream if isinstance(chunk, AIMessageChunk)]
+        answer = add_ai_message_chunks(AIMessageChunk(content=""), *chunks)
+        results = [ToolMessage(ready.invoke({}), tool_call_id=call["id"] or "") for call in answer.tool_calls]
+        messages += [message_chunk_to_message(answer), *results]
+        said = without_thoughts(answer.text) or said
+    return said[:ANSWER_CHARACTERS]
 
 
 def _explain(error: Exception, model: ModelInfo, config: AppConfig) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from deerflow.config.discovery import (
     SEARCH_VARIABLE,
     SEARCHES,
     Provider,
+    addresses,
     for_chat,
     http_probe,
     list_models,
@@ -46,7 +47,7 @@ _WORD = re.compile(r"[!#%&(-[\]-~]{1,4096}")
 
 class Connection(TypedDict):
     """A provider. ``place``: where its key stands (null: not connected); ``in_use``: whether agents use it now; ``models``: that it
-    offers."""
+    offers; ``example``: an address like the one that it needs."""
 
     id: str
     kind: Literal["model", "search"]
@@ -56,6 +57,7 @@ class Connection(TypedDict):
     base_url: str | None
     models: list[str]
     needs: Literal["key", "address", "nothing"]
+    example: str | None
     in_use: bool
 
 
@@ -103,9 +105,8 @@ class ConnectionService:
         def ask() -> list[str]:
             environ = self._environ(one, trial)
             found = one.key(environ)
-            headers = {name: text.replace("{key}", found[1]) for name, text in one.headers.items()} if found else {}
             base_url = one.address(environ) or one.base_url or one.api or ""
-            listed = list_models(base_url.rstrip("/") + one.models_path, headers)
+            listed = _listed(one, base_url, found[1] if found else "")
             listed = [name.removeprefix("models/") for name in listed]  # as Google writes them
             known = [preset.model for preset in one.presets if preset.model in listed]
             return list(dict.fromkeys([*known, *sorted(for_chat(listed))]))
@@ -161,7 +162,7 @@ class ConnectionService:
             raise ConflictError("config.yaml lists the tools. Set `use` of web_search there, or take its `tools` away.")
         if not is_search and _in_file(config):
             raise ConflictError("config.yaml names the models. Add this one there, or take its `models` away.")
-        if provider is COMPATIBLE and not any(trial.models):
+        if not is_search and not provider.presets and not any(trial.models):
             raise InvalidRequestError("Choose a model.")
         environ = self._environ(provider, trial)
         chosen = {SEARCH_VARIABLE: provider.id} if is_search else {}
@@ -192,26 +193,27 @@ class ConnectionService:
     def _environ(self, provider: Provider, trial: Trial) -> dict[str, str]:
         """The variables of one provider as they would be."""
         environ = self._source.variables.merged()
-        base_url = (trial.base_url or "").strip().rstrip("/")
-        kept = provider.key(environ)
+        meant = addresses(trial.base_url) if trial.base_url and trial.base_url.strip() else [""]
+        kept, address = provider.key(environ), (provider.address(environ) or "").rstrip("/")
         key = (trial.key or "").strip()
         if not key and kept:
             # Else whoever may connect could have a key sent to them that they may not see.
-            if base_url != (provider.address(environ) or "").rstrip("/"):
+            if address not in meant:
                 raise InvalidRequestError("The key that is kept is not sent to another address. Give the key, too.")
-            key = kept[1]
+            key, meant = kept[1], [address]
         if provider.needs == "key" and not key:
             raise InvalidRequestError("Give the key.")
-        if provider.needs == "address" and not base_url:
+        if provider.needs == "address" and not meant[0]:
             raise InvalidRequestError("Give the server's address.")
         names = ",".join(name.strip() for name in trial.models)
-        for what, text in (("key", key), ("address", base_url), ("name of a model", names)):
+        for what, text in (("key", key), ("address", meant[0]), ("name of a model", names)):
             if text and not _WORD.fullmatch(text):
                 raise InvalidRequestError(
                     f"This cannot be the {what}: it holds spaces, quotes or other odd characters."
                 )
-        if base_url and not _is_address(base_url):
+        if meant[0] and not _is_address(meant[0]):
             raise InvalidRequestError("Give the address as http://… or https://…, without a name or a password.")
+        base_url = _found(provider, meant, key)
         made = {"API_KEY": key, "BASE_URL": base_url, "MODEL": names}
         return {provider.prefix + name: value for name, value in made.items() if value}
 
@@ -232,8 +234,31 @@ class ConnectionService:
             "base_url": address if address and _is_address(address) else None,
             "models": [model for model in models if not isinstance(model, MissingEnv)],
             "needs": provider.needs,
+            "example": provider.example or provider.base_url if provider.needs == "address" else None,
             "in_use": in_use,
         }
+
+
+def _found(provider: Provider, meant: Sequence[str], key: str) -> str:
+    """Return the address of those that may be meant at which models are listed; the first if none is."""
+    any_server = provider.title == "OpenAI" or not (provider.presets or provider in SEARCHES)
+    if len(meant) == 1 or not any_server:
+        return meant[0]
+    for address in meant:
+        try:
+            _listed(provider, address, key)
+            return address
+        except InvalidRequestError as error:
+            if error.code == "no_server":
+                break
+            if error.code == "key_refused":
+                return address
+    return meant[0]
+
+
+def _listed(provider: Provider, base_url: str, key: str) -> list[str]:
+    headers = {name: text.replace("{key}", key) for name, text in provider.headers.items()} if key else {}
+    return list_models(base_url.rstrip("/") + provider.models_path, headers)
 
 
 async def _blocking(function: Callable[..., Done], *arguments: object) -> Done:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from deerflow.config.document import parse_json, read_text, write_text
 from deerflow.config.env import MASK, has_reference, mask_secrets, references, resolve_tree
-from deerflow.config.schema import McpServerConfig
+from deerflow.config.schema import McpServerConfig, mcp_entry
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.harness import Harness
 from deerflow.identity import Principal
@@ -210,7 +210,8 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _servers(document: Mapping[str, Any]) -> dict[str, Any]:
-    return next((document[key] for key in KEYS if document.get(key)), {})
+    found = next((document[key] for key in KEYS if document.get(key)), {})
+    return {name: mcp_entry(entry) for name, entry in found.items()}
 
 
 def _write(file: Path, servers: Mapping[str, Mapping[str, Any]], variables: Collection[str]) -> list[str]:
@@ -230,6 +231,7 @@ def _write(file: Path, servers: Mapping[str, Mapping[str, Any]], variables: Coll
 def _checked(
     name: str, entry: Mapping[str, Any], before: Mapping[str, Any], variables: Collection[str]
 ) -> dict[str, Any]:
+    entry = mcp_entry(entry)
     kept = {key: _kept(value, _marked(before).get(key), before.get(key)) for key, value in entry.items()}
     made = {key: value for key, value in kept.items() if value is not None}
     try:

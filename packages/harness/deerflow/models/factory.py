@@ -68,8 +68,12 @@ def create_chat_model(
     given = {**settings, **kwargs}
     try:
         made = cls(**{**_class_defaults(cls), **({} if provider_retries else _no_retries(cls, given)), **given})
+        if unknown := getattr(made, "unknown_settings", list)():
+            raise ConfigError(*_unknown(unknown, app_config, model))
         made.metadata = {**(made.metadata or {}), ENTRY: _name(model)}
         return made
+    except ConfigError:
+        raise
     except ValidationError as error:
         raise ConfigError(*_refused(error, app_config, model)) from None
     except Exception as error:
@@ -100,6 +104,15 @@ def _refused(error: ValidationError, app_config: AppConfig, model: ModelConfig) 
             f"Correct this setting of model {_name(model)!r}.",
         )
         for entry in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+def _unknown(settings: list[str], app_config: AppConfig, model: ModelConfig) -> list[ConfigProblem]:
+    place = f"models[{app_config.models.index(model)}]"
+    remedy = "Correct its name, or put what only your provider knows under `extra_body`."
+    return [
+        ConfigProblem("no client takes this setting.", app_config.origin.config_file, None, f"{place}.{name}", remedy)
+        for name in settings
     ]
 
 

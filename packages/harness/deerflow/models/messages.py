@@ -56,6 +56,29 @@ def meant_arguments(arguments: str) -> dict[str, Any] | None:
     return None
 
 
+CALL_TOOL = "call_tool"
+"""The tool that calls another one by its name."""
+
+
+def called(call: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """Return the tool that a call is for, and its arguments: ``call_tool`` names another one. None: they are no object."""
+    args = call["args"]
+    if call["name"] != CALL_TOOL:
+        return call["name"], args
+    name, given = str(args.get("name") or ""), args.get("arguments")
+    if isinstance(given, str):
+        return name, meant_arguments(given or "null")
+    if given is None:  # models also write them beside the name
+        return name, {key: value for key, value in args.items() if key not in ("name", "arguments")}
+    return name, given if isinstance(given, dict) else None
+
+
+def as_called(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call as people see it: as one of the tool that it is for."""
+    name, args = called(call) if call.get("name") == CALL_TOOL else ("", None)
+    return {**call, "name": name, "args": args or {}} if name else {**call}
+
+
 def spoilers(arguments: Mapping[int, str]) -> dict[int, str]:
     """What to append to the arguments of the calls in one stream, by index, before it ends."""
     return {index: suffix for index, text in arguments.items() if (suffix := spoiler(text))}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -39,6 +40,7 @@ from langchain_openai.chat_models.base import (
     OpenAIContextOverflowError,
     _handle_openai_api_error,
     _handle_openai_bad_request,
+    _use_responses_api,
 )
 from openai.resources.chat.completions import Completions
 from openai.types.chat import ChatCompletion
@@ -70,6 +72,8 @@ else:
 V = TypeVar("V")
 
 PATH = "/chat/completions"
+USAGE = "stream_options"
+"""Parameter that asks for the usage of a stream; some servers refuse it."""
 SILENCE = httpx2.Timeout(60.0, connect=30.0)
 """How long to wait for the first byte of a stream, and for each further one, unless ``timeout`` says otherwise."""
 WHOLE_ANSWER = httpx2.Timeout(600.0, connect=30.0)
@@ -136,6 +140,9 @@ class OpenAIWire(_Model):
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = PrivateAttr(default_factory=WeakKeyDictionary)
     """Of answers that begin: a provider that was stuck lets hundreds go at once."""
 
+    _refuses_usage: bool = PrivateAttr(default=False)
+    """Set once the server has refused to send the usage of a stream."""
+
     @classmethod
     def get_lc_namespace(cls) -> list[str]:
         """Where LangChain's ``load`` finds the class; the parent would name itself."""
@@ -156,6 +163,19 @@ class OpenAIWire(_Model):
             if given is not None:  # who waits longer for a byte waits longer for a chunk, too
                 values.setdefault("stream_chunk_timeout", max(given, CHUNK_TIMEOUT))
         return values
+
+    def unknown_settings(self) -> list[str]:
+        """Return settings that are no parameters of chat completions, which no request could be made with."""
+        return [] if self._asks_for_responses({}) else sorted(self.model_kwargs.keys() - PARAMETERS)
+
+    def _use_responses_api(self, payload: dict[str, Any]) -> bool:
+        """As the parent, but at the address of others a name that looks like one of OpenAI's models decides nothing."""
+        host = host_of(self.openai_api_base or "")
+        if self.use_responses_api is not None or f".{host}".endswith((".api.openai.com", ".openai.azure.com")):
+            return super()._use_responses_api(payload)
+        asked = (self.context_management, self.include, self.reasoning, self.truncation)
+        is_asked = self.output_version == "responses/v1" or self.use_previous_response_id
+        return is_asked or any(one is not None for one in asked) or _use_responses_api(payload)
 
     # --- a vendor's dialect ---------------------------------------------------------------------------------------
 
@@ -272,15 +292,19 @@ class OpenAIWire(_Model):
             async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
                 yield chunk
             return
-        if self._should_stream_usage(stream_usage, **kwargs):
-            kwargs = {**kwargs, "stream_options": {"include_usage": True}}
-        body, options = self._wire_request(messages, stop, {**kwargs, "stream": True})
+        if not self._refuses_usage and self._should_stream_usage(stream_usage, **kwargs):
+            kwargs = {**kwargs, USAGE: {"include_usage": True}}
         chunk_class: type = AIMessageChunk
         streamed: list[ChatGenerationChunk] = []
         with provider_errors(), keeping(streamed):
-            response: httpx2.Response = await self.root_async_client.post(
-                PATH, cast_to=httpx2.Response, content=body, options=options, stream=True
-            )
+            try:
+                response = await self._opened(messages, stop, kwargs)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if USAGE not in kwargs or not re.search("stream_?options|include_?usage", str(error), re.IGNORECASE):
+                    raise
+                self._refuses_usage = True
+                without = {key: value for key, value in kwargs.items() if key != USAGE}
+                response = await self._opened(messages, stop, without)
             turns = self._turns.setdefault(asyncio.get_running_loop(), Turns())
             raw_chunks = aread_chunks(response, turns, timeout=self.stream_chunk_timeout, model_name=self.model_name)
             async with aclosing(raw_chunks):
@@ -294,6 +318,14 @@ class OpenAIWire(_Model):
                         logprobs = (chunk.generation_info or {}).get("logprobs")
                         await run_manager.on_llm_new_token(chunk.text, chunk=chunk, logprobs=logprobs)
                     yield chunk
+
+    async def _opened(
+        self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+    ) -> httpx2.Response:
+        body, options = self._wire_request(messages, stop, {**kwargs, "stream": True})
+        return await self.root_async_client.post(
+            PATH, cast_to=httpx2.Response, content=body, options=options, stream=True
+        )
 
     async def _agenerate(
         self,

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import messages_in, text_of
 from deerflow.mcp import SERVER
+from deerflow.models.messages import as_called
 from deerflow.storage.runs import Run, RunStatus
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
@@ -253,7 +254,7 @@ class _Reader:
         model["message_id"] = str(message.get("id") or "")
         lane.model = model
         self._close_model(lane, now, "error" if (message.get("additional_kwargs") or {}).get("error") else "success")
-        for call in message.get("tool_calls") or ():
+        for call in map(as_called, message.get("tool_calls") or ()):
             model.setdefault("call_id", str(call.get("id")))
             self._call(lane, str(call.get("id")), str(call.get("name")), now, _about(call))
 

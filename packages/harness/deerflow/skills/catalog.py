@@ -30,8 +30,10 @@ from deerflow.storage.matching import best_matches
 logger = logging.getLogger(__name__)
 
 CUSTOM, PUBLIC = "custom", "public"
-PROMPT_BYTES = 6000
-"""1,500 tokens."""
+PROMPT_BYTES, BRIEF_BYTES = 6000, 2000
+"""1,500 tokens, and what a model with a small window reads."""
+BRIEF = 48
+"""Characters of a description for such a model."""
 MAX_DEPTH = 6
 """Folders above a skill."""
 
@@ -57,6 +59,7 @@ class SkillSet:
         used: how often each was used, to choose those that are listed where not all can be.
         public: the folder of public skills.
         in_public: each folder with a SKILL.md in there, a skill or not, as sandboxes see them.
+        brief: whether each is listed with the beginning of its description alone.
     """
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
@@ -65,6 +68,7 @@ class SkillSet:
     used: Mapping[str, int] = field(default_factory=dict[str, int])
     public: Path = Path()
     in_public: frozenset[str] = frozenset()
+    brief: bool = False
 
     @cached_property
     def mounts(self) -> dict[str, Path]:
@@ -85,7 +89,7 @@ class SkillSet:
     @cached_property
     def id(self) -> str:
         """Of what agents are built with: persons with the same skills share them."""
-        parts = [f"{_line(one, '')} {one.secrets}" for one in self.enabled.values()]
+        parts = [f"{_line(one, '', MAX_DESCRIPTION)} {one.secrets}" for one in self.enabled.values()]
         return hashlib.sha256("\n".join([*parts, self.prompt]).encode()).hexdigest()
 
     def only(self, names: Collection[str] | None) -> SkillSet:
@@ -107,14 +111,18 @@ class SkillSet:
     def listed(self) -> list[Skill]:
         """Enabled skills that the prompt names: all, or the most used ones that its budget has room for."""
         ranked = sorted(self.enabled.values(), key=lambda skill: (-self.used.get(skill.name, 0), skill.name))
-        room = PROMPT_BYTES - len(_HEAD.format(root=self.root)) - 150
+        room = (BRIEF_BYTES if self.brief else PROMPT_BYTES) - len(_HEAD.format(root=self.root)) - 150
         kept: list[Skill] = []
         for skill in ranked:
-            room -= len(_line(skill, self.root).encode()) + 1
+            room -= len(_line(skill, self.root, self._most).encode()) + 1
             if room < 0:
                 break
             kept.append(skill)
         return sorted(kept, key=lambda skill: skill.name)
+
+    @property
+    def _most(self) -> int:
+        return BRIEF if self.brief else MAX_DESCRIPTION
 
     def search(self, query: str, limit: int = 5) -> list[Skill]:
         """The enabled skills whose names and descriptions fit best (BM25). Blocks."""
@@ -134,7 +142,7 @@ class SkillSet:
         lines = [
             _HEAD.format(root=self.root),
             "<available_skills>",
-            *(_line(skill, self.root) for skill in self.listed),
+            *(_line(skill, self.root, self._most) for skill in self.listed),
         ]
         if self.is_cut:
             lines.append(_MORE.format(count=len(self.enabled) - len(self.listed)))
@@ -209,10 +217,10 @@ class SkillCatalog:
         return known[1]
 
 
-def _line(skill: Skill, root: str) -> str:
+def _line(skill: Skill, root: str, most: int) -> str:
     keys = [need for need in skill.needs if need in skill.secrets]
     needs = f" Needs the user's {' and '.join(keys)}." if keys else ""
-    return f"- {skill.path.removeprefix(f'{root}/')}: {inline(skill.description, MAX_DESCRIPTION)}{needs}"
+    return f"- {skill.path.removeprefix(f'{root}/')}: {inline(skill.description, most)}{needs}"
 
 
 def _skill_files(root: Path, depth: int = 0) -> Iterator[tuple[Path, Stamp]]:

@@ -13,6 +13,7 @@ OWN_NAMES = frozenset(
     [
         "ask_clarification",
         "bash",
+        "call_tool",
         "cancel_task",
         "describe_skill",
         "glob",

@@ -30,6 +30,13 @@ NEEDS_PROGRAM = "needs_program"
 WEB, OWN_SEARCH = "deerflow.community.", "deerflow.community.searx."
 
 
+SMALL_WINDOW = 16_384
+"""Tokens: a model with at most so many gets fewer tools, and less to read of each skill."""
+NOT_IN_SMALL = frozenset({"ask_clarification", "memory_forget", "web_capture"})
+BY_COMMANDS = frozenset({"ls", "glob", "grep"})
+"""Tools whose work a shell does as well."""
+
+
 class NativeWebToolDisabledError(ValueError):
     """The configuration names a tool for the web that it forbids."""
 
@@ -40,6 +47,7 @@ def get_available_tools(
     app_config: AppConfig,
     supports_vision: bool = False,
     sandbox: bool = True,
+    small: bool = False,
 ) -> list[BaseTool]:
     """Configured tools in file order, then built-in ones; of two with one name the first is kept, with a warning.
 
@@ -48,6 +56,7 @@ def get_available_tools(
         app_config: the configuration snapshot that names the tools.
         supports_vision: adds ``view_image``.
         sandbox: False leaves out the tools that work in one.
+        small: leaves out tools that a model with a small window can do without, unless ``tools`` in the file lists them.
 
     Raises:
         ImportError: a tool's ``use`` cannot be resolved; the message says how to install it.
@@ -65,12 +74,17 @@ def get_available_tools(
     built_in += acp_tools(app_config)
     commands_and_files = (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, *SEARCH_TOOLS, present_file_tool, view_image_tool)
     in_sandbox = () if sandbox else commands_and_files
+    shell = bash_tool in configured and sandbox
+    spared = NOT_IN_SMALL | (BY_COMMANDS if shell else frozenset()) if small else frozenset[str]()
+    spared -= {entry.name for entry in app_config.tools} if app_config.lists_tools else frozenset()
     annotated = {entry.name: entry.annotations for entry in app_config.tools if entry.annotations}
     return [
         tool.model_copy(update={"metadata": {**(tool.metadata or {}), **annotated[tool.name]}})
         if tool.name in annotated
         else tool
-        for tool in _first_of_each_name([tool for tool in (*configured, *built_in) if tool not in in_sandbox])
+        for tool in _first_of_each_name(
+            [tool for tool in (*configured, *built_in) if tool not in in_sandbox and tool.name not in spared]
+        )
     ]
 
 

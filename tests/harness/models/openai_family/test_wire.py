@@ -261,3 +261,58 @@ def test_short_json_takes_little_memory() -> None:
 def test_what_is_no_json_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="A complex cannot be sent"):
         to_json({"x": 1j})
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_server_that_refuses_the_usage_of_a_stream_is_asked_without_it_from_then_on(
+    endpoint: ScriptedOpenAI, status: int
+) -> None:
+    endpoint.script(HttpError(status, "Unrecognized request argument supplied: stream_options"), Text("ok"), Text("2"))
+    model = build(endpoint, stream_usage=True)
+    for said in ("ok", "2"):
+        assert (await ask(model, HELLO, "astream")).text == said
+    assert ["stream_options" in request for request in endpoint.requests] == [True, False, False]
+    endpoint.script(HttpError(400, "stream_options must be set"))
+    with pytest.raises(openai.BadRequestError):
+        await ask(model, HELLO, "astream")
+    assert len(endpoint.requests) == 4, "there is nothing left to leave out"
+
+
+async def socks5(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Relay one connection as a SOCKS proxy does (RFC 1928, without authentication)."""
+    _, count = await reader.readexactly(2)
+    await reader.readexactly(count)
+    writer.write(b"\5\0")
+    *_, kind = await reader.readexactly(4)
+    host = await reader.readexactly(4 if kind == 1 else (await reader.readexactly(1))[0])
+    port = int.from_bytes(await reader.readexactly(2))
+    name = ".".join(map(str, host)) if kind == 1 else host.decode()
+    inner_reader, inner_writer = await asyncio.open_connection(name, port)
+    writer.write(b"\5\0\0\1" + bytes(6))
+
+    async def relay(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+        sink.close()
+
+    await asyncio.gather(relay(reader, inner_writer), relay(inner_reader, writer))
+
+
+async def test_a_socks_proxy_of_the_environment_is_used(
+    endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[int] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        used.append(1)
+        await socks5(reader, writer)
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    async with server:
+        monkeypatch.setenv("ALL_PROXY", f"socks5://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        monkeypatch.setenv("NO_PROXY", "")
+        endpoint.script(Text("through"))
+        model = build(endpoint)
+        assert (await ask(model, HELLO, "astream")).text == "through"
+        await model.root_async_client.close()
+    assert used

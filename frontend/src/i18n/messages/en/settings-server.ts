@@ -5,6 +5,7 @@ export const server = {
     problem: "Not usable",
     from: "Found by: {reason}",
     fromFile: "From config.yaml",
+    fromPage: "Connected on this page",
     thinking: "Thinking",
     effort: "Effort",
     vision: "Images",
@@ -31,7 +32,7 @@ export const server = {
       other: "Other (OpenAI-compatible)",
       address: "Address",
       addressHint:
-        "Where the API of the server begins, usually with /v1 at the end. Ollama, vLLM and LM Studio have one, too.",
+        "Where the API of the server begins. localhost:1234 is enough: http:// and a missing /v1 are found by trying.",
       key: "API key",
       keyIfAny: "API key, if it needs one",
       keyKept: "Leave this empty to go on with the key that is saved.",

@@ -35,6 +35,7 @@ from deerflow.agents.transcript import Transcript, current_turn
 from deerflow.config.schema import LoopDetectionConfig
 from deerflow.context import RunContext
 from deerflow.models.failures import status_of
+from deerflow.models.messages import called
 from deerflow.security.text import inline
 from deerflow.subagents.task import LOOP_STOP
 from deerflow.tools.shell import bash_tool, read_process_tool
@@ -111,7 +112,7 @@ class LoopDetectionMiddleware(Middleware):
         if most is not None and same >= most:
             return f"{_named(pending)} was called {same} times with the same result"
         counts = _tool_counts(turn)
-        for name in [call["name"] for call in pending]:
+        for name in [called(call)[0] for call in pending]:
             counts[name] += 1
             most = self.settings.frequency(name).hard_limit
             if most is not None and counts[name] >= most:
@@ -291,4 +292,4 @@ def _waits(message: AIMessage, results: Sequence[ToolMessage]) -> bool:
 
 
 def _tool_counts(turn: Sequence[Any]) -> Counter[str]:
-    return Counter(call["name"] for message in turn if isinstance(message, AIMessage) for call in message.tool_calls)
+    return Counter(called(call)[0] for message in turn if isinstance(message, AIMessage) for call in message.tool_calls)

@@ -197,7 +197,7 @@ def _with_readable_calls(result: ModelResult, request: Request) -> ModelResult:
         return with_messages(result, [changed if m is message else m for m in messages_of(result)])
     cut = cut_off(message) == "length"
     tools = {tool.name: tool for tool in request.tools if isinstance(tool, BaseTool)}
-    readable = [_typed(call, tools) for call in message.tool_calls]
+    readable = [typed_call(call, tools) for call in message.tool_calls]
     if not message.invalid_tool_calls and not cut and readable == message.tool_calls:
         return result
     invalid: list[InvalidToolCall] = []
@@ -206,7 +206,7 @@ def _with_readable_calls(result: ModelResult, request: Request) -> ModelResult:
         if arguments is None:
             invalid.append(call)
         else:
-            readable.append(_typed(tool_call(name=call["name"] or "unknown", args=arguments, id=call["id"]), tools))
+            readable.append(typed_call(tool_call(name=call["name"] or "unknown", args=arguments, id=call["id"]), tools))
     unreadable = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in invalid]
     texts = {
         call["id"]: _unreadable_text(call["name"] or "", as_written(call["args"] or ""), call["error"])
@@ -223,7 +223,7 @@ def _with_readable_calls(result: ModelResult, request: Request) -> ModelResult:
     return with_messages(result, [*(changed if m is message else m for m in messages_of(result)), *errors])
 
 
-def _typed(call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolCall:
+def typed_call(call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolCall:
     """``call`` with lists and objects in place of those that a model wrote as text."""
     written = [name for name, value in call["args"].items() if isinstance(value, str) and value[:1] in ("[", "{")]
     if not written or call["name"] not in tools:

@@ -29,6 +29,8 @@ THINKS = 2.0
 PACE = 10
 """Milliseconds between tokens where single ones are to be seen."""
 TURNS = 200
+STEADY = 1500
+"""Runs after which memory is read."""
 TOKEN = b"tok00"
 MODES = ("messages-tuple", "updates")
 WARM = 10
@@ -74,6 +76,7 @@ async def _ours(options: Options, data: Path) -> dict[str, Any]:
         results["latency"] = await talk.latency(5 if options.quick else 40)
         results["at_once"] = await talk.at_once(1 if options.quick else 5)
         results["sizes"] = await talk.sizes()
+        results["steady"] = await talk.steady(40 if options.quick else STEADY)
         results["long"] = await talk.long_thread(21 if options.quick else TURNS)
     with GatewayProcess(options.base_url, crowd, probe=True) as gateway:
         results["crowd"] = await Talk(gateway, options).crowd(20 if options.quick else MANY)
@@ -126,6 +129,20 @@ class Talk:
         seconds, spent = time.perf_counter() - started, self._gateway.usage().since(before)
         runs = rounds * AT_ONCE
         return {"runs_per_second": runs / seconds, "runs_per_cpu_second": runs / spent.own}
+
+    async def steady(self, runs: int) -> dict[str, int]:
+        """Bytes of memory after a third of so many runs, each on a thread of its own, and after all."""
+
+        async def some(first: int) -> None:
+            for i in range(first, first + runs // (3 * AT_ONCE)):
+                await self.turn(str(uuid.uuid4()), f"scenario:plain key:steady-{i}")
+
+        seen: list[int] = []
+        for third in range(3):
+            await asyncio.gather(*(some(1000 * (third * AT_ONCE + one)) for one in range(AT_ONCE)))
+            await asyncio.sleep(SETTLES)
+            seen.append(self._gateway.resident())
+        return {"early": seen[0], "late": seen[-1]}
 
     async def sizes(self) -> dict[str, int]:
         """Bytes of a run's stream, told so slowly that every token is an event of its own."""
@@ -257,6 +274,14 @@ def figures(results: dict[str, list[dict[str, Any]]]) -> list[Figure]:
     return [
         Figure("start to /health", "s", min(one["started_in"] for one in ours), None, at_most(3, "s")),
         Figure("memory, idle", "MB", _median(ours, "idle") / 1e6, None, at_most(200, "MB")),
+        Figure(f"memory after {STEADY:,} runs", "MB", _median(ours, "steady", "late") / 1e6, None, at_most(200, "MB")),
+        Figure(
+            "its growth in the last two thirds",
+            "MB",
+            statistics.median(one["steady"]["late"] - one["steady"]["early"] for one in ours) / 1e6,
+            None,
+            at_most(10, "MB"),
+        ),
         Figure("plain: CPU per run", "s", *cpu["plain"], at_most(0.075, "s")),
         Figure("tools-20: CPU per run", "s", *cpu[tools], times_floor(1.3)),
         Figure("tools-20: CPU with children", "s", _both(ours, tools), _both(bare, tools)),

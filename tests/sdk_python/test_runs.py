@@ -235,3 +235,12 @@ async def test_a_webhook_at_a_private_address_is_refused_before_anything_begins(
         with pytest.raises(UnprocessableEntityError, match="webhook"):
             await sdk.runs.create(thread_id, ASSISTANT, input=sdk.script(Text("never")), webhook=address)
     assert await sdk.runs.list(thread_id) == []
+
+
+async def test_metadata_of_a_run_reach_the_thread_that_it_makes(sdk: Sdk):
+    mark, script = {"mark": uuid4().hex}, sdk.script(Text("One."), Text("Two."))
+    await sdk.runs.wait(None, ASSISTANT, input=script, metadata=mark, on_completion="keep")
+    thread_id = str(uuid4())
+    await sdk.runs.wait(thread_id, ASSISTANT, input=script, metadata=mark, if_not_exists="create")
+    found = {thread["thread_id"] for thread in await sdk.threads.search(metadata=mark)}
+    assert len(found) == 2 and thread_id in found

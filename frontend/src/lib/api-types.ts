@@ -411,6 +411,11 @@ export interface components {
              * @description Without effect.
              */
             langsmith_tracing?: unknown;
+            /**
+             * Raise Error
+             * @description Without effect: clients raise errors themselves.
+             */
+            raise_error?: unknown;
             /** Webhook */
             webhook?: string | null;
             checkpoint?: components["schemas"]["CheckpointRequest"] | null;
@@ -1251,6 +1256,11 @@ export interface components {
              * @description Without effect.
              */
             langsmith_tracing?: unknown;
+            /**
+             * Raise Error
+             * @description Without effect: clients raise errors themselves.
+             */
+            raise_error?: unknown;
             /** Webhook */
             webhook?: string | null;
             checkpoint?: components["schemas"]["CheckpointRequest"] | null;
@@ -1836,6 +1846,13 @@ export interface components {
                 [key: string]: {
                     [key: string]: unknown;
                 }[];
+            };
+            /**
+             * Extracted
+             * @description What `extract` names; null where there is nothing.
+             */
+            extracted?: {
+                [key: string]: unknown;
             };
         };
         /** GivenConnection */
@@ -3229,6 +3246,11 @@ export interface components {
              * @description Without effect.
              */
             langsmith_tracing?: unknown;
+            /**
+             * Raise Error
+             * @description Without effect: clients raise errors themselves.
+             */
+            raise_error?: unknown;
             /** Webhook */
             webhook?: string | null;
             checkpoint?: components["schemas"]["CheckpointRequest"] | null;
@@ -4127,10 +4149,10 @@ export interface components {
             ids?: string[] | null;
             /**
              * Extract
-             * @description Without effect.
+             * @description Paths of what stands in `extracted`, by names of yours: `values.messages[-1].content`.
              */
             extract?: {
-                [key: string]: unknown;
+                [key: string]: string;
             } | null;
             /**
              * Select
@@ -4211,6 +4233,8 @@ export interface components {
             spans: components["schemas"]["Span"][];
             /** Truncated */
             truncated: boolean;
+            /** Forgotten */
+            forgotten: boolean;
         };
         /** Token */
         Token: {

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deerflow.accounts import UserRepository
 
 
-READY_THREADS = 1000
+READY_THREADS = 100
 NO_ACCOUNT = "agent@localhost"
 """Mail address in the commits of a person without an account."""
 

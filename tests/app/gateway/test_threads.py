@@ -313,3 +313,11 @@ async def test_many_requests_at_once_make_one_thread(client: httpx.AsyncClient) 
     )
 
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409, 409]
+
+
+async def test_a_search_extracts_what_stands_at_paths(sdk: LangGraphClient, world: ThreadWorld) -> None:
+    await world.thread("t1", "hello")
+    wanted = {"last": "values.messages[-1].content", "none": "values.messages[99].content", "mark": "metadata.a.b"}
+    await sdk.threads.update("t1", metadata={"a": {"b": 7}})
+    (found,) = await sdk.threads.search(extract=wanted, select=["thread_id"])
+    assert found == {"thread_id": "t1", "extracted": {"last": "answer to hello", "none": None, "mark": 7}}

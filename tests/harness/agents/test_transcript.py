@@ -46,10 +46,19 @@ def test_a_memo_renders_each_message_once_and_never_confuses_two():
         calls.append(message.text)
         return message.model_copy(update={"content": message.text.upper()})
 
-    memo = MessageMemo(render, size=2)
+    memo = MessageMemo(render)
     first, twin = HumanMessage("a", id="1"), HumanMessage("b", id="1")
     assert [memo(first).text, memo(first).text, memo(twin).text] == ["A", "A", "B"]
     assert calls == ["a", "b"]
-    memo(HumanMessage("c"))
-    assert memo(first).text == "A"
-    assert calls == ["a", "b", "c", "a"]
+
+
+def test_a_memo_keeps_no_message_alive_whatever_its_size():
+    memos = [MessageMemo(lambda message: message), MessageMemo(lambda message: message.model_copy())]
+    kept = HumanMessage("kept")
+    for memo in memos:
+        for number in range(20):
+            memo(ToolMessage("x" * 1000, tool_call_id=str(number)))
+        assert memo(kept) is memo(kept)
+        assert len(memo) == 1
+    del kept, memo
+    assert [len(memo) for memo in memos] == [0, 0]

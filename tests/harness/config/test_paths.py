@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def test_a_thread_is_deleted_alone(paths: Paths) -> None:
     paths.ensure_thread_dirs("t", "other")
     paths.ensure_thread_dirs("t", "u")
     (paths.outputs("t", "other") / "a").write_text("a")
-    paths.delete_thread_dir("t", "u")
+    paths.remove(paths.thread_dir("t", "u"))
     assert (paths.outputs("t", "other") / "a").exists()
     assert not paths.thread_dir("t", "u").exists()
 
@@ -63,7 +64,7 @@ def test_an_id_that_is_no_plain_name_is_refused(paths: Paths, bad: str) -> None:
         lambda: paths.user_memory_file(bad),
         lambda: paths.agent_memory_file("a", bad),
         lambda: paths.ensure_thread_dirs(bad, "u"),
-        lambda: paths.delete_thread_dir(bad, "u"),
+        lambda: paths.remove(paths.thread_dir(bad, "u")),
     ):
         with pytest.raises(ValueError, match="Invalid"):
             use()
@@ -102,6 +103,30 @@ def test_deleting_follows_no_link_and_may_be_repeated(paths: Paths, tmp_path: Pa
     paths.ensure_thread_dirs("t", "u")
     (paths.workspace("t", "u") / "link").symlink_to(precious)
     for _ in range(2):
-        paths.delete_thread_dir("t", "u")
+        paths.remove(paths.thread_dir("t", "u"))
     assert (precious / "file").exists()
     assert not paths.thread_dir("t", "u").exists()
+
+
+def test_forty_deletions_beside_a_writer_leave_nothing(paths: Paths) -> None:
+    """The writer is inside, as a command in a sandbox is, and goes on for a while."""
+    write = "n=0; while [ $n -lt 20 ]; do n=$((n+1)); mkdir -p d$n/e; echo x > d$n/e/f; done 2>/dev/null"
+    for number in range(40):
+        paths.ensure_thread_dirs(str(number), "u")
+        workspace = paths.workspace(str(number), "u")
+        with subprocess.Popen(["sh", "-c", f"echo; {write}"], cwd=workspace, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            paths.remove(paths.thread_dir(str(number), "u"))
+            assert not paths.thread_dir(str(number), "u").exists()
+    assert [*paths.deleted_dir.iterdir()] == [*(paths.user_dir("u") / "threads").iterdir()] == []
+
+
+def test_what_its_owner_has_closed_is_removed(paths: Paths) -> None:
+    paths.ensure_thread_dirs("t", "u")
+    closed = paths.workspace("t", "u") / "closed"
+    (closed / "deep").mkdir(parents=True)
+    (closed / "deep").chmod(0)
+    closed.chmod(0)
+    paths.remove(paths.thread_dir("t", "u"))
+    assert [*paths.deleted_dir.iterdir()] == []

@@ -61,7 +61,7 @@ class Threads:
             return await compact(self.graph, self._checkpointer, thread_id)
         await self._database.write(lambda connection: begin_deletion(connection, principal.user_id, thread_id))
         await self._checkpointer.adelete_thread(thread_id)
-        await asyncio.to_thread(self._paths.delete_thread_dir, thread_id, principal.user_id)
+        await asyncio.to_thread(self._paths.remove, self._paths.thread_dir(thread_id, principal.user_id))
         await self._database.write(lambda connection: end_deletion(connection, thread_id))
         return 1
 

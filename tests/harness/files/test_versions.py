@@ -216,7 +216,7 @@ def test_a_thread_that_is_gone_is_not_made_anew(tmp_path: Path):
         (paths.outputs("t1", "anna") / "a").write_text("a")
         files.list(OUT)
         kept = FileVersions(paths.thread_dir("t1", "anna") / "versions")
-        paths.delete_thread_dir("t1", "anna")
+        paths.remove(paths.thread_dir("t1", "anna"))
         assert kept.record_run(files, "r", since=None) is None
         with pytest.raises(FileNotFoundError):
             FileVersions(tmp_path / "none" / "versions").record_run(_full(tmp_path), "r", since=None)

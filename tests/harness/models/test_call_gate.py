@@ -133,3 +133,12 @@ async def test_one_gate_per_provider_and_event_loop() -> None:
 
 async def _gate(gates: CallGates) -> CallGate:
     return gates.gate("a")
+
+
+def test_a_provider_that_wants_no_calls_for_a_day_is_looked_at_each_minute(gate: CallGate, now: list[float]) -> None:
+    gate.hold(86_400)
+    assert gate.held <= 6 * 3600 and not gate.may_probe()
+    now[0] += 61
+    assert gate.may_probe() and not gate.may_probe()
+    gate.release()
+    assert gate.held == 0

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from deerflow.config import AppConfig
-from deerflow.models.context_window import GUESS_SECONDS, ContextWindows
+from deerflow.models.context_window import GUESS_SECONDS, ContextWindows, estimate_usage, has_figures
 from deerflow.models.openai import OpenAIChatModel
 
 STATED = 100_000
@@ -96,3 +96,12 @@ def test_one_wrong_figure_among_many_changes_nothing(windows: ContextWindows) ->
     assert windows.counted(model(), 1000) == 1500
     windows.passed(model(), 1000, answer(1_000_000))
     assert windows.counted(model(), 1000) == 1500
+
+
+@pytest.mark.parametrize("tokens", [-5, 10**20])
+def test_figures_that_no_answer_can_have_are_replaced_by_an_estimate(tokens: int) -> None:
+    answer = AIMessage("Twelve bytes")
+    answer.usage_metadata = {"input_tokens": 10, "output_tokens": tokens, "total_tokens": tokens}
+    assert not has_figures(answer)
+    estimate_usage(answer, 7)
+    assert answer.usage_metadata == {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}

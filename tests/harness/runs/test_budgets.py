@@ -8,10 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
+from sqlalchemy import insert
 from tests.harness.runs.run_house import ME, ended, say, thread
 from tests.support.gateway_process import GUARD
 
 from deerflow.runtime import Runtime
+from deerflow.storage.budgets import stands, today
+from deerflow.storage.tables import budgets
 
 LIMIT, WRITTEN, ONE_ANSWER = 200_000, 8000, 20_000
 
@@ -67,6 +70,33 @@ async def test_parallel_subagents_exceed_the_limit_of_their_run_by_one_answer_at
         tasks = await runtime.threads.transcript.tasks(ME, where)
         assert [task["status"] for task in tasks] == ["failed"] * 3
         assert all("spending limit of 200,000 tokens per turn" in task["error"] for task in tasks)
+    finally:
+        await runtime.aclose()
+
+
+async def test_a_call_that_a_kill_cut_off_is_counted_once_from_its_reservation(
+    make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+) -> None:
+    limits = {"per_person_day": {"tokens": LIMIT, "at_limit": "stop"}}
+    dead = await asyncio.to_thread(make, spending=limits)
+    run = await dead.runs.start(ME, say("work"), thread_id=await thread(dead))
+    assert await dead.executor.parts.runs.claim(run.run_id, "a process that dies") is not None
+    keys = {"person": ME.user_id, "run": run.run_id}
+    reserved = {"tokens": 5000, "cost": 0.0, "currency": "", "extensions": 0}
+    rows = [{"scope": scope, "key": key, "day": today() if scope == "person" else ""} for scope, key in keys.items()]
+    await dead.database.write(
+        lambda connection: connection.execute(insert(budgets), [row | reserved for row in rows]) and None
+    )
+    await dead.aclose()
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+    endpoint.script(Text("Done.", usage=usage))
+    runtime = await asyncio.to_thread(make, spending=limits)
+    await runtime.start()
+    try:
+        run = await ended(runtime, run)
+        assert (run.status, run.input_tokens, run.output_tokens, run.llm_calls) == ("success", 5010, 2, 2)
+        amount, _ = await runtime.database.read(lambda connection: stands(connection, "person", ME.user_id))
+        assert 5012 <= amount.tokens < 10_000, "with the title, and not twice"
     finally:
         await runtime.aclose()
 

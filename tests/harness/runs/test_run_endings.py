@@ -11,7 +11,7 @@ import pytest
 from bench.scripted_openai import Delay, HttpError, ScriptedOpenAI, Text, ToolCalls
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
-from sqlalchemy import update
+from sqlalchemy import delete, update
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
 from deerflow.agents.factory import Agent
@@ -19,7 +19,7 @@ from deerflow.runs import attempt
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.runs import Run, RunStatus
-from deerflow.storage.tables import runs
+from deerflow.storage.tables import run_events, runs
 
 ONE_DATABASE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 LATE = {"role": "user", "content": "and in French"}
@@ -44,8 +44,9 @@ async def test_a_stopped_run_leaves_what_was_said_to_it_in_the_thread(runtime: R
     run = await runtime.runs.start(ME, say("go"), thread_id=await thread(runtime))
     await until(runtime, run, "custom", "begun")
     await runtime.runs.steer(ME, run.thread_id, LATE)
-    shown = [event.method async for batch in _stopping(runtime, run) for event in batch]
-    assert shown[-2:] == ["values", "end"]
+    found = [event async for batch in _stopping(runtime, run) for event in batch]
+    assert [event.method for event in found][-2:] == ["values", "end"]
+    assert any(event.method == "updates" and b'"stopped:' in event.json for event in found)
     said = await messages(runtime, run)
     assert [kind for kind, _ in said] == ["human", "ai", "tool", "human"] and said[-1][1] == "and in French"
     assert [hit.snippet for hit in await runtime.threads.messages.search(ME, "French")] == ["and in French"]
@@ -296,3 +297,17 @@ async def test_loop_detection_can_be_off(make: Callable[..., Runtime], endpoint:
         assert (run.stop_reason, run.last_ai_message) == ("end_turn", "done")
     finally:
         await runtime.aclose()
+
+
+@ONE_DATABASE
+async def test_a_stream_of_forgotten_events_says_so(runtime: Runtime, endpoint: ScriptedOpenAI):
+    endpoint.script(Text("Done."))
+    run = await ended(runtime, await runtime.runs.start(ME, say("go"), thread_id=await thread(runtime)))
+    assert not (await runtime.runs.timeline(ME, run.run_id))["forgotten"]
+    last = max([event.seq async for batch in runtime.runs.events(run) for event in batch])
+    assert [batch async for batch in runtime.runs.events(run, after=last)] == []
+    await runtime.database.write(lambda connection: connection.execute(delete(run_events)) and None)
+    found = [event async for batch in runtime.runs.events(run) for event in batch]
+    assert [event.method for event in found] == ["metadata", "end"]
+    assert found[-1].data == {"status": "success", "stop_reason": "forgotten"}
+    assert (await runtime.runs.timeline(ME, run.run_id))["forgotten"]

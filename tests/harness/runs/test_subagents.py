@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import Delay, HttpError, ScriptedOpenAI, Text, ToolCalls
-from sqlalchemy import Connection
+from sqlalchemy import Connection, delete
 from tests.harness.runs.run_house import ME, bash, ended, messages, say, thread, until
 
 from deerflow.errors import ConflictError, NotFoundError
@@ -18,6 +18,7 @@ from deerflow.identity import Principal
 from deerflow.runs.attempt import MOST_ATTEMPTS
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
+from deerflow.storage.tables import run_events
 
 ULTRA = {"subagent_enabled": True}
 
@@ -54,8 +55,11 @@ async def test_subagents_work_side_by_side_and_the_lead_gets_all_results(
     assert [(each["description"], each["status"], each["text"]) for each in tasks] == [
         (f"part {key}", "completed", f"{key} ready") for key in "abc"
     ]
-    said = await runtime.threads.transcript.task_messages(ME, where, tasks[0]["task_id"])
-    assert [message["type"] for message in said] == ["human", "ai", "tool", "ai"]
+    await runtime.database.write(lambda connection: connection.execute(delete(run_events)) and None)
+    copied = (await runtime.threads.copy(ME, where))["thread_id"]
+    for kept in (where, copied):
+        said = await runtime.threads.transcript.task_messages(ME, kept, tasks[0]["task_id"])
+        assert [message["type"] for message in said] == ["human", "ai", "tool", "ai"]
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -202,6 +206,8 @@ async def test_results_from_the_background_come_as_messages_and_the_run_waits_fo
     assert [text for kind, text in said if kind == "ai"] == ["", "I wait.", "All is there."]
     (result,) = [text for kind, text in said if kind == "human"][1:]
     assert result.endswith("Task Succeeded. Result: a ready\n[receipts: commands: 1]")
+    shown = await runtime.threads.transcript.events(ME, run.run_id, event_types=["updates"])
+    assert sum("The background task" in str(event["content"]) for event in shown) == 1, "told in every stream"
     (done,) = await runtime.threads.transcript.tasks(ME, where)
     assert (done["status"], done["background"], done["text"]) == ("completed", True, "a ready")
     child = await runtime.threads.transcript.task_messages(ME, where, done["task_id"])
@@ -228,6 +234,8 @@ async def test_an_answer_for_one_subagent_does_not_wait_for_another_in_the_backg
         asks = await runtime.runs.start(ME, say("go", context=ULTRA), thread_id=where)
         await until(runtime, asks, "custom", "-e go")
         await until(runtime, asks, "updates", "__interrupt__")
+        live = await runtime.event_log.live_values(where)
+        assert live is not None and live["__interrupt__"][0]["value"]["action_requests"]
         approve: Any = {"resume": {"decisions": [{"type": "approve"}]}}
         answer = await runtime.runs.start(ME, RunRequest(command=approve), thread_id=where)
         assert (await ended(runtime, asks)).stop_reason == "interrupt"

@@ -20,6 +20,7 @@ from tests.contracts.sandbox.environment import host_processes
 from tests.contracts.sandbox.exhaustion import appeared, survivors
 from tests.harness.sandbox.conftest import Sandboxes
 
+from deerflow.config import Paths
 from deerflow.sandbox.interface import (
     SKILLS,
     UPLOADS,
@@ -621,6 +622,22 @@ def test_who_makes_files_until_none_can_be_made_is_stopped(monkeypatch: pytest.M
     assert not disk.check(files=5)
     assert not disk.check(files=50)
     assert disk.check(files=None)
+
+
+async def test_a_sandbox_whose_directories_another_process_removes_ends_quietly(
+    sandboxes: Sandboxes, caplog: pytest.LogCaptureFixture
+) -> None:
+    sandbox = await sandboxes.acquire()
+    await sandbox.exec("(while :; do date > $RANDOM; mkdir $RANDOM; done) 2>/dev/null >/dev/null &")
+    thread = (await asyncio.to_thread(sandboxes.policy)).mounts[0].host.parent
+
+    await asyncio.to_thread(Paths(sandboxes.data_dir).remove, thread)
+
+    assert not thread.exists() and [*(sandboxes.data_dir / "deleted").iterdir()] == []
+    while sandboxes.provider.get(sandbox.id) is not None:
+        await asyncio.sleep(0.05)
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+    assert (await (await sandboxes.acquire()).exec("ls")).output == ""
 
 
 async def test_priorities_keep_the_host_responsive(sandboxes: Sandboxes) -> None:

@@ -300,3 +300,14 @@ def test_agents_have_no_tool_for_skills_that_they_do_not_need(catalog: SkillCata
     assert skill_tools(catalog.load("me"), evolution=AppConfig().skill_evolution.enabled) == []
     write_skill(tmp_path / "skills/public", "secretive", more="metadata:\n  secrets: [SOME_KEY]\n")
     assert [tool.name for tool in skill_tools(catalog.load("me"), evolution=False)] == ["run_skill_script"]
+
+
+@pytest.mark.parametrize(("content", "state"), [("", "is empty"), ("c2hvcnQ=", "is cut short or changed")])
+def test_a_key_file_without_a_key_is_named_with_its_remedy(tmp_path: Path, content: str, state: str) -> None:
+    key = tmp_path / "secrets.key"
+    key.write_text(content)
+    seal = Seal(key, "The secrets of skills", "enter them again")
+    for use in (lambda: seal.closed("x"), lambda: seal.opened("x")):
+        with pytest.raises(WrongKeyError, match=f"secrets.key, which {state}. Bring that file back"):
+            use()
+    assert key.read_text() == content

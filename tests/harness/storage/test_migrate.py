@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from sqlalchemy import Connection, create_engine, insert, select, text
 from deerflow.agents.thread_state import ThreadState
 from deerflow.storage import search as message_search
 from deerflow.storage import tables
+from deerflow.storage.budgets import add_usage, usage_by
 from deerflow.storage.checkpoints import sqlite_steps
 from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
 from deerflow.storage.database import Database
@@ -152,6 +154,32 @@ async def test_calls_that_had_begun_before_an_upgrade_are_not_begun_again(databa
     assert await RunLedger(again, "r").begin("message/call") is False
     assert await RunLedger(again, "r").begin("message/other") is True
     assert await again.read(_differences) == []
+    await again.aclose()
+
+
+async def test_usage_of_before_there_were_sums_of_days_is_in_them(database_location: str):
+    database = Database(database_location)
+    await database.migrate()
+    now = tables.utc_now()
+    used = {"m": {"lead_agent": {"input_tokens": 5, "output_tokens": 2, "calls": 1}}}
+    run = {"thread_id": "t", "user_id": "u", "status": "success", "multitask_strategy": "reject", "kwargs": {}}
+    run |= {"metadata": {}, "created_at": now, "updated_at": now, "usage": used}
+
+    def as_before_0019(connection: Connection) -> None:
+        thread = {"thread_id": "t", "user_id": "u", "status": "idle", "epoch": 0, "created_at": now, "updated_at": now}
+        connection.execute(insert(tables.threads).values({**thread, "metadata": {}}))
+        for number, days in enumerate((9, 9, 0)):  # of today the sums hold all
+            ended = {"run_id": f"r{number}", "position": number + 1, "ended_at": now - timedelta(days=days)}
+            connection.execute(insert(tables.runs).values({**run, **ended}))
+        add_usage(connection, "u", "lead_agent", used)
+        connection.execute(text("DROP TABLE task_transcripts"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
+
+    await database.write(as_before_0019)
+    await database.aclose()
+    again = Database(database_location)
+    days = await again.read(lambda connection: usage_by(connection, "day", "2000-01-01", "2999-01-01", "u", 9))
+    assert [(day["calls"], day["input_tokens"], day["output_tokens"]) for day in days] == [(1, 5, 2), (2, 10, 4)]
     await again.aclose()
 
 

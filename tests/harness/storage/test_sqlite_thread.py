@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -159,5 +160,9 @@ def test_an_empty_file_beside_threads_is_not_taken_for_a_new_database(tmp_path: 
         thread.submit(_keys).result()
     assert path.stat().st_size == 0
     path.unlink()
-    assert thread.submit(_keys).result() == [], "without the file, a new one"
+    with pytest.raises(DatabaseError, match=r"is missing, but .*users has files of threads\. Nothing was changed"):
+        thread.submit(_keys).result()
+    assert not path.exists()
+    shutil.rmtree(users)
+    assert thread.submit(_keys).result() == [], "without files of threads, a new one"
     thread.close()

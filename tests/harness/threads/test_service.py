@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.types import Command, StateUpdate
 from sqlalchemy import select, text, update
 from tests.support.thread_world import ALICE, BOB, ThreadWorld, texts
@@ -200,8 +203,11 @@ async def test_a_copy_goes_its_own_way(world: ThreadWorld) -> None:
 
 async def test_a_question_that_waits_can_be_answered_in_the_copy(world: ThreadWorld) -> None:
     await world.thread("t1", "please ask")
+    waits = update(threads).where(threads.c.thread_id == "t1").values(status="interrupted", waits_since=utc_now())
+    await world.database.write(lambda connection: connection.execute(waits) and None)
 
     copied = await world.threads.copy(ALICE, "t1")
+    assert copied["status"] == "interrupted" and copied["interrupts"]
     config = {"configurable": {"thread_id": copied["thread_id"]}}
     await world.graph.ainvoke(Command(resume="yes"), config)
 
@@ -261,3 +267,19 @@ async def test_steps_that_do_not_fit_leave_no_thread(world: ThreadWorld) -> None
         with pytest.raises(InvalidRequestError):
             await world.threads.create(ALICE, "t1", supersteps=[[StateUpdate(values, node)]])
     assert await world.threads.count(ALICE) == 0
+
+
+async def test_a_thread_goes_on_though_the_clock_was_set_back_between_two_starts(
+    world: ThreadWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.thread("t1", "one")
+    for days in (3, 0, -3):  # as another process names its checkpoints, which knows of none before
+        monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", None)
+        monkeypatch.setattr(checkpoint_ids, "time", SimpleNamespace(time_ns=lambda days=days: _now(days)))
+        await world.turn("t1", f"{days} days")
+    said = texts((await world.threads.get(ALICE, "t1"))["values"]["messages"])
+    assert said[3::4] == ["answer to one", "answer to 3 days", "answer to 0 days", "answer to -3 days"]
+
+
+def _now(days: int) -> int:
+    return time.time_ns() + days * 86_400 * 10**9

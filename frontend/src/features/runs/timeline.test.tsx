@@ -34,6 +34,7 @@ const found = (spans: Span[], more: Partial<Found> = {}): Found => ({
   runs: [],
   spans,
   truncated: false,
+  forgotten: false,
   ...more,
 });
 

@@ -96,6 +96,7 @@ def serve(
             http=partial(BoundedHttp, limits=ConnectionLimits.of_process(settings.trusted_proxies)),  # type: ignore[arg-type]
         )
         server = _Server(config, settings.data_dir, address, began)
+        logging.getLogger("uvicorn.error").addFilter(_is_fault)
         code = 0
         try:
             server.run(sockets=[listener])
@@ -110,6 +111,11 @@ def serve(
             logger.error("The runtime could not start.", exc_info=error)
             code = 1
     return code
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Return whether a log record is about more than an answer that was cut off because the server stops."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _without_traceback(app: FastAPI) -> ASGIApp:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Generic, NotRequired, TypeGuard, TypeVar
+from weakref import ref
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from typing_extensions import TypedDict
@@ -80,23 +80,34 @@ class Transcript:
 
 
 class MessageMemo(Generic[T, R]):
-    """Remembers what a pure function made of each message, so that a compile step costs only what is new."""
+    """Keep what a pure function made of each message while the message is in use, so that a compile step costs only what is new.
 
-    def __init__(self, render: Callable[..., R], size: int = 4096) -> None:
+    Args:
+        render: its result holds no reference to the message, unless it is the message.
+    """
+
+    def __init__(self, render: Callable[..., R]) -> None:
         self._render = render
-        self._size = size
-        self._rendered: OrderedDict[int, tuple[T, R]] = OrderedDict()
+        self._rendered: dict[int, tuple[ref[T], Any]] = {}
 
     def __call__(self, message: T, *facts: str) -> R:
-        """``facts`` are the same for all messages of a thread."""
+        """Return the rendered message. ``facts`` are the same for all messages of a thread."""
         known = self._rendered.get(id(message))
-        if known is not None and known[0] is message:
-            return known[1]
+        if known is not None and known[0]() is message:
+            kept: Any = message if known[1] is _UNCHANGED else known[1]
+            return kept
         rendered = self._render(message, *facts)
-        self._rendered[id(message)] = (message, rendered)
-        if len(self._rendered) > self._size:
-            self._rendered.popitem(last=False)
+        if not isinstance(message, dict):  # a provider's own tool: no weak reference to it is possible
+            memo, key = self._rendered, id(message)
+            memo[key] = (ref(message, lambda _: memo.pop(key, None)), _UNCHANGED if rendered is message else rendered)
         return rendered
+
+    def __len__(self) -> int:
+        return len(self._rendered)
+
+
+_UNCHANGED = object()
+"""Stands for the message itself in a memo, which would keep it alive otherwise."""
 
 
 def current_turn(messages: Sequence[Any]) -> Sequence[Any]:

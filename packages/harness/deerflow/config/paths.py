@@ -10,12 +10,17 @@
     users/{user}/extensions_config.json              which skills the user has switched on or off
     users/{user}/skills/{custom/{name}/SKILL.md,history,suggestions}
     users/{user}/threads/{thread}/{user-data/{workspace,uploads,outputs},acp-workspace,home,tmp}
+    deleted/                                         what is being removed
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
+import time
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +34,8 @@ VIRTUAL_ROOT = "/mnt/user-data"
 # A sandbox runs under another user than we do: it must get through to its thread's directories, without being able to list
 # what lies on the way. The provider gives the directories themselves to that user.
 _PASSABLE, _READABLE, _PRIVATE = 0o711, 0o755, 0o700
+_PATIENCE, _PAUSE = 20.0, 0.05
+"""Seconds for which writers of a directory are outlasted, and between two rounds."""
 
 
 class Paths:
@@ -70,6 +77,8 @@ class Paths:
         """Custom agents."""
         self.users_dir = self.base_dir / "users"
         """What belongs to each user, a directory each."""
+        self.deleted_dir = self.base_dir / "deleted"
+        """What was moved away to be removed."""
 
     def __repr__(self) -> str:
         return f"Paths({str(self.base_dir)!r})"
@@ -171,10 +180,65 @@ class Paths:
         _make(self.acp(thread_id, user_id), _READABLE)
         return thread
 
-    def delete_thread_dir(self, thread_id: str, user_id: str) -> None:
-        """Delete everything of a thread, following no links. Nothing happens if there is nothing."""
+    # removing -------------------------------------------------------------------------------------------------------
+
+    def remove(self, directory: Path) -> None:
+        """Move a directory away, where nothing finds it, and remove it until nothing is left. Follows no link; may be repeated. Blocks.
+
+        Sandboxes whose directories are moved away end within moments, in every process (``sandbox/provider.py``).
+
+        Raises:
+            OSError: something below is still written or protected. It is out of its place; :meth:`remove_leftovers` tries again.
+        """
+        while (gone := self._move_away(directory)) is not None:
+            _remove(gone)
+
+    def remove_leftovers(self) -> None:
+        """Remove what an earlier :meth:`remove` could not. Raises OSError as it does."""
         with suppress(FileNotFoundError):
-            shutil.rmtree(self.thread_dir(thread_id, user_id))
+            for left in [*self.deleted_dir.iterdir()]:
+                _remove(left)
+
+    def _move_away(self, directory: Path) -> Path | None:
+        """Return the new place, or None if there is nothing to move."""
+        if not os.path.lexists(directory):
+            return None
+        gone = _make(self.deleted_dir, _PRIVATE) / uuid.uuid4().hex
+        try:
+            directory.rename(gone)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            gone = directory.with_name(f".{gone.name}")  # a file system of its own is mounted on the way
+            directory.rename(gone)
+        return gone
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory beside those who still write into it, as long as they last. Raises OSError after ``_PATIENCE`` seconds."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        errors: list[OSError] = []
+        shutil.rmtree(directory, onerror=lambda call, path, info, errors=errors: _open_up(path, info[1], errors))
+        if not os.path.lexists(directory):
+            return
+        if time.monotonic() > until:
+            raise errors[-1] if errors else OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(directory))
+        time.sleep(_PAUSE)
+
+
+def _open_up(path: str, error: BaseException, errors: list[OSError]) -> None:
+    """Let the next round into a directory that its owner has closed."""
+    if not isinstance(error, OSError):
+        raise error
+    errors.append(error)
+    if isinstance(error, PermissionError):
+        for closed in (Path(path), Path(path).parent):
+            with suppress(OSError):
+                if stat.S_ISDIR(closed.lstat().st_mode):
+                    closed.chmod(_PRIVATE)
 
 
 def get_paths(base_dir: str | Path | None = None) -> Paths:

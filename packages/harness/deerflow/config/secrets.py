@@ -42,10 +42,10 @@ class Seal:
 
     def opened(self, data: str | bytes) -> Any:
         """Return what was encrypted. Raises WrongKeyError."""
-        from cryptography.fernet import Fernet, InvalidToken
+        from cryptography.fernet import InvalidToken
 
         try:
-            return json.loads(Fernet(self.key_file.read_bytes()).decrypt(data))
+            return json.loads(self._existing().decrypt(data))
         except (FileNotFoundError, ValueError, InvalidToken):
             key = self.key_file.name
             raise WrongKeyError(
@@ -63,7 +63,21 @@ class Seal:
             with suppress(FileExistsError):
                 os.link(temporary, self.key_file)
             temporary.unlink()
-        return Fernet(self.key_file.read_bytes())
+        return self._existing()
+
+    def _existing(self) -> Fernet:
+        """Raises WrongKeyError if the key file holds no key, FileNotFoundError."""
+        from cryptography.fernet import Fernet
+
+        key = self.key_file.read_bytes()
+        try:
+            return Fernet(key)
+        except ValueError:
+            state = "is cut short or changed" if key.strip() else "is empty"
+            raise WrongKeyError(
+                f"{self.what} need the key in {self.key_file}, which {state}. Bring that file back from a backup. If there is "
+                f"none, remove it, restart DeerFlow, and {self.otherwise}."
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)

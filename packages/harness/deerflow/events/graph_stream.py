@@ -19,7 +19,7 @@ from deerflow.events.jsonable import HIDDEN_KEYS, chunk_json, message_json, plai
 from deerflow.models.context_window import BYTES_PER_TOKEN, ESTIMATED, streamed_bytes
 from deerflow.models.pricing import ENTRY, entry_of, price_of
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.task import EVENTS, TaskResult, head_of, task_of
+from deerflow.subagents.task import EVENTS, TASK_RESULT, TaskResult, head_of, task_of
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -150,6 +150,12 @@ class UsageMeter:
             return
         self._counted.add(message.id or "")
         self._add(message, message.usage_metadata, caller)["calls"] += 1
+
+    def count_reserved(self, tokens: int) -> None:
+        """Count a call that was cut off when its process died by what was reserved for it: no one knows what it took."""
+        usage = UsageMetadata(input_tokens=tokens, output_tokens=0, total_tokens=tokens)
+        cut = AIMessage("", usage_metadata=usage, response_metadata={ESTIMATED: True})
+        self._add(cut, usage, LEAD_AGENT)["calls"] += 1
 
     def count_streamed(self, message_id: str, tokens: int, caller: str, entry: str | None) -> None:
         """What was streamed of an answer that did not come to its end: its call is counted already, if at all."""
@@ -320,6 +326,11 @@ class GraphStream:
         """Whether it was emitted with what the run begins."""
         return self._joining is None
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether a subagent has begun."""
+        return bool(self._tasks)
+
     def partial(self) -> AIMessage | None:
         """The answer that was cut off in the middle, if there is text of it."""
         for message_id, pieces in reversed(self._partial.items()):
@@ -435,10 +446,24 @@ class GraphStream:
             self._joined(joined)
 
 
+NODES = {"human": "model", "ai": "model", "tool": "tools"}
+"""Where messages join a thread; those of the person that steer a run, with the model's next."""
+
+
+def emit_message(writer: EventWriter, message: BaseMessage) -> None:
+    """Emit a message that joined the thread without a step of the graph, as if one had brought it."""
+    shown, node = message_json(message), NODES[message.type]
+    writer.append("messages", [shown, {"langgraph_node": node}])
+    writer.append("updates", {node: {"messages": [shown]}})
+
+
 def emit_added(writer: EventWriter, state: Mapping[str, Any], added: Collection[str | None]) -> None:
     """Emit messages that joined the thread without a step of the graph: what was left when a run was stopped."""
-    messages = [message_json(message) for message in state.get("messages") or () if message.id in added]
-    writer.append("input", {"values": {"messages": messages}})
+    messages = [message for message in state.get("messages") or () if message.id in added]
+    writer.append("input", {"values": {"messages": list(map(message_json, messages))}})
+    for message in messages:
+        if message.type == "tool" or message.name == TASK_RESULT:  # of others, clients have the pieces or wrote them
+            emit_message(writer, message)
 
 
 def emit_input(writer: EventWriter, state: Mapping[str, Any], joining: Sequence[BaseMessage]) -> dict[str, Any]:

@@ -102,6 +102,10 @@ class MessageCache:
         return len(self._known)
 
 
+INTERRUPT = "__interrupt__"
+"""Key in the values of a graph that waits: what it asks, as clients of LangGraph's platform read it."""
+
+
 def values_json(
     values: Mapping[str, Any], message: Callable[[BaseMessage], dict[str, Any]] = message_json
 ) -> dict[str, Any]:
@@ -114,6 +118,8 @@ def values_json(
     for key, value in values.items():
         if key == "messages":
             shown[key] = [message(each) if isinstance(each, BaseMessage) else plain(each) for each in value]
+        elif key == INTERRUPT:
+            shown[key] = [plain(each) for each in value]
         elif key not in HIDDEN_KEYS and not key.startswith("__"):
             shown[key] = plain(value)
     if images := shown.get("viewed_images"):

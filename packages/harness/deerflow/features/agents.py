@@ -366,7 +366,7 @@ class AgentService:
         if row is not None:
             await self._rows.delete(principal, row.assistant_id)
         if is_file:
-            await asyncio.to_thread(shutil.rmtree, own)
+            await asyncio.to_thread(self._paths.remove, own)
         await self._forget(principal, {}, name)
 
     async def versions(self, principal: Principal, name: str) -> builtins.list[AgentVersion]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -315,7 +314,7 @@ async def delete_belongings(database: Database, service: ThreadService, paths: P
         for thread in found:
             with suppress(NotFoundError):
                 await service.delete(principal, thread.thread_id)
-    await asyncio.to_thread(_remove_directory, paths.user_dir(user_id))
+    await asyncio.to_thread(paths.remove, paths.user_dir(user_id))
 
 
 def _delete_rows(connection: Connection, user_id: str) -> None:
@@ -331,8 +330,3 @@ def _delete_rows(connection: Connection, user_id: str) -> None:
     chats = (channel_inbox, channel_conversations, channel_identities, channel_codes, channel_connections)
     for table in (*own, *chats):
         connection.execute(delete(table).where(table.c.user_id == user_id))
-
-
-def _remove_directory(directory: Path) -> None:
-    with suppress(FileNotFoundError):
-        shutil.rmtree(directory)

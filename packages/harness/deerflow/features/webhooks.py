@@ -43,9 +43,11 @@ class WebhookPolicy(Outbound):
             raise InvalidRequestError(f"webhook: {blocked}") from blocked
 
 
-def enqueue_webhook(connection: Connection, principal: Principal, run_id: str, url: str) -> None:
-    """Ask for the call, in the transaction that ends the run."""
-    enqueue(connection, WEBHOOK, run_id, {"user_id": principal.user_id, "url": url})
+def enqueue_webhook(
+    connection: Connection, principal: Principal, run_id: str, url: str, *, undone: Mapping[str, Any] | None = None
+) -> None:
+    """Ask for the call, in the transaction that ends the run. ``undone``: the run as clients see it, if its row goes."""
+    enqueue(connection, WEBHOOK, run_id, {"user_id": principal.user_id, "url": url, "run": undone})
 
 
 class WebhookJob:
@@ -66,7 +68,7 @@ class WebhookJob:
         principal = Principal(job.payload["user_id"], source="internal")
         try:
             url = self._policy.check(job.payload["url"])
-            run = await self._describe(principal, job.key)
+            run = job.payload.get("run") or await self._describe(principal, job.key)
         except (InvalidRequestError, NotFoundError) as error:
             raise HopelessError(str(error)) from error
         body = orjson.dumps({**run, "webhook_sent_at": datetime.now(UTC).isoformat()}, option=orjson.OPT_NON_STR_KEYS)

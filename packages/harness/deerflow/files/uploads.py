@@ -66,19 +66,35 @@ class UploadService:
             DiskFullError: likewise.
         """
         await self._own_thread(principal, thread_id)
-        staging, uploads = await asyncio.to_thread(self._prepare, thread_id, principal.user_id)
+        try:
+            published, names = await self._save(thread_id, principal.user_id, files)
+        except Exception:
+            await self._check_not_deleted(principal, thread_id)
+            raise
+        await self._check_not_deleted(principal, thread_id)
+        return [SavedUpload(upload, name) for upload, name in zip(published, names, strict=True)]
+
+    async def _save(
+        self, thread_id: str, user_id: str, files: AsyncIterator[IncomingFile]
+    ) -> tuple[Sequence[Upload], Sequence[str]]:
+        staging, uploads = await asyncio.to_thread(self._prepare, thread_id, user_id)
         try:
             names = await self._receive(staging, files)
             await self._threads.add_sources(thread_id, [Source("upload", name) for name in names])
             with file_requests(thread_id):
-                try:
-                    published = await asyncio.to_thread(staging.publish, uploads)
-                except FileNotFoundError:
-                    raise NotFoundError("The thread was deleted meanwhile.") from None
+                return await asyncio.to_thread(staging.publish, uploads), names
         finally:
             # In a thread of its own, since a cancelled request may not wait for it.
             await asyncio.shield(asyncio.to_thread(staging.discard))
-        return [SavedUpload(upload, name) for upload, name in zip(published, names, strict=True)]
+
+    async def _check_not_deleted(self, principal: Principal, thread_id: str) -> None:
+        """Remove the directory that was made anew for a thread which was deleted meanwhile. Raises NotFoundError."""
+        try:
+            await self._threads.get(principal, thread_id)
+        except NotFoundError:
+            directory = self._paths.thread_dir(thread_id, principal.user_id)
+            await asyncio.to_thread(self._paths.remove, directory)
+            raise NotFoundError("The thread was deleted meanwhile.") from None
 
     async def list(self, principal: Principal, thread_id: str) -> list[Upload]:
         """Raises NotFoundError."""

@@ -21,6 +21,8 @@ from deerflow.models.endpoint import Endpoint, endpoint_of, model_id
 
 BYTES_PER_TOKEN = 4
 """About right for English and code, and one token for each Chinese character and a third."""
+MOST_TOKENS = 1_000_000_000
+"""A provider that says more, or less than none, does not say what an answer took."""
 IMAGE_TOKENS = 1000
 PER_MESSAGE = 4
 ANSWER_SHARE = 8
@@ -154,9 +156,16 @@ def _size(message: BaseMessage) -> int:
 
 
 def has_figures(answer: AIMessage) -> bool:
-    """Whether the provider says what an answer took. Zeros are no figures, except for an answer that holds nothing."""
+    """Whether the provider says what an answer took. Zeros are no figures, except for an answer that holds nothing, and neither is
+    what no answer takes."""
     used = answer.usage_metadata
+    if used and not all(_is_plausible(used[name]) for name in ("input_tokens", "output_tokens")):
+        answer.usage_metadata = used = None
     return bool(used and used["input_tokens"] and (used["output_tokens"] or not _size(answer)))
+
+
+def _is_plausible(tokens: Any) -> bool:
+    return isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS
 
 
 def estimate_usage(answer: AIMessage, sent: int) -> None:

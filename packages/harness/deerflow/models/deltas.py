@@ -185,6 +185,8 @@ class Deltas:
     def _take_calls(self, calls: Sequence[Fields]) -> None:
         """Give each call a number of its own: some servers leave the index out, others send 0 for all of them."""
         for fragment in calls:
+            if isinstance(fragment.get("id"), int):
+                fragment["id"] = str(fragment["id"])  # as LangChain wants it
             function = fragment["function"] = fragment.get("function") or {}
             arguments = function.get("arguments")
             if arguments is not None and not isinstance(arguments, str):

@@ -143,7 +143,7 @@ _CLASSES = (
         {
             "BrokenStreamError", "APITimeoutError", "InternalServerError", "TimeoutException", "TimeoutError", "ReadError", "WriteError",
             "RemoteProtocolError", "ProtocolError", "IncompleteRead", "ConnectionError", "ClientPayloadError",
-            "ServerDisconnectedError",
+            "ServerDisconnectedError", "RecursionError",
         },
     ),
     (ErrorKind.NETWORK, {"APIConnectionError"}),

@@ -60,7 +60,7 @@ from deerflow.models.dialects import (
     signed,
 )
 from deerflow.models.failures import keeping
-from deerflow.models.openai_chunks import aread_chunks
+from deerflow.models.openai_chunks import aread_chunks, readable, text_id
 from deerflow.models.thoughts import REASONED_BY, separate, settle_thoughts
 
 if TYPE_CHECKING:
@@ -309,7 +309,8 @@ class OpenAIWire(_Model):
             raw_chunks = aread_chunks(response, turns, timeout=self.stream_chunk_timeout, model_name=self.model_name)
             async with aclosing(raw_chunks):
                 async for raw in raw_chunks:
-                    chunk = self._convert_chunk_to_generation_chunk(raw, chunk_class, {})
+                    with readable(response.request, raw):
+                        chunk = self._convert_chunk_to_generation_chunk(raw, chunk_class, {})
                     if chunk is None:
                         continue
                     chunk_class = chunk.message.__class__
@@ -347,6 +348,9 @@ class OpenAIWire(_Model):
 
     def _result_of(self, completion: ChatCompletion) -> ChatResult:
         """LangChain's result. Calls whose arguments are JSON, but no object, would fail the whole of it."""
+        for choice in completion.choices or []:
+            for call in (choice.message and choice.message.tool_calls) or []:
+                call.id = text_id(call.id)
         refused = [_take_malformed_calls(choice.message) for choice in completion.choices or []]
         result = self._create_chat_result(completion)
         for generation, calls in zip(result.generations, refused, strict=False):

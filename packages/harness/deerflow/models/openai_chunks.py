@@ -33,7 +33,7 @@ Chunk = dict[str, Any]
 
 
 class BrokenStreamError(openai.APIConnectionError):
-    """The connection was there, and ended in the middle of an answer."""
+    """The connection was there, and what came is no whole answer."""
 
 
 class ChunkReader:
@@ -54,18 +54,24 @@ class ChunkReader:
 
         Raises:
             openai.APIError: the server reports an error inside the stream.
-            openai.APIConnectionError: an event is not a JSON object.
+            BrokenStreamError: an event is no part of an answer, or there is none.
         """
         chunks: list[Chunk] = []
         for name, data, _ in self._decoder.feed(received):
             if data.startswith(b"[DONE]"):
+                if not self.received:
+                    raise BrokenStreamError(
+                        message=f"{self.response.request.url} ended its answer before it began.",
+                        request=self.response.request,
+                    )
                 self.done = True
                 return [*chunks, *self._last_chunks()]
             self.received += 1
             chunk, is_broken = self._decode(data)
             if (error := chunk.get("error")) or name == b"error":
                 raise stream_error(error or chunk, self.response)
-            self._repair(chunk, is_broken)
+            with readable(self.response.request, data):
+                self._repair(chunk, is_broken)
             chunks.append(chunk)
         return chunks
 
@@ -89,11 +95,14 @@ class ChunkReader:
         choices = document.get("choices") or [{}]
         choice = {**choices[0], "delta": choices[0].get("message") or {}}
         chunk = {**document, "choices": [{**choice, "finish_reason": choice.get("finish_reason") or "stop"}]}
-        self._repair(chunk, False)
+        with readable(self.response.request, document):
+            self._repair(chunk, False)
         self.done = True
         return [chunk, *self._last_chunks()]
 
     def _repair(self, chunk: Chunk, is_broken: bool) -> None:
+        if "id" in chunk:
+            chunk["id"] = text_id(chunk["id"])
         if choices := chunk.get("choices"):
             choice = choices[0]
             delta = choice.get("delta") or choice.setdefault("delta", {})
@@ -136,14 +145,33 @@ class ChunkReader:
                 chunk = orjson.loads(data)
             except orjson.JSONDecodeError:
                 chunk, is_broken = _with_repaired_rest(json.loads(data)), True
-        except ValueError:
+        except (ValueError, RecursionError):
             chunk = None
         if not isinstance(chunk, dict):
-            raise openai.APIConnectionError(
+            raise BrokenStreamError(
                 message=f"{self.response.request.url} sent an event that is not a JSON object: {data[:200]!r}",
                 request=self.response.request,
             )
         return chunk, is_broken
+
+
+@contextmanager
+def readable(request: httpx2.Request, answer: object) -> Iterator[None]:
+    """Turn what an answer of an unknown shape makes of its reader into an error after which the model is asked again.
+
+    Args:
+        answer: quoted in its message.
+    """
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        message = f"{request.url} sent an answer that no chat completion looks like: {answer!r:.200}"
+        raise BrokenStreamError(message=message, request=request) from error
+
+
+def text_id(given: Any) -> Any:
+    """Return an id as the text that it should be: some servers send numbers."""
+    return str(given) if isinstance(given, int) else given
 
 
 def _with_repaired_rest(chunk: Any) -> Any:

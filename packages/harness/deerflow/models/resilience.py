@@ -33,6 +33,8 @@ else:
 
 T = TypeVar("T")
 
+LONGEST_HOLD, PROBE_EVERY = 6 * 3600.0, 60.0
+"""Seconds for which a provider is believed that it wants no calls, and between two calls that look whether it still does."""
 MAX_RETRY_AFTER_SECONDS = 60.0
 """A provider that wants minutes is out of quota: the caller may take another model instead."""
 
@@ -206,7 +208,7 @@ class CallGate:
         self._first_in_line, self._changed = asyncio.Lock(), asyncio.Event()
         self._active, self._width = 0, math.inf
         self._begun = deque[float]()
-        self._held_until = 0.0
+        self._held_until = self._probe_at = 0.0
 
     @property
     def held(self) -> float:
@@ -244,8 +246,17 @@ class CallGate:
 
     def hold(self, seconds: float) -> None:
         """The provider refused a call since there were too many."""
-        self._held_until, self._width = max(self._held_until, self._clock() + seconds), 1.0
+        now = self._clock()
+        self._held_until, self._width = max(self._held_until, now + min(seconds, LONGEST_HOLD)), 1.0
+        self._probe_at = now + PROBE_EVERY
         self._changed.set()
+
+    def may_probe(self) -> bool:
+        """Return whether one call may look whether the provider still wants none. It may once a minute."""
+        if self._clock() < self._probe_at:
+            return False
+        self._probe_at = self._clock() + PROBE_EVERY
+        return True
 
     def _wait(self, at_once: int | None, per_minute: int | None, has_waited: bool) -> float:
         """Seconds until the next look; infinite: until a call ends."""

@@ -34,7 +34,7 @@ from deerflow.agents.transcript import CHECKS, current_turn
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
 from deerflow.errors import RequestError
-from deerflow.events.graph_stream import GraphStream, UsageMeter, emit_added, emit_input
+from deerflow.events.graph_stream import NODES, GraphStream, UsageMeter, emit_added, emit_input, emit_message
 from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
@@ -67,10 +67,12 @@ from deerflow.storage.runs import (
     finish,
     next_pending,
 )
+from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import LockLostError
 from deerflow.storage.threads import LEAD_AGENT
-from deerflow.subagents.task import LOOP, LOOP_STOP, cancelled, delivery
+from deerflow.subagents.task import LOOP, LOOP_STOP, TASK_RESULT, cancelled, delivery, task_of
 from deerflow.threads.checkpoint import config_of, is_unfinished, question_of, waits
+from deerflow.threads.task_transcripts import TaskTranscripts, keep
 from deerflow.tracing import RunFacts
 
 if TYPE_CHECKING:
@@ -100,8 +102,6 @@ STALLED = (
 )
 ANSWER_SECONDS = 0.5
 """Between two looks for the person's answer, while subagents in the background go on."""
-_NODES = {"human": "model", "ai": "model", "tool": "tools"}
-"""Where messages join a thread; those of the person that steer a run, with the model's next."""
 
 
 class State(StrEnum):
@@ -344,6 +344,7 @@ class Attempt:
             given = await self._prepare(agent, again=again)
             if request.command is not None:  # a run before this one of the turn may have begun subagents
                 self._turn = current_turn((await agent.aget_state(config_of(thread_id))).values.get("messages") or ())
+            await self._count_cut(agent, again=again)
             await background.resume(self._known(), agent, context)
             play = partial(
                 stream.play,
@@ -462,9 +463,22 @@ class Attempt:
         self.fresh = self.fresh and self.run.checkpoint_before is not None  # else it may have adopted messages
         self.run = given.run
         self._joined += given.messages
+        for message in given.messages:
+            if message.name == TASK_RESULT:  # the agent was waiting for it, so no step brings it
+                emit_message(self._writer, message)
         if given.earlier and not again:
             await self._replay(given.earlier)
         return given
+
+    async def _count_cut(self, agent: Agent, *, again: bool) -> None:
+        """Count the call of the agent's model that was cut off when the process of an earlier attempt died."""
+        if self._spending is None or self.run.attempt == 1 or again:
+            return
+        messages = (await agent.aget_state(config_of(self.run.thread_id))).values.get("messages") or [AIMessage("")]
+        if isinstance(messages[-1], AIMessage) or await self._background.undelivered(self._known()):
+            return  # tools were at work; what subagents use is counted when they go on
+        if tokens := (await self._spending.cut_off()).tokens:
+            self._meter.count_reserved(tokens)
 
     async def _played(self, agent: Agent) -> Outcome:
         """The graph came to an end of its own: how?"""
@@ -541,12 +555,8 @@ class Attempt:
         self._joined += earlier
         for message in earlier:
             self._meter.add(message)
-            node = _NODES.get(message.type)
-            if node is None or message.id in emitted or message.id in begun_with:
-                continue
-            shown = message_json(message)
-            self._writer.append("messages", [shown, {"langgraph_node": node}])
-            self._writer.append("updates", {node: {"messages": [shown]}})
+            if message.type in NODES and message.id not in emitted and message.id not in begun_with:
+                emit_message(self._writer, message)
 
     # tidying ----------------------------------------------------------------------------------------------------------
 
@@ -637,6 +647,7 @@ class Attempt:
         delivered = [message.id or "" for message in self._joined if isinstance(message, HumanMessage)]
         learner = (self.parts.agents.harness.config, self.spec.owner) if self.spec is not None else None
         left: list[tuple[str | None, datetime | None]] = []
+        transcripts = await self._transcripts()
 
         def close(connection: Connection) -> bool:
             left.clear()
@@ -644,11 +655,13 @@ class Attempt:
             if not finish(connection, run, ending, waits=asks):
                 return False
             if self._is_rolled_back(outcome):
-                due = finalize.enqueue_follow_up(connection, run)
+                undone = replace(run, status=ending.status, stop_reason=ending.stop_reason, ended_at=utc_now())
+                due = finalize.enqueue_follow_up(connection, undone, undone=True)
                 delete_run(connection, run.run_id)
                 if run.turn == run.run_id:
                     forget_turn(connection, run.turn)
             else:
+                keep(connection, transcripts)
                 due = finalize.follow_up(connection, run, ending, self._joined, learner)
             left.append((next_pending(connection, run.thread_id), due))
             return True
@@ -661,6 +674,16 @@ class Attempt:
             self._trace.close(ending.stop_reason if failed else None, ending.stop_reason)
         next_run_id, due = left[0]
         return Closed(replace(run, status=ending.status), next_run_id, due)
+
+    async def _transcripts(self) -> Sequence[Mapping[str, Any]]:
+        """Return what is to be kept of the run's subagents."""
+        is_any = any(map(task_of, self._known())) or (self._stream is not None and self._stream.has_tasks)
+        if not is_any:
+            return []
+        told = TaskTranscripts()
+        async with aclosing(self.parts.log.so_far(self.run.thread_id, self.run.run_id)) as batches:
+            await told.read(batches)
+        return await asyncio.to_thread(told.rows, self.run.thread_id)
 
     async def _ending(self, outcome: Outcome, *, asks: bool) -> Ending:
         checkpoint_id = outcome.checkpoint_id

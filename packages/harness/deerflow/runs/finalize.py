@@ -17,6 +17,7 @@ from deerflow.features.ask import enqueue_title
 from deerflow.features.memory import follow_run
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
+from deerflow.runs.timeline import run_json
 from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
 from deerflow.storage.runs import Ending, Run, first_words, is_first_good_turn
@@ -218,12 +219,17 @@ def _ask_for_title(connection: Connection, run: Run, begun: str, first: str, ans
     return due
 
 
-def enqueue_follow_up(connection: Connection, run: Run) -> datetime | None:
-    """What follows from the end of any run, also of one that never began or was undone. Returns when it is due, if at all."""
+def enqueue_follow_up(connection: Connection, run: Run, *, undone: bool = False) -> datetime | None:
+    """What follows from the end of any run, also of one that never began. Returns when it is due, if at all.
+
+    Args:
+        undone: its row goes.
+    """
     principal, now = Principal(run.user_id, source="internal"), utc_now()
     webhook = run.kwargs["request"].get("webhook")
     if webhook:
-        enqueue_webhook(connection, principal, run.run_id, webhook)
+        shown = {**run_json(run), "values": {}} if undone else None
+        enqueue_webhook(connection, principal, run.run_id, webhook, undone=shown)
     if run.kwargs.get("delete_thread"):
         payload = {"user_id": run.user_id}
         enqueue(connection, DELETE_THREAD, run.thread_id, payload, due_at=now + KEPT_FOR_READERS)

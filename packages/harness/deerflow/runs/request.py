@@ -89,6 +89,7 @@ class RunRequest(BaseModel):
     feedback_keys: Any = Field(default=None, exclude=True, description="Without effect.")
     langsmith_tracer: Any = Field(default=None, exclude=True, description="Without effect.")
     langsmith_tracing: Any = Field(default=None, exclude=True, description="Without effect.")
+    raise_error: Any = Field(default=None, exclude=True, description="Without effect: clients raise errors themselves.")
     webhook: str | None = None
     checkpoint: CheckpointRequest | None = None
     checkpoint_id: str | None = None

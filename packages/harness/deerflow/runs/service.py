@@ -21,6 +21,7 @@ from deerflow.config import AppConfig
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
+from deerflow.events.store import RunEvent, read_page
 from deerflow.features.assistants import LEAD_AGENT_ID
 from deerflow.features.webhooks import WebhookPolicy
 from deerflow.identity import Principal
@@ -43,11 +44,13 @@ from deerflow.threads.transcript import TranscriptView, owned_run
 
 if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
-    from deerflow.events.log import EventLog, RunEvent
+    from deerflow.events.log import EventLog
     from deerflow.features.assistants import AssistantService
     from deerflow.tasks.queue import RunQueue
 
 FIRST_MESSAGE_CHARS = 2000
+FORGOTTEN = "forgotten"
+"""The ``stop_reason`` of a run's stream whose events are not kept any more."""
 MOST_DECISIONS = 100
 """Runs of a timeline that go on with each other."""
 
@@ -235,9 +238,13 @@ class RunService:
         """The run when it has ended. Raises NotFoundError."""
         return await self._until_ended(await self.get(principal, run_id, thread_id=thread_id))
 
-    def events(self, run: Run, *, after: int = 0, heartbeat: float = 5.0) -> AsyncGenerator[list[RunEvent], None]:
-        """What the run says after a position, until its end; an empty list every ``heartbeat`` seconds of silence."""
-        return self.log.read(
+    async def events(self, run: Run, *, after: int = 0, heartbeat: float = 5.0) -> AsyncGenerator[list[RunEvent], None]:
+        """Yield what the run says after a position, until its end; an empty list every ``heartbeat`` seconds of silence.
+
+        A run whose events are not there, dropped by now or never written, says that it ended, and the reason.
+        """
+        nothing = True
+        reading = self.log.read(
             run.thread_id,
             run_id=run.run_id,
             after=after,
@@ -245,6 +252,26 @@ class RunService:
             ended=lambda: self._has_ended(run.run_id),
             fresh=run.attempt == 0,
         )
+        async with aclosing(reading) as batches:
+            async for batch in batches:
+                nothing = nothing and not batch
+                yield batch
+        if nothing and (ended := await self._without_events(run.run_id)) is not None:
+            about = {"run_id": ended.run_id, "thread_id": ended.thread_id, "attempt": ended.attempt}
+            reason = FORGOTTEN if ended.attempt else ended.stop_reason
+            told = {"status": ended.status.value, "stop_reason": reason}
+            yield [
+                RunEvent(after + 1, ended.run_id, "metadata", about),
+                RunEvent(after + 2, ended.run_id, "end", told),
+            ]
+
+    async def _without_events(self, run_id: str) -> Run | None:
+        """Return the run if it has ended and the log holds nothing of it."""
+        run = await self.runs.find(run_id)
+        if run is None or not run.ended:
+            return None
+        where = (run.thread_id, run_id, 0, None)
+        return None if await self.database.read(lambda connection: read_page(connection, *where)) else run
 
     async def timeline(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Timeline:
         """When the run did what, so far, and those that went on with it after a decision of the person.
@@ -347,10 +374,14 @@ class RunService:
     async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[str, bool]:
         """The run's thread, and whether it goes with the run."""
         if thread_id is None:
-            made = await self.threads.create(principal, str(uuid.uuid4()), assistant_id=request.assistant_id)
+            made = await self.threads.create(
+                principal, str(uuid.uuid4()), assistant_id=request.assistant_id, metadata=request.metadata
+            )
             return made.thread_id, request.on_completion != "keep"
         if request.if_not_exists == "create":
-            await self.threads.create(principal, thread_id, assistant_id=request.assistant_id)
+            await self.threads.create(
+                principal, thread_id, assistant_id=request.assistant_id, metadata=request.metadata
+            )
         else:
             await self.threads.get(principal, thread_id)
         return thread_id, request.on_completion == "delete"

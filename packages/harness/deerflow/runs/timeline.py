@@ -79,7 +79,8 @@ class Timeline(TypedDict):
     """The first run, and those that went on with it after a person's decision.
 
     ``status``, ``stop_reason`` and ``verification`` are those of the last one, ``cost`` is that of all. ``duration_ms`` and
-    ``verification`` are None before the end; ``elapsed_ms`` reaches to the end, or until now.
+    ``verification`` are None before the end; ``elapsed_ms`` reaches to the end, or until now. ``forgotten``: the events of a run
+    are not kept any more, so its spans are missing.
     """
 
     run_id: str
@@ -95,6 +96,7 @@ class Timeline(TypedDict):
     runs: list[RunPart]
     spans: list[Span]
     truncated: bool
+    forgotten: bool
 
 
 async def timeline(runs: Sequence[tuple[Run, AsyncIterable[Sequence[RunEvent]]]]) -> Timeline:
@@ -105,13 +107,17 @@ async def timeline(runs: Sequence[tuple[Run, AsyncIterable[Sequence[RunEvent]]]]
     """
     (first, _), (last, _) = runs[0], runs[-1]
     reader = _Reader(first.created_at)
+    forgotten = False
     for run, batches in runs:
         reader.begin(run)
+        is_kept = not run.ended or not run.attempt
         async for batch in batches:
+            is_kept = is_kept or bool(batch)
             for event in batch:
                 reader.read(event)
             if not batch:
                 break
+        forgotten = forgotten or not is_kept
     costs = [run.cost for run, _ in runs if run.cost is not None]
     spans = list(_in_order(reader.spans.values()))
     ended = reader.moment(last.ended_at) if last.ended_at else None
@@ -129,6 +135,7 @@ async def timeline(runs: Sequence[tuple[Run, AsyncIterable[Sequence[RunEvent]]]]
         "runs": [_part(run, reader) for run, _ in runs],
         "spans": spans[:MOST],
         "truncated": len(spans) > MOST,
+        "forgotten": forgotten,
     }
 
 

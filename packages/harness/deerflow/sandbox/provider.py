@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -208,17 +209,24 @@ class IsolatingProvider(SandboxProvider):
                 request = replace(request, proxy_directory=directory)
             session = await Session.start(partial(_launch, launcher, request), self.spawner)
             session.cleanup = proxy.pop_all()
-        watch = asyncio.create_task(self._watch(session, request.policy, "nproc" not in sandbox.isolation.limits))
+        watch = asyncio.create_task(self._watch(sandbox, session, request.policy))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
         return session
 
-    async def _watch(self, session: Session, policy: Policy, count_processes: bool) -> None:
+    async def _watch(self, sandbox: IsolatedSandbox, session: Session, policy: Policy) -> None:
+        directories = writable_directories(policy)
+        count_processes = "nproc" not in sandbox.isolation.limits
         try:
-            directories = writable_directories(policy)
             await Watch(session, policy.limits, directories, count_processes=count_processes).run()
         except SandboxRuntimeError as error:
             log.info("A sandbox ended while it was watched: %s", error)
+        except FileNotFoundError:
+            log.info("The sandbox %s ends: its directories are gone.", sandbox.id)
+            with self._sandboxes_lock:
+                if self._sandboxes.get(sandbox.id) is sandbox:
+                    del self._sandboxes[sandbox.id]
+            await sandbox.end()
 
     def _discard(self, starting: asyncio.Task[Session]) -> None:
         if not starting.cancelled() and starting.exception() is None:
@@ -384,8 +392,15 @@ class Watch:
         self._most = limits.processes + session.idle_processes if count_processes and limits.processes else None
 
     async def run(self) -> None:
-        """Loop until the session ends."""
+        """Loop until the session ends.
+
+        Raises:
+            FileNotFoundError: a directory was removed or moved away, by whatever process: the thread is deleted.
+        """
+        places = await asyncio.to_thread(self._places)
         while self._session.alive:
+            if await asyncio.to_thread(self._places) != places:
+                raise FileNotFoundError(errno.ENOENT, "Replaced by another directory", str(self._directories[0]))
             active = self._session.busy or await self._session.has_background()
             if active and self._most is not None:
                 processes = await asyncio.to_thread(process_tree, self._session.pid, self._most)
@@ -401,6 +416,10 @@ class Watch:
             ):
                 await self._check_disk(active)
             await asyncio.sleep(PROCESS_INTERVAL if active and self._most is not None else MEMORY_INTERVAL)
+
+    def _places(self) -> list[tuple[int, int]]:
+        found = [directory.stat() for directory in self._directories]
+        return [(status.st_dev, status.st_ino) for status in found]
 
     async def _check_disk(self, active: bool) -> None:
         self._checked = time.monotonic()

@@ -219,7 +219,7 @@ def _left_out(paths: Paths, location: str) -> list[Path]:
     journals = [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
     copies = [*paths.data_dir.glob("*.bak"), *paths.base_dir.glob(f"{_ASIDE}*"), *paths.base_dir.glob(f"{_WORK}*")]
     archives = [*paths.base_dir.glob("*.tar.gz"), *paths.base_dir.glob("*.tar.zst")]
-    return [paths.tools_dir, *journals, *copies, *archives]
+    return [paths.tools_dir, paths.deleted_dir, *journals, *copies, *archives]
 
 
 def _secret_files(paths: Paths) -> list[Path]:

@@ -123,6 +123,12 @@ class Budget:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(SETTLE_AFTER, lambda: loop.create_task(self._settle()))
 
+    async def cut_off(self) -> Amount:
+        """Return what an earlier attempt at the run had reserved when its process died, beyond what it is known to have used."""
+        own = await self.database.read(lambda connection: sql.execute(connection, _OWN, self.keys[RUN]).fetchone())
+        used, charged = self.spent(self.limits.currency), own or Amount()
+        return Amount(max(0, charged[0] - used.tokens), max(0.0, charged[1] - used.cost))
+
     async def close(self) -> None:
         """Charge nothing more: :func:`release` does the rest."""
         async with self._one_at_a_time:

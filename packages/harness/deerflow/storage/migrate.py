@@ -19,7 +19,7 @@ from deerflow.storage.errors import NewerDatabaseError
 
 logger = logging.getLogger(__name__)
 
-HEAD = "0018"
+HEAD = "0019"
 """The newest migration. Numbers, so that what is newer than this program can be told from what is older."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -186,12 +186,13 @@ class SqliteThread:
                 time.sleep(0.02)
 
     def _check_not_lost(self, path: Path) -> None:
-        if self._users_dir is None or not path.exists() or not _is_empty(str(path)):
+        if self._users_dir is None or str(path) == ":memory:" or (path.exists() and not _is_empty(str(path))):
             return
         if next(self._users_dir.glob("*/threads/*"), None) is not None:
             raise DatabaseError(
-                f"The database {path} is empty, but {self._users_dir} has files of threads. Nothing was changed. Bring a "
-                "backup back with `deerflow restore ARCHIVE`, or move the empty file away to begin without those threads."
+                f"The database {path} is {'empty' if path.exists() else 'missing'}, but {self._users_dir} has files of "
+                "threads. Nothing was changed. Bring a backup back with `deerflow restore ARCHIVE`, or move that directory "
+                "away to begin without those threads."
             )
 
 

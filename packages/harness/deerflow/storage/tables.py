@@ -213,6 +213,16 @@ run_events = Table(
 )
 """What happened, in order, several events a row: ``data`` is zstd over JSON lines. ``ends``: holds the run's last event."""
 
+task_transcripts = Table(
+    "task_transcripts",
+    metadata,
+    primary("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
+    primary("namespace", Id),
+    required("task_id", Text),
+    required("data", LargeBinary),
+)
+"""What was said in subagents: ``data`` is zstd over a JSON list of messages."""
+
 tool_executions = Table(
     "tool_executions",
     metadata,

@@ -272,7 +272,7 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     newest = "SELECT COALESCE(turn_id, run_id) FROM runs WHERE thread_id = ? ORDER BY position DESC LIMIT 1"
     for (turn_id,) in sql.execute(connection, newest, thread_id).fetchall():
         forget_turn(connection, turn_id)
-    for table in ("feedback", "run_events", "turns", "runs", "crons", "thread_pages"):
+    for table in ("feedback", "run_events", "turns", "runs", "crons", "thread_pages", "task_transcripts"):
         sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
     sql.execute(connection, "DELETE FROM budgets WHERE scope = 'thread' AND key = ?", thread_id)
     of_files = "DELETE FROM jobs WHERE substr(key, 1, ?) = ?"

@@ -24,6 +24,7 @@ from deerflow.events.jsonable import plain
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import sandbox_id
 from deerflow.storage import search as message_search
+from deerflow.storage import sql
 from deerflow.storage.checkpoints import Checkpointer
 from deerflow.storage.database import Database
 from deerflow.storage.pages import ThreadPages
@@ -46,6 +47,7 @@ from deerflow.storage.threads import (
 )
 from deerflow.threads.checkpoint import compact, provisional_title, question_of, state_values
 from deerflow.threads.states import Graph, ThreadStates
+from deerflow.threads.task_transcripts import copy_transcripts
 from deerflow.threads.transcript import TranscriptView
 
 if TYPE_CHECKING:
@@ -200,6 +202,10 @@ class ThreadService:
         cut_off = await self.database.read(unfinished_deletions)
         for thread_id, user_id in cut_off:
             await self._remove(thread_id, user_id)
+        try:
+            await asyncio.to_thread(self.paths.remove_leftovers)
+        except OSError as error:
+            logger.warning("Files of deleted threads are left in %s: %s", self.paths.deleted_dir, error)
         over = await self.database.read(expired)
         for thread_id, user_id in over:
             try:
@@ -281,7 +287,12 @@ class ThreadService:
         await self.destroy_sandbox(sandbox_id(thread_id, user_id))
         await self.event_log.delete(thread_id)
         await self.checkpointer.adelete_thread(thread_id)
-        await asyncio.to_thread(self.paths.delete_thread_dir, thread_id, user_id)
+        try:
+            await asyncio.to_thread(self.paths.remove, self.paths.thread_dir(thread_id, user_id))
+        except OSError as error:
+            logger.warning(
+                "Files of the deleted thread %s are left in %s: %s", thread_id, self.paths.deleted_dir, error
+            )
 
 
 def thread_json(thread: Thread) -> dict[str, Any]:
@@ -302,10 +313,16 @@ def thread_json(thread: Thread) -> dict[str, Any]:
 
 def _copy_rows(connection: Connection, source: str, target: str) -> None:
     copy_provenance(connection, source, target)
+    sql.execute(connection, _SAME_STATUS, source, source, target)
     copy_asked_calls(connection, source, target)
+    copy_transcripts(connection, source, target)
     columns = [column for column in turns.c if column.name != "thread_id"]
     copied = select(literal(target), *columns).where(turns.c.thread_id == source)
     connection.execute(insert(turns).from_select(["thread_id", *(column.name for column in columns)], copied))
+
+
+_SAME_STATUS = """UPDATE threads SET status = (SELECT status FROM threads AS source WHERE source.thread_id = ?),
+    waits_since = (SELECT waits_since FROM threads AS source WHERE source.thread_id = ?) WHERE thread_id = ?"""
 
 
 def copy_tree(source: Path, target: Path) -> None:

@@ -18,14 +18,14 @@ from sqlalchemy import Connection, select
 from deerflow.agents.transcript import Summary, summary_marks
 from deerflow.errors import NotFoundError
 from deerflow.events.jsonable import message_json
-from deerflow.events.streams.client_events import messages_in
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, find, since
 from deerflow.storage.tables import feedback, runs, turns, utc_now
 from deerflow.storage.threads import ThreadRepository
-from deerflow.subagents.task import EVENTS, TASK, delivery_id
+from deerflow.subagents.task import TASK, delivery_id
+from deerflow.threads.task_transcripts import TaskTranscripts, kept
 
 if TYPE_CHECKING:
     from deerflow.events.log import EventLog
@@ -158,26 +158,19 @@ class TranscriptView:
         raise NotFoundError(f"There is no task {task_id} in thread {thread_id}.")
 
     async def task_messages(self, principal: Principal, thread_id: str, task_id: str) -> list[dict[str, Any]]:
-        """The transcript of a subagent, from the event log. Raises NotFoundError."""
+        """The transcript of a subagent: as it is kept, or as far as a run has come with it. Raises NotFoundError."""
         task = await self.task(principal, thread_id, task_id)
-        begun, namespaces = await self._run(principal, task["run_id"], thread_id), {task["namespace"]}
-        messages: dict[str, dict[str, Any]] = {}
-        of_thread = await self.database.browse(lambda connection: since(connection, begun))
-        for run in of_thread:  # a later one, if a person had to decide first
-            is_over = False
-            async with aclosing(self.log.so_far(thread_id, run.run_id)) as pages:
-                async for page in pages:
-                    for event in page:
-                        data = event.data if event.method in ("custom", "input", "updates") else None
-                        if event.method == "custom" and isinstance(data, Mapping) and data.get("task_id") == task_id:
-                            namespaces |= set(data.get("namespace") or ())
-                            is_over = is_over or data.get("type") in EVENTS.values()
-                        elif data and len(event.namespace) == 1 and event.namespace[0] in namespaces:
-                            new = data["values"]["messages"] if event.method == "input" else messages_in(data)
-                            messages |= {message["id"]: dict(message) for message in new}
-            if is_over:
-                break
-        return list(messages.values())
+        named = (thread_id, task_id, task["namespace"])
+        stored = await self.database.browse(lambda connection: kept(connection, *named))
+        if stored is not None and task["status"] != "running":
+            return stored
+        begun, told = await self._run(principal, task["run_id"], thread_id), TaskTranscripts()
+        for run in await self.database.browse(lambda connection: since(connection, begun)):
+            if not run.closed or stored is None:  # a later one, if a person had to decide first
+                async with aclosing(self.log.so_far(thread_id, run.run_id)) as pages:
+                    await told.read(pages)
+        namespaces = [each for each, of_task in told.task_ids.items() if of_task == task_id and told.messages(each)]
+        return told.messages(namespaces[-1]) if namespaces else stored or []
 
     async def _is_active(self, run_id: str | None) -> bool:
         run = await self.database.browse(lambda connection: find(connection, run_id or ""))

@@ -183,3 +183,30 @@ async def test_calls_without_index_are_numbered_by_their_ids() -> None:
     assert [call["index"] for call in calls] == [0, 0, 1, 2]
     assert calls[2]["function"]["arguments"] == '{"k":1}'
     assert calls[3]["function"] == {}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[DONE]",
+        b"[" * 5000 + b"]" * 5000,
+        b'{"choices": [{"delta": {"content": ' + b"[" * 5000 + b"]" * 5000 + b"}}]}",
+        b"[1, 2]",
+        b'{"choices": [[1]]}',
+        b'{"choices": {"a": 1}}',
+        b'{"choices": [{"delta": [1]}]}',
+        b'{"choices": [{"delta": {"tool_calls": [7]}}]}',
+    ],
+    ids=lambda data: data[:40].decode(),
+)
+async def test_what_no_answer_looks_like_is_a_connection_that_is_tried_again(data: bytes) -> None:
+    with pytest.raises(openai.APIConnectionError, match="http://server"):
+        await read(event(data), event(b"[DONE]"))
+
+
+async def test_ids_that_are_numbers_become_text() -> None:
+    call = {"id": 7, "function": {"name": "bash", "arguments": "{}"}}
+    (chunk, *_) = await read(
+        event({"id": 12, "choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "stop"}]}), event(b"[DONE]")
+    )
+    assert (chunk["id"], chunk["choices"][0]["delta"]["tool_calls"][0]["id"]) == ("12", "7")

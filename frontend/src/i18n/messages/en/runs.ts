@@ -7,6 +7,7 @@ export const runs = {
   total: "{n, plural, one {# step} other {# steps}}",
   tokens: "{input} tokens in, {output} out",
   cached: "{percent} from cache",
+  forgotten: "The steps of this run are not kept any more.",
   truncated: "This run is very long. Only its first {n} steps are shown.",
   empty: "Nothing has happened yet.",
   notInChat: "That step isn’t part of the conversation you’re looking at.",

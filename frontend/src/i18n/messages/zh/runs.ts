@@ -9,6 +9,7 @@ export const runs: typeof english = {
   total: "{n, plural, other {# 个步骤}}",
   tokens: "输入 {input}、输出 {output} 个 token",
   cached: "{percent} 来自缓存",
+  forgotten: "这次运行的步骤已不再保存。",
   truncated: "这次运行很长，只显示前 {n} 个步骤。",
   empty: "还没有任何步骤。",
   notInChat: "当前显示的对话中没有这个步骤。",

@@ -277,7 +277,7 @@ def _location(source: ConfigSource, paths: Paths) -> str:
     return str(config.database.location(paths.data_dir, config.origin.project_root))
 
 
-THRESHOLDS = (2_000, 10, 50)
+THRESHOLDS = (2_000, 10, 20)
 """Of new objects, of looks at those, and of looks at the ones that outlived them. Python's 700, 10, 10 make it look through
 everything a dozen times while some hundred runs begin, and nobody is served for half a second each time; of what it finds
 then, nearly all is found by the quick looks, too."""

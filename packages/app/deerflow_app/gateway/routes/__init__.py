@@ -4,6 +4,7 @@ LangGraph's SDKs read (moments, selected fields, pages)."""
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -175,3 +176,17 @@ def selected(entry: Mapping[str, Any], fields: Collection[str] | None) -> Mappin
     if inner and "values" not in chosen:
         chosen["values"] = {key: value for key, value in entry["values"].items() if key in inner}
     return chosen
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(-?\d{1,9})\]")
+
+
+def at_path(entry: Any, path: str) -> Any:
+    """Return what stands at a path like ``values.messages[-1].content``; None if nothing does."""
+    for name, index in _STEP.findall(path):
+        if index:
+            within = isinstance(entry, list) and -len(entry) <= int(index) < len(entry)
+            entry = entry[int(index)] if within else None
+        else:
+            entry = entry.get(name) if isinstance(entry, Mapping) else None
+    return entry

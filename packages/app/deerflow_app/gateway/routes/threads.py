@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,7 @@ from deerflow_app.gateway.routes import (
     RequestBody,
     SortedPage,
     ThreadId,
+    at_path,
     json_answer,
     page_answer,
     selected,
@@ -71,6 +73,8 @@ class ThreadNow(Thread):
 
 class FoundThread(Thread):
     model_config = SELECTABLE
+
+    extracted: dict[str, Any] = Field(description="What `extract` names; null where there is nothing.")
 
 
 class Ttl(RequestBody):
@@ -127,7 +131,11 @@ class ThreadConditions(RequestBody):
 
 class ThreadSearch(ThreadConditions, SortedPage):
     ids: list[str] | None = Field(default=None, max_length=1000)
-    extract: dict[str, Any] | None = Field(default=None, description="Without effect.")
+    extract: dict[str, str] | None = Field(
+        default=None,
+        max_length=10,
+        description="Paths of what stands in `extracted`, by names of yours: `values.messages[-1].content`.",
+    )
     limit: int = Field(default=100, ge=1, le=1000)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
     select: list[ThreadField] | None = Field(
@@ -179,9 +187,22 @@ async def search_threads(
         principal,
         body.filter(principal, body.ids),
         **body.arguments("updated_at"),
-        with_state=body.select is None or not {"values", "interrupts"}.isdisjoint(body.select),
+        with_state=_needs_state(body),
     )
-    return await page_answer([selected(thread, body.select) for thread in found], body, total)
+    return await page_answer([_found(thread, body) for thread in found], body, total)
+
+
+def _needs_state(wanted: ThreadSearch) -> bool:
+    of_state = {"values", "interrupts"}
+    roots = {path.partition(".")[0].partition("[")[0] for path in (wanted.extract or {}).values()}
+    return wanted.select is None or not of_state.isdisjoint({*wanted.select, *roots})
+
+
+def _found(thread: dict[str, Any], wanted: ThreadSearch) -> Mapping[str, Any]:
+    shown = selected(thread, wanted.select)
+    if not wanted.extract:
+        return shown
+    return {**shown, "extracted": {name: at_path(thread, path) for name, path in wanted.extract.items()}}
 
 
 @router.post("/api/threads/count", summary="Count threads")

@@ -115,14 +115,18 @@ class LLMErrorHandlingMiddleware(Middleware):
         """One model, as often as it makes sense. Answers that broke off are added to ``halves``."""
         endpoint = endpoint_of(request.model)
         gate = self.gates.gate(endpoint)
-        if gate.held * 1000 > self.retry_after_cap_ms:
+        is_probe = gate.held * 1000 > self.retry_after_cap_ms
+        if is_probe and not gate.may_probe():
             return Failure(ErrorKind.BUSY, retry_after=gate.held)
         breaker = self.breakers.breaker(endpoint)
         if not breaker.admit():
             return Failure(ErrorKind.CIRCUIT_OPEN)
         is_available = None
         try:
-            outcome = await self._retry(request, handler, gate, self.gates.gate(endpoint.account), halves)
+            account = self.gates.gate(endpoint.account)
+            outcome = await self._retry(request, handler, gate, account, halves, has_waited=is_probe)
+            if is_probe and not isinstance(outcome, Failure):
+                gate.release()
             if not isinstance(outcome, Failure) or outcome.retriable:
                 is_available = not isinstance(outcome, Failure)
             return outcome
@@ -130,12 +134,19 @@ class LLMErrorHandlingMiddleware(Middleware):
             breaker.report(is_available)
 
     async def _retry(
-        self, request: Request, handler: ModelHandler, gate: CallGate, account: CallGate, halves: list[Failure]
+        self,
+        request: Request,
+        handler: ModelHandler,
+        gate: CallGate,
+        account: CallGate,
+        halves: list[Failure],
+        *,
+        has_waited: bool,
     ) -> ModelResult | Failure:
         number, limits, known = 1, _limits(request), len(halves)
         while True:
             try:
-                async with gate.call(has_waited=number > 1), account.call(*limits):
+                async with gate.call(has_waited=has_waited or number > 1), account.call(*limits):
                     return await _ask_for_words(request, handler)
             except GraphBubbleUp:
                 raise

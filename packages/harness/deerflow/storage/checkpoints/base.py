@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Self
 from uuid import UUID, uuid5
 
 import orjson
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import id as ids
 from sqlalchemy import Connection
 
 from deerflow.storage.sql import execute
@@ -81,6 +83,15 @@ def written_later(checkpoint_id: str, writes: Iterable[tuple[str, int, str]]) ->
         or task_id in begun
         or (task_id in asking and channel != _INTERRUPT)
     ]
+
+
+def come_after(checkpoint_id: str) -> None:
+    """Let the next checkpoints of this process sort behind one that it has read: the clock may have been set back since.
+
+    LangGraph names checkpoints by the time, which it lets grow within a process only.
+    """
+    with suppress(ValueError):
+        ids._last_v6_timestamp = max(ids._last_v6_timestamp or 0, ids.UUID(checkpoint_id).time)
 
 
 def key_of(id_: str) -> Key:

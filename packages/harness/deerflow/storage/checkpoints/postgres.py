@@ -23,7 +23,7 @@ from psycopg.errors import DivisionByZero
 from psycopg.rows import DictRow
 
 from deerflow.event_loop import to_its_end
-from deerflow.storage.checkpoints.base import Checkpointer, Fence, refuse_to_merge, written_later
+from deerflow.storage.checkpoints.base import Checkpointer, Fence, come_after, refuse_to_merge, written_later
 from deerflow.storage.database import Database
 from deerflow.storage.errors import explained
 from deerflow.storage.thread_lock import LockLostError
@@ -108,7 +108,10 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
     # LangGraph's interface --------------------------------------------------------------------------------------------
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._saver(lambda saver: saver.get_tuple(config))
+        found = await self._saver(lambda saver: saver.get_tuple(config))
+        if found is not None:
+            come_after(found.config["configurable"]["checkpoint_id"])
+        return found
 
     async def alist(self, config: RunnableConfig | None, **wanted: Any) -> AsyncIterator[CheckpointTuple]:
         for found in await self._saver(lambda saver: list(saver.list(config, **wanted))):

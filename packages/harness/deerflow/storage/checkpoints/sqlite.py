@@ -30,7 +30,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.sqlite.utils import search_where
 
 from deerflow.storage.checkpoints import sqlite_steps as steps
-from deerflow.storage.checkpoints.base import Checkpointer, Fence, key_of
+from deerflow.storage.checkpoints.base import Checkpointer, Fence, come_after, key_of
 from deerflow.storage.checkpoints.sqlite_steps import Step, Write
 from deerflow.storage.sqlite_thread import Job, SqliteThread
 
@@ -39,7 +39,9 @@ T = TypeVar("T")
 _HELD_SECONDS = 0.02
 """How long what a task wrote may wait for the checkpoint that it leads to, for the sake of one commit. It comes at once,
 unless the task has siblings that still run. So waits what a run begins with: no node runs before the next checkpoint."""
-_MEMO_BYTES = 64 << 20
+_MEMO_BYTES = 32 << 20
+_OBJECT_BYTES = 6 << 10
+"""What a message takes in memory besides its text."""
 
 _At = tuple[str, str, str]
 """Thread, namespace and id of a checkpoint."""
@@ -71,7 +73,10 @@ class SqliteCheckpointer(Checkpointer):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         found = await self._aread(config, lambda db: steps.select_one(db, *_place(config)))
-        return self._tuple(*found) if found is not None else None
+        if found is None:
+            return None
+        come_after(found[0].checkpoint_id)
+        return self._tuple(*found)
 
     async def alist(
         self,
@@ -243,7 +248,7 @@ class SqliteCheckpointer(Checkpointer):
 
 
 class _Memo:
-    """Values by their encoded form, bounded by the sum of encoded bytes. Only for values that nobody changes."""
+    """Values by their encoded form, bounded by about the memory that they take. Only for values that nobody changes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -257,10 +262,15 @@ class _Memo:
         if blob in self._values:
             return
         self._values[blob] = value
-        self._size += len(blob)
+        self._size += _taken(blob)
         while self._size > self._limit:
             oldest, _ = self._values.popitem(last=False)
-            self._size -= len(oldest)
+            self._size -= _taken(oldest)
+
+
+def _taken(blob: bytes) -> int:
+    """Bytes of a value in memory, with its encoded form."""
+    return 2 * len(blob) + _OBJECT_BYTES
 
 
 def _config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:

@@ -557,3 +557,11 @@ CREATE TABLE channel_decisions (
 CREATE INDEX ix_channel_decisions_interrupt ON channel_decisions (interrupt);
 CREATE INDEX ix_channel_decisions_outbox_id ON channel_decisions (outbox_id);
 CREATE INDEX ix_channel_decisions_thread_id ON channel_decisions (thread_id);
+CREATE TABLE task_transcripts (
+    thread_id VARCHAR(128) NOT NULL,
+    namespace VARCHAR(128) NOT NULL,
+    task_id TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (thread_id, namespace),
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);

@@ -112,7 +112,7 @@ READ: dict[str, tuple[bytes, list[str], list[str]]] = {
 REFUSED = {
     "locked.docx": (compound({"EncryptedPackage": b"x" * 5000, "EncryptionInfo": b"y"}), "needs its password."),
     "locked.odt": (office.open_document("text", "", manifest="<encryption-data/>"), "needs its password."),
-    "old.doc": (compound({"WordDocument": b"x" * 5000}), "no program (LibreOffice) is installed here. Ask for it as .docx"),
+    "old.doc": (compound({"WordDocument": b"x" * 5000}), "Ask for it as .docx"),
     "old.ppt": (compound({"PowerPoint Document": b"x" * 5000}), "Ask for it as .pptx"),
     "zip.docx": (office.packed({"a.txt": "words"}), "is a ZIP archive, not a document."),
     "cut.docx": (office.full_word()[:600], "its end is missing."),

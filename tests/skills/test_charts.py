@@ -93,3 +93,27 @@ def test_data_comes_from_files_too(skill: SkillRunner):
     result = skill(f"{CHART} /mnt/user-data/uploads/s.json -o /mnt/user-data/outputs/c.svg", files=files)
     assert result.exit_code == 0, result.output
     assert ">Jan-04</text>" in result.file("c.svg").read_text(), "texts that are dates stand on a scale of time"
+
+
+TABLES = """
+import datetime, duckdb, openpyxl
+book = openpyxl.Workbook(); cover = book.active; cover.title = "Cover"; cover["A1"] = "Report"
+sheet = book.create_sheet("Sales"); sheet["A1"] = "Sales 2026"; sheet.append([])
+for row in (["Month", "Sum", "Double"], ["Jan", 3, "=B4*2"], ["Feb", 5, "=B5*2"]): sheet.append(row)
+book.save("book.xlsx")
+duckdb.sql("COPY (SELECT 'a' AS name, 12.30::DECIMAL(18,2) AS money UNION ALL SELECT 'b', 0.10::DECIMAL(18,2)) TO 'money.parquet'")
+"""
+
+
+def test_sheets_are_read_with_their_own_header_and_parquet_with_its_decimals(skill: SkillRunner):
+    given = {"type": "bar", "title": "t", "x": "Month", "y": "Sum", "data": "book.xlsx#Sales"}
+    money = {**given, "x": "name", "y": "money", "data": "money.parquet", "value_labels": True}
+    files = {"make.py": TABLES, "s.json": json.dumps([given, money]),
+             "d.json": json.dumps({**given, "y": "Double"}), "n.json": json.dumps({**given, "data": "book.xlsx#None"})}  # fmt: skip
+    draw = "python3 /mnt/skills/public/chart-visualization/scripts/chart.py"
+    steps = [f"{draw} s.json -o ../outputs/made --format svg", f"{draw} d.json -o d.png", f"{draw} n.json -o n.png"]
+    result = skill("cp ../uploads/* .; python3 make.py; " + "; ".join(steps), files=files)
+    drawn = [path.read_text() for path in sorted((result.directory / "outputs/made").glob("*.svg"))]
+    assert len(drawn) == 2 and "Jan" in drawn[0] and "Sales 2026" not in drawn[0], result.output
+    assert "'Double' is empty, or holds formulas that were never calculated" in result.output
+    assert "book.xlsx has no sheet 'None'. There are Cover, Sales" in result.output and "Traceback" not in result.output

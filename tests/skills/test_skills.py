@@ -116,6 +116,14 @@ def test_the_commands_that_a_text_shows_run(directory: Path, skill: SkillRunner)
         skill.example(directory.name)
 
 
+def test_every_script_has_a_test_of_its_own():
+    texts = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
+    examples = {name for name in (path.name for path in SKILLS) if f'example("{name}")' in texts}
+    scripts = [path for path in PUBLIC.glob("*/scripts/*.py") if "__main__" in path.read_text()]
+    untried = [str(path) for path in scripts if path.name not in texts and path.parts[-3] not in examples]
+    assert len(scripts) > 25 and untried == []
+
+
 def test_no_skill_writes_beside_itself(skill: SkillRunner):
     made = [path for path in (skill.root / "skills").rglob("*") if path.name == "__pycache__"]
     assert made == []
@@ -126,6 +134,7 @@ MISSING = {
     "*": ("missing.json", "missing.json -o made"),
     "analyze.py": ("inspect missing.csv", "summary missing.xlsx", "query missing.csv --sql 'select 1'"),
     "check_xlsx.py": ("missing.xlsx",),
+    "recalc.py": ("missing.xlsx",),
     "pdf.py": ("info missing.pdf", "merge missing.pdf -o made", "fill missing.pdf --values missing.json -o made"),
     "evaluate.py": ("missing.json missing",),
     "library.py": ("join missing.json -o made", "flow missing.json", "cite missing.json"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,11 +14,15 @@ from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.interface import Gate, Policy, Sandbox, SandboxProvider, SandboxRuntimeError, sandbox_id
+from deerflow.sandbox.package_hosts import PackageHosts
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.skills.parser import Skill
 from deerflow.storage.budgets import Budget
 from deerflow.storage.pages import ThreadPages
 from deerflow.storage.provenance import ThreadProvenance
+
+LIMITED = ("none", "allowlist")
+"""Networks in which the hosts of packages are closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,10 @@ class Approvals(Protocol):
 
     async def let_reach(self, agent: str, destination: str) -> None:
         """Let this chat send to a host or server."""
+        ...
+
+    async def reachable(self, agent: str) -> frozenset[str]:
+        """Return all that the person lets this chat send to, as far as this run knows."""
         ...
 
     async def asked(self, call: str) -> Mapping[str, Any] | None:
@@ -159,6 +167,8 @@ class RunContext:
     sandbox_policy: Policy = Policy()
     settle_in: Callable[[], Awaitable[None]] | None = None
     """Awaited before a sandbox is had: puts into the thread's home what programs know of the person. Most turns need none."""
+    package_hosts: PackageHosts | None = None
+    """Hosts that the person may let the chat install packages from."""
     converters: Converters | None = None
     skills: SkillSet = NO_SKILLS
     """Those that the agent may use."""
@@ -202,11 +212,22 @@ class RunContext:
         if self.settle_in is not None:
             await self.settle_in()
         sandbox = await self.sandbox_provider.acquire(
-            self.thread_id, user_id=self.principal.user_id, policy=self.sandbox_policy
+            self.thread_id, user_id=self.principal.user_id, policy=await self._policy()
         )
         if self.gate is not None:
             sandbox.gate = self.gate
         return sandbox
+
+    async def _policy(self) -> Policy:
+        """Return the thread's policy, with the hosts of packages if the person has opened them to this chat."""
+        policy = self.sandbox_policy
+        if self.package_hosts is None or self.approvals is None or policy.network.mode not in LIMITED:
+            return policy
+        open_hosts = await self.approvals.reachable(self.agent_name or "")
+        if not open_hosts or not (hosts := await self.package_hosts.of(policy)) or not open_hosts.issuperset(hosts):
+            return policy
+        network = replace(policy.network, mode="allowlist", allow=(*policy.network.allow, *hosts))
+        return replace(policy, network=network)
 
     def reader(self) -> Converters:
         """Return what reads the files of strangers.

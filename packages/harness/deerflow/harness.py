@@ -22,7 +22,9 @@ from deerflow.sandbox.converters import Converters, build_converters
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import Mount, SandboxFileError, SandboxProvider
 from deerflow.sandbox.isolation.plan import HOME
+from deerflow.sandbox.package_hosts import PackageHosts
 from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
+from deerflow.sandbox.programs import Programs
 from deerflow.sandbox.tool_image import ToolImage
 from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillCatalog, SkillSet
@@ -70,6 +72,8 @@ class Harness:
     sandbox_provider: SandboxProvider
     tool_image: ToolImage
     converters: Converters
+    programs: Programs
+    package_hosts: PackageHosts
     models: ModelCache
     skills: SkillCatalog
     breakers: CircuitBreakers
@@ -96,6 +100,8 @@ class Harness:
             sandbox_provider=provider,
             tool_image=image,
             converters=build_converters(config, paths, provider, image),
+            programs=Programs(provider, paths.base_dir / "sandbox" / "programs.json", _settings(config)),
+            package_hosts=PackageHosts(provider, config.sandbox.package_hosts),
             models=ModelCache(),
             skills=SkillCatalog(config, paths),
             breakers=CircuitBreakers(
@@ -109,15 +115,20 @@ class Harness:
     def with_config(self, config: AppConfig) -> Harness:
         """For the next run after the configuration changed. The sandbox provider stays unless its section changed."""
         provider, image, converters = self.sandbox_provider, self.tool_image, self.converters
+        programs, hosts = self.programs, self.package_hosts
         if config.sandbox != self.config.sandbox:
             provider, image = build_sandbox_provider(config, self.paths), tool_image(config, self.paths)
             converters = build_converters(config, self.paths, provider, image)
+            programs = programs.under(provider, _settings(config))
+            hosts = PackageHosts(provider, config.sandbox.package_hosts)
         return replace(
             self,
             config=config,
             sandbox_provider=provider,
             tool_image=image,
             converters=converters,
+            programs=programs,
+            package_hosts=hosts,
             skills=SkillCatalog(config, self.paths),
             _ready=OrderedDict(),
         )
@@ -209,6 +220,7 @@ class Harness:
             sandbox_provider=self.sandbox_provider,
             settle_in=self._settling_in(thread_id, user),
             converters=self.converters,
+            package_hosts=self.package_hosts,
             sandbox_policy=thread_policy(
                 self.config,
                 self.paths,
@@ -223,6 +235,11 @@ def tool_image(config: AppConfig, paths: Paths) -> ToolImage:
     """The Python packages of sandboxes, as configured."""
     requirements = config.sandbox.tool_image.requirements
     return ToolImage(paths.tools_dir, Path(requirements) if requirements else None)
+
+
+def _settings(config: AppConfig) -> str:
+    """Return the settings on which it depends what programs work."""
+    return f"{config.sandbox.use} {' '.join(config.sandbox.etc_extra)}"
 
 
 def _introduce_to_git(home: Path, mail: str) -> None:

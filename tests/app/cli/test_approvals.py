@@ -196,6 +196,12 @@ def test_what_is_approved_cannot_hide_anything() -> None:
             "pay at shop – changes something there and sends data to shop",
         ),
         ("network", {"host": "evil.example"}, {}, "Let commands reach evil.example?"),
+        (
+            "network",
+            {"host": "a.test and b.test", "packages": True},
+            {},
+            "Let this chat install packages, from a.test and b.test?",
+        ),
         ("update_agent", {}, {"effect": {"lasts": True}}, "Change the agent's instructions"),
         (
             "web_fetch",

@@ -94,14 +94,20 @@ Open = Callable[..., Any]
 def opened(tmp_path: Path, population: Population, scripted: ScriptedOpenAI, outside: Outside) -> Open:
     @asynccontextmanager
     async def opened(
-        *, tainted: bool, allow: tuple[str, ...] = (), sections: Mapping[str, Any] = {}, **guardrails: Any
+        *,
+        tainted: bool,
+        allow: tuple[str, ...] = (),
+        mode: str = "internet",
+        packages: tuple[str, ...] = (),
+        sections: Mapping[str, Any] = {},
+        **guardrails: Any,
     ) -> AsyncIterator[Chat]:
         site = Site(tmp_path, population, scripted, guardrails)
         file = site.root / "config.yaml"
-        network = {"mode": "internet", "allow": allow, "ports": [outside.port], "allow_nets": ["127.0.0.0/8"]}
+        network = {"mode": mode, "allow": allow, "ports": [outside.port], "allow_nets": ["127.0.0.0/8"]}
         changed: dict[str, Any] = {
             **sections,
-            "sandbox": {"network": network, "tool_image": {"enabled": False}},
+            "sandbox": {"network": network, "package_hosts": packages, "tool_image": {"enabled": False}},
             "tools": [
                 *(tool.model_dump(include={"name", "group", "use"}) for tool in AppConfig().tools),
                 {"name": "fetch", "group": "web", "use": "tests.harness.runs.run_house:fetch_tool"},
@@ -293,3 +299,45 @@ async def test_each_host_has_an_answer_of_its_own_and_a_model_that_fails_asks_no
         texts = [str(message["content"]) for message in scripted.requests[-1]["messages"]]
         assert [host for host in HOSTS if any(f"lets commands reach {host}" in text for text in texts)] == [EVIL, THIRD]
         assert any(f"does not let commands reach {OTHER}. Not there." in text for text in texts)
+
+
+@pytest.mark.parametrize("mode", ["none", "allowlist"])
+async def test_one_word_lets_a_chat_install_packages_from_their_hosts_alone(
+    opened: Open, outside: Outside, scripted: ScriptedOpenAI, mode: str
+) -> None:
+    install = ToolCalls(_bash(f"curl -sS -v http://pip.test/ 2>&1; {outside.curl(EVIL)}; {outside.curl(THIRD)}"))
+    scripted.script(install, install, Text("Done."))
+    async with opened(tainted=True, mode=mode, packages=(EVIL, OTHER)) as chat:
+        await chat.say()
+        hosts = f"{EVIL} and {OTHER}"
+        [(host, card)] = (await chat.cards()).items()
+        [asked] = card["value"]["action_requests"]
+        assert host == hosts and asked["args"] == {"host": hosts, "packages": True} and outside.reached == []
+        assert asked["description"] == f"a command wants to install packages from {hosts}"
+        values = await chat.answer(host, "approve")
+        assert values["messages"][-1]["content"] == "Done."
+        assert outside.reached == [EVIL], "nothing else is open"
+        assert "lets this chat install packages" in scripted.requests[1]["messages"][-1]["content"]
+        granted = (await chat.gateway.admin.get("/api/approvals/grants")).json()["grants"]
+        assert {grant["destination"] for grant in granted} == {EVIL, OTHER}
+        scripted.script(install, Text("Once more."))
+        await chat.say()
+        assert await chat.cards() == {} and outside.reached == [EVIL, EVIL], "the word holds for the chat"
+        for grant in granted:
+            (await chat.gateway.admin.delete(f"/api/approvals/grants/{grant['id']}")).raise_for_status()
+        scripted.script(install, Text("No."))
+        await chat.say()
+        assert list(await chat.cards()) == [hosts] and outside.reached == [EVIL, EVIL], "until it is revoked"
+        await chat.answer(hosts, "reject")
+        assert "does not let this chat install packages" in scripted.requests[-1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(("packages", "host"), [((EVIL,), "data.test"), ((), "pip.test")])
+async def test_installing_is_not_offered_for_other_commands_or_where_the_operator_lists_no_hosts(
+    opened: Open, scripted: ScriptedOpenAI, packages: tuple[str, ...], host: str
+) -> None:
+    scripted.script(ToolCalls(_bash(f"curl -sS http://{host}/ 2>&1")), Text("No network."))
+    async with opened(tainted=False, mode="none", packages=packages) as chat:
+        await chat.say()
+        assert await chat.cards() == {}
+        assert "sandbox.network in config.yaml" in scripted.requests[-1]["messages"][-1]["content"]

@@ -23,6 +23,7 @@ from deerflow.config import AppConfig
 from deerflow.config.schema import Origin
 from deerflow.context import RunContext
 from deerflow.identity import Principal
+from deerflow.sandbox.interface import OUTPUTS, WORKSPACE
 from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.tools import get_available_tools
 from deerflow.tools.registry import program_of
@@ -49,7 +50,7 @@ def capture(sandboxes: Sandboxes, web: Web) -> Capture:
                 {
                     "tools": [{"name": "web_capture", "group": "web", "timeout": timeout,
                                "use": "deerflow.community.capture.tools:web_capture_tool"}],
-                    "sandbox": {"network": {"ports": [80, 443, web.port], **network}},
+                    "sandbox": {"network": network},
                 }
             ).with_origin(Origin()),
         )  # fmt: skip
@@ -132,6 +133,31 @@ async def test_a_page_reaches_neither_this_machine_nor_its_files(capture: Captur
             assert "root:" not in await capture(web.put("/moves", moves))
         assert secrets == []
     assert not list(Path(tempfile.gettempdir()).glob("deerflow-capture-*"))
+
+
+LOCAL = """<title>Local</title><link rel=stylesheet href=style.css><p>Shown.</p><script src=gone.js></script>
+<script>console.error("told", 42); addEventListener("load", () => { document.body.append("Made."); throw new Error("broken here") })</script>"""
+
+
+async def test_a_file_of_the_thread_is_shown_with_what_stands_beside_it_and_its_errors(
+    capture: Capture, web: Web, sandboxes: Sandboxes
+):
+    sandbox = await sandboxes.acquire()
+    await sandbox.write(f"{OUTPUTS}/my site/index.html", LOCAL.encode())
+    await sandbox.write(f"{OUTPUTS}/my site/style.css", b"p { text-transform: uppercase }")
+    text = await capture(f"{OUTPUTS}/my site/index.html")
+    assert text.startswith(f"# Local\n\nFile: {OUTPUTS}/my site/index.html\nScreenshot: "), text
+    assert "SHOWN." in text and "Made." in text, "scripts ran, and the style sheet beside it counts"
+    for error in ("- told 42", "broken here", "gone.js"):
+        assert error in text, text
+    assert await _picture(sandboxes, text) == (1280, 900)
+    await sandbox.write(f"{OUTPUTS}/good.html", b"<p>Good.</p>")
+    assert "No errors in the console." in await capture(f"{OUTPUTS}/good.html", full_page=True)
+    assert (await capture(f"{OUTPUTS}/none.html")).startswith("Error:")
+    assert (await capture("/etc/shadow")).startswith("Error:")
+    assert not (await sandbox.glob(WORKSPACE, "**/.capture-*", include_dirs=True))[0]
+    shot = f"{program_of(BROWSERS)} --headless --no-sandbox --disable-gpu --screenshot=$PWD/s.png ../outputs/good.html"
+    assert (await sandbox.exec(f"{shot} && test -s s.png", timeout=60)).exit_code == 0
 
 
 async def test_files_and_refusals_are_told_apart(capture: Capture, web: Web):

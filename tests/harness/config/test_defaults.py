@@ -47,6 +47,7 @@ ROOT = {
     "sandbox.provisioner_url": "",
     "sandbox.mounts": [],
     "sandbox.environment": {},
+    "sandbox.package_hosts": None,
     "sandbox.etc_extra": [],
     "sandbox.tool_image.enabled": True,
     "sandbox.tool_image.requirements": None,

@@ -38,6 +38,22 @@ def test_only_what_programs_need_is_there(etc: Path, tmp_path: Path) -> None:
     assert files(tree) == {"ld.so.cache", "localtime", "ssl/certs/a.pem", "ssl/certs/hash.0", *SYNTHETIC}
 
 
+def test_settings_of_office_programs_are_there(etc: Path, tmp_path: Path) -> None:
+    for name in (
+        "libreoffice/sofficerc",
+        "fonts/fonts.conf",
+        "R/Renviron",
+        "texmf/web2c/texmf.cnf",
+        "ghostscript/fontmap.d/x.conf",
+    ):
+        (etc / name).parent.mkdir(parents=True, exist_ok=True)
+        (etc / name).write_text("setting")
+        (etc / name).chmod(0o644)
+    tree = ensure_etc_tree(tmp_path / "state", source=etc)
+    assert (tree / "libreoffice/sofficerc").read_text() == "setting"
+    assert {"R/Renviron", "texmf/web2c/texmf.cnf", "ghostscript/fontmap.d/x.conf", "fonts/fonts.conf"} <= files(tree)
+
+
 def test_accounts_are_made_up(etc: Path, tmp_path: Path) -> None:
     tree = ensure_etc_tree(tmp_path / "state", source=etc)
     assert "host" not in (tree / "passwd").read_text()

@@ -146,11 +146,11 @@ def test_a_refusal_says_what_to_change() -> None:
     with pytest.raises(Blocked, match=r"not on the allow list \(sandbox.network.allow\). Allowed: packages.test"):
         EgressPolicy(Network("allowlist", allow=("packages.test",))).check_name("example.com", 443)
     with pytest.raises(Blocked, match=r"sandbox\.network\.allow_nets"):
-        INTERNET.permitted(["127.0.0.1"], "localhost")
+        INTERNET.permitted(["127.0.0.1"], "localhost", 443)
 
 
 def test_only_the_public_ones_among_several_addresses_are_used() -> None:
-    usable = INTERNET.permitted(["10.0.0.1", "8.8.8.8", "rubbish", "fe80::1%eth0"], "mixed.org")
+    usable = INTERNET.permitted(["10.0.0.1", "8.8.8.8", "rubbish", "fe80::1%eth0"], "mixed.org", 443)
     assert [str(address) for address in usable] == ["8.8.8.8"]
 
 
@@ -166,3 +166,15 @@ def test_a_wrong_entry_in_the_configuration_is_reported() -> None:
     for network in (Network(allow=("http://x.org",)), Network(deny=("a b",)), Network(allow_nets=("x.org",))):
         with pytest.raises(ValueError, match=r"."):
             EgressPolicy(network)
+
+
+@pytest.mark.parametrize(("host", "address"), [("inner.test", "10.1.2.3"), ("10.1.2.3", "10.1.2.3")])
+def test_networks_of_the_operator_are_open_on_any_port_and_others_are_not(host: str, address: str) -> None:
+    policy = EgressPolicy(Network("internet", allow_nets=("10.1.0.0/16",)))
+    policy.check_name(host, 8443)
+    assert policy.permitted([address, "8.8.8.8"], host, 8443) == [ip_address(address)]
+    assert len(policy.permitted([address, "8.8.8.8"], host, 443)) == 2
+    with pytest.raises(Blocked, match=r"Port 8443 is not allowed"):
+        policy.permitted(["8.8.8.8"], "public.test", 8443)
+    with pytest.raises(Blocked, match=r"Port 8443 is not allowed"):
+        policy.check_name("8.8.8.8", 8443)

@@ -28,7 +28,7 @@ async def test_no_message_says_how_to_open_the_addresses_where_clouds_serve_keys
             EgressPolicy(network).check_name(plain, port)
         said.append(str(blocked.value))
     with pytest.raises(Blocked) as blocked:
-        EgressPolicy(network).permitted([str(literal_address(plain))], "inner.example.org")
+        EgressPolicy(network).permitted([str(literal_address(plain))], "inner.example.org", 443)
     said.append(str(blocked.value))
     with pytest.raises(Blocked) as blocked:
         Outbound(network).check(f"http://{host}/latest/meta-data/")
@@ -38,5 +38,5 @@ async def test_no_message_says_how_to_open_the_addresses_where_clouds_serve_keys
 
 def test_of_other_private_addresses_the_setting_is_named() -> None:
     with pytest.raises(Blocked, match="allow_nets"):
-        EgressPolicy(Network("internet")).permitted(["10.0.0.1"], "inner.example.org")
+        EgressPolicy(Network("internet")).permitted(["10.0.0.1"], "inner.example.org", 443)
     EgressPolicy(Network("internet", allow_nets=("169.254.0.0/16",))).check_name("169.254.169.254", 80)

@@ -226,6 +226,8 @@ class Preparation:
     async def begin(cls, harness: Harness | None) -> Self:
         """Start the build if the packages are wanted and not there yet. A server (None) prepares its sandbox itself."""
         preparation = cls()
+        if harness is not None:
+            harness.programs.try_out_aside()
         if (
             harness is None
             or not harness.config.sandbox.tool_image.enabled

@@ -56,7 +56,7 @@ class Effect:
             return Source("acp", str(args.get("agent") or ""))
         url = args.get("url")
         if self.reaches == "address" and isinstance(url, str):
-            return Source("page", url)
+            return Source("page", url) if not url.startswith(("/", "file:")) else None  # a file of the thread
         return Source("command" if self.reaches == "commands" else "tool", tool)
 
     def destination(self, args: Mapping[str, Any]) -> str:

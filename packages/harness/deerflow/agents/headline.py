@@ -27,6 +27,8 @@ def headline(request: Mapping[str, Any], value: Mapping[str, Any]) -> str:
     """
     effect: Mapping[str, Any] = value.get("effect") or {}
     if is_network(request, value):
+        if request["args"].get("packages") is True:
+            return f"Let this chat install packages, from {visible(str(request['args'].get('host')))}?"
         return f"Let commands reach {visible(str(request['args'].get('host')))}?"
     what, destination = visible(_what(request, effect)), str(effect.get("destination") or "")
     to = visible(_DESTINATIONS.get(destination, destination))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -64,9 +63,6 @@ from deerflow.tools.agents import agent_tools
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.registry import SMALL_WINDOW, get_available_tools
 from deerflow.tools.skills import skill_tools
-
-PROGRAMS = ("git", "node", "npm", "gcc", "make", "java", "pandoc", "libreoffice", "ffmpeg", "sqlite3", "jq")
-"""What a sandbox may have from the machine, whose /usr it sees."""
 
 SMALL_LISTING = 1_000
 """Bytes of the list of tools of servers for a model with a small window."""
@@ -183,13 +179,15 @@ def _parts(
         agent_name=options.agent_name,
         soul=persona.soul,
         profile=persona.profile,
-        skills=skills.working(_offers(names, config.sandbox.network.mode)).prompt if sandbox else "",
+        skills=skills.working(_offers(names, harness.programs.working, config.sandbox.network.mode)).prompt
+        if sandbox
+        else "",
         plan_mode=options.is_plan_mode,
         sandbox=sandbox,
         network=config.sandbox.network.mode,
         hosts=config.sandbox.network.allow,
         packages=config.sandbox.tool_image.enabled and harness.tool_image.status().ready,
-        programs=[name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")],
+        programs=harness.programs.working,
         mounts=visible_mounts(config),
         subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
         role=subagent.system_prompt if subagent is not None else "",
@@ -204,10 +202,10 @@ def _parts(
     return model, tools, insert_extras(in_order(slots), extra_middleware), prompt
 
 
-def _offers(tools: Collection[str], network: str) -> frozenset[str]:
+def _offers(tools: Collection[str], programs: Collection[str], network: str) -> frozenset[str]:
     """Return the things that a skill may need: tools, ``network``, and programs of the sandbox."""
-    programs = (name for name in PROGRAMS if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin"))
-    return frozenset([*tools, *programs, *(["network"] if network != "none" else [])])
+    named = (name.partition(" ")[0] for name in programs)
+    return frozenset([*tools, *named, *(["network"] if network != "none" else [])])
 
 
 def build_reader(

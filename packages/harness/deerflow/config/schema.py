@@ -305,6 +305,8 @@ class SandboxConfig(OpenSection):
     idle_timeout: NotNegative = 900
     """Seconds after which an idle sandbox is ended with its background processes; 0 keeps it."""
     max_sessions: Positive = 40
+    package_hosts: tuple[Host, ...] | None = None
+    """Hosts that a chat may reach to install packages, once its person allows it; None: those that pip and npm name themselves."""
     etc_extra: tuple[EtcPath, ...] = ()
     """Files and directories of the host's /etc that sandboxes see besides the usual ones, as absolute paths: ``/etc/libreoffice``."""
     tool_image: ToolImageConfig = ToolImageConfig()

@@ -193,7 +193,10 @@ class Workshop:
             return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
         servers = (tuple(map(id, harness.mcp_tools)), harness.mcp_unconnected)
-        key = (harness.config.id, options, self._has_packages, skills.id, persona, servers)
+        programs = harness.programs.known
+        if programs is None:
+            programs = await asyncio.to_thread(lambda: harness.programs.working)
+        key = (harness.config.id, options, self._has_packages, programs, skills.id, persona, servers)
         kept = self._kept()
         if key not in kept.agents:
             kept.agents[key] = await asyncio.to_thread(build, kept.models)

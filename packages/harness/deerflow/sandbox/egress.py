@@ -22,7 +22,7 @@ from pathlib import Path
 
 import h11
 
-from deerflow.sandbox.interface import Gate, Network, SandboxRuntimeError
+from deerflow.sandbox.interface import BLOCKED, Gate, Network, SandboxRuntimeError
 from deerflow.security.addresses import Address, Blocked, Decision, EgressPolicy, literal_address, normal_host
 
 __all__ = ["Decision", "EgressProxy"]
@@ -74,7 +74,7 @@ class _Refused(Exception):
 
 _REASONS = {
     400: "Bad Request",
-    403: "Blocked by sandbox network policy",
+    403: BLOCKED,
     408: "Request Timeout",
     431: "Request Header Fields Too Large",
     502: "Bad Gateway",
@@ -209,9 +209,9 @@ class EgressProxy:
         try:
             self._policy.check_name(host, port)
             if (literal := literal_address(host)) is not None:
-                self._policy.permitted([str(literal)], host)
+                self._policy.permitted([str(literal)], host, port)
             await self._pass_gate(method, host, port)
-            addresses = self._policy.permitted(await self._addresses(host, port), host)
+            addresses = self._policy.permitted(await self._addresses(host, port), host, port)
             return await self._dial_first(method, host, port, addresses)
         except Blocked as blocked:
             self._log(Decision(False, method, host, port, reason=str(blocked)))

@@ -198,6 +198,8 @@ class Policy:
     """The id of another sandbox, whose user on the host this one runs as, since its directories are that one's; empty: a user of its own."""
 
 
+BLOCKED = "Blocked by sandbox network policy"
+"""Reason phrase of the proxy's refusals, which programs print."""
 OnOutput = Callable[[str], Awaitable[None] | None]
 Gate = Callable[[str], Awaitable[str | None]]
 """Host to the sentence that refuses it, or None. Awaited on any event loop, before the host is connected to or its name resolved."""

@@ -87,16 +87,14 @@ class EgressPolicy:
         self._allow_nets = [ip_network(entry, strict=False) for entry in network.allow_nets]
 
     def check_name(self, host: str, port: int) -> None:
-        """Raises Blocked if this host (normalised) or port is not allowed."""
+        """Raises Blocked if this host (normalised) or port is not allowed, as far as can be told before the host is looked up."""
         if self._mode == "none":
             raise Blocked("The network is off. Set sandbox.network.mode in config.yaml to allow it.")
         literal = literal_address(host)
         if literal is not None and not self.exempt(literal) and (closed := how_to_open([literal], "")):
             raise Blocked(f"{host} cannot be opened. {closed}")
-        if port not in self._ports:
-            raise Blocked(
-                f"Port {port} is not allowed. Allowed: {_listed(sorted(self._ports))} (sandbox.network.ports)."
-            )
+        if not (self._allow_nets if literal is None else self.exempt(literal)):
+            self._check_port(port)
         if self._mode == "internet" and self._deny and literal is not None and not self.exempt(literal):
             raise Blocked(f"{host} is an address: where sandbox.network.deny names hosts, only names can be reached.")
         if any(_matches(host, pattern) for pattern in self._deny):
@@ -104,8 +102,17 @@ class EgressPolicy:
         if self._mode == "allowlist" and not any(_matches(host, pattern) for pattern in self._allow):
             raise Blocked(f"{host} is not on the allow list (sandbox.network.allow). Allowed: {_listed(self._allow)}.")
 
-    def permitted(self, addresses: Iterable[str], host: str) -> list[Address]:
-        """The addresses among those that ``host`` resolved to that may be dialled. Raises Blocked if none may."""
+    def _check_port(self, port: int) -> None:
+        if port not in self._ports:
+            raise Blocked(
+                f"Port {port} is not allowed. Allowed: {_listed(sorted(self._ports))} (sandbox.network.ports)."
+            )
+
+    def permitted(self, addresses: Iterable[str], host: str, port: int) -> list[Address]:
+        """Return the addresses among those that ``host`` resolved to that may be dialled, those of ``allow_nets`` on any port.
+
+        Raises Blocked if none may.
+        """
         found = [_parsed(address) for address in addresses]
         usable = [address for address in found if address is not None and self.address_ok(address)]
         if not usable:
@@ -113,6 +120,9 @@ class EgressPolicy:
                 f"{host} leads to an address that is private, reserved or denied. "
                 + how_to_open(found, "An internal network must be listed in sandbox.network.allow_nets.")
             )
+        if exempt := [address for address in usable if self.exempt(address)]:
+            return exempt if port not in self._ports else usable
+        self._check_port(port)
         return usable
 
     def address_ok(self, address: Address) -> bool:

@@ -89,6 +89,7 @@ class RunApprovals:
         self._database = database
         self._run_id, self._thread_id, self._user_id = run_id, thread_id, user_id
         self._has_granted = False
+        self._reachable: dict[str, frozenset[str]] = {}
 
     def take_granted(self) -> bool:
         """Return whether something was granted since this was asked last: other calls that wait may be free by it."""
@@ -116,11 +117,20 @@ class RunApprovals:
         mine = self._user_id, agent, destination, self._thread_id
         return bool(await self._database.read(sql.select, Grant, grants, tail, *mine))
 
+    async def reachable(self, agent: str) -> frozenset[str]:
+        if agent not in self._reachable:
+            tail = "WHERE user_id = ? AND agent = ? AND thread_id = ? AND destination IS NOT NULL"
+            mine = self._user_id, agent, self._thread_id
+            found = await self._database.read(sql.select, Grant, grants, tail, *mine)
+            self._reachable[agent] = frozenset(filter(None, (grant.destination for grant in found)))
+        return self._reachable[agent]
+
     async def let_reach(self, agent: str, destination: str) -> None:
         key = sql.dumps([self._user_id, agent, self._thread_id, destination])
         made = Grant(sql.short_key(key), self._user_id, agent, "", self._thread_id, None, "", destination, utc_now())
         await self._add(grants, made)
         self._has_granted = True
+        self._reachable.pop(agent, None)
 
     async def asked(self, call: str) -> Mapping[str, Any] | None:
         statement = "SELECT definition FROM asked_calls WHERE thread_id = ? AND call = ?"

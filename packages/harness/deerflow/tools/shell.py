@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 
 from deerflow.config import AppConfig
 from deerflow.sandbox.interface import (
+    BLOCKED,
     OUTPUTS,
     UPLOADS,
     WORKSPACE,
@@ -35,16 +36,24 @@ Description = Annotated[str, InjectedToolArg]
 _UNRESOLVED = re.compile(
     r"could ?n[o']t resolve|(?:failure in|failed to|unable to) (?:name resolution|resolve|lookup)|name or service not known"
     r"|nodename nor servname|gaierror|ENOTFOUND|EAI_AGAIN|NameResolutionError|no such host|ERR_NAME_NOT_RESOLVED"
-    r"|UnknownHostException|network is unreachable|dns error|No matching distribution found",
+    r"|UnknownHostException|network is unreachable|dns error|No matching distribution found"
+    # A shell that had a network before keeps the variables with its proxy.
+    r"|cannot connect to proxy|127\.0\.0\.1 port 3128",
     re.IGNORECASE,
 )
 """Programs that look for a host and have no network."""
 NO_NETWORK = "The sandbox has no network. An administrator can give it one with sandbox.network in config.yaml: internet, or a list of hosts."
 
+_INSTALLERS = re.compile(r"\b(?:pip[\d.]*|uv|poetry|npm|npx|pnpm|yarn)\b")
+_CONFINED = ("namespaces", "namespaces-no-proc")
+"""Isolations that can open single hosts."""
+
 RAN = "ran"
 """Key in the artifact of a command: when it began and ended, in seconds since 1970."""
 REFUSED_HOSTS = "refused_hosts"
 """Key in a result's ``additional_kwargs``: hosts that the command could not reach, for the person to decide about."""
+WANTS_PACKAGES = "wants_packages"
+"""Key in the artifact of a command that could not install packages, since their hosts are closed."""
 TESTED = "tested"
 """Key in the artifact of a command that is a test runner and nothing else; see :class:`deerflow.tools.runners.Tested`."""
 SAID_OF = "note"
@@ -83,6 +92,13 @@ def network_note(output: str, sandbox: Sandbox, config: AppConfig) -> str:
     """Return what to say of an output in which a name was not resolved because the network is off, else nothing."""
     is_off = config.sandbox.network.mode == sandbox.isolation.network == "none"
     return NO_NETWORK if is_off and _UNRESOLVED.search(output[-_NOTED:]) else ""
+
+
+def wants_packages(command: str, output: str, sandbox: Sandbox, config: AppConfig) -> bool:
+    """Return whether a command failed to install packages for want of hosts that the person may open."""
+    mode, end = config.sandbox.network.mode, output[-_NOTED:]
+    closed = _UNRESOLVED.search(end) if mode == "none" else mode == "allowlist" and BLOCKED in end
+    return bool(closed and _INSTALLERS.search(command) and sandbox.isolation.level in _CONFINED)
 
 
 @async_tool("bash", metadata=RUNS_COMMANDS, with_artifact=True)
@@ -124,6 +140,8 @@ async def bash_tool(
     said += [f"The working directory is {result.cwd} now."] if result.moved else []
     said += [network_note(result.output, sandbox, settings(runtime))]
     artifact: dict[str, Any] = {"exit_code": result.exit_code, RAN: ran}
+    if wants_packages(given, result.output, sandbox, settings(runtime)):
+        artifact[WANTS_PACKAGES] = True
     if any(said):
         artifact[SAID_OF] = "\n".join(filter(None, said))
     if (tests := invocation(given)) is not None:

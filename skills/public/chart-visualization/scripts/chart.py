@@ -27,17 +27,20 @@ from style import Style, headings
 
 
 def load(source: Any, base: Path) -> pd.DataFrame:
-    """Rows: a list of objects, an object of columns, or a file (CSV, TSV, JSON, Excel, Parquet)."""
+    """Rows: a list of objects, an object of columns, or a file (CSV, TSV, JSON, Parquet, a workbook: ``book.xlsx#Sheet``)."""
     if isinstance(source, str):
-        path = Path(source) if Path(source).is_absolute() else base / source
+        path, sheet = base / source, ""
+        if not path.is_file() and "#" in source:
+            source, _, sheet = source.rpartition("#")
+            path = base / source
         if not path.is_file():
             raise SpecError(f"data: {path} does not exist")
         readers = {
             ".csv": read_text,
             ".tsv": read_text,
             ".json": pd.read_json,
-            ".xlsx": pd.read_excel,
-            ".parquet": pd.read_parquet,
+            ".parquet": read_parquet,
+            **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"), lambda path: read_sheet(path, sheet)),
         }
         if path.suffix not in readers:
             raise SpecError(f"data: {path.suffix} is not one of {' '.join(readers)}")
@@ -45,6 +48,37 @@ def load(source: Any, base: Path) -> pd.DataFrame:
     if isinstance(source, list | dict) and source:
         return pd.DataFrame(source)
     raise SpecError('data: give rows [{"month": "Jan", "sales": 3}], columns {"month": [...]}, or the path of a file')
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    import duckdb
+
+    return duckdb.read_parquet(str(path)).df()
+
+
+def read_sheet(path: Path, name: str) -> pd.DataFrame:
+    """Read a sheet with its own header, which may stand below a title; without a name the first one that holds a table."""
+    book = pd.ExcelFile(path, engine="calamine")
+    if name and name not in book.sheet_names:
+        raise SpecError(f"data: {path.name} has no sheet {name!r}. There are {', '.join(map(str, book.sheet_names))}")
+    for each in [name] if name else book.sheet_names:
+        rows = [row for row in book.parse(each, header=None, dtype=object).to_numpy().tolist() if filled(row)]
+        if not rows:
+            continue
+        usual = max(map(filled, rows))
+        heads = (at for at, row in enumerate(rows) if filled(row) >= 0.6 * usual and says_words(row))
+        at = next(heads, 0)
+        names = [f"column_{c + 1}" if pd.isna(cell) else str(cell).strip() for c, cell in enumerate(rows[at])]
+        return pd.DataFrame(rows[at + 1 :], columns=names).infer_objects()
+    raise SpecError(f"data: {path.name} holds no table")
+
+
+def filled(row: list[Any]) -> int:
+    return sum(not pd.isna(cell) and str(cell).strip() != "" for cell in row)
+
+
+def says_words(row: list[Any]) -> bool:
+    return sum(isinstance(cell, str) for cell in row) >= 0.5 * filled(row)
 
 
 def read_text(path: Path) -> pd.DataFrame:
@@ -79,6 +113,10 @@ def draw_into(axes: Any, spec: dict[str, Any], base: Path) -> None:
                 raise SpecError(f"{name}: there is no column {column!r}. The data has {list(frame.columns)}")
     if not len(frame):
         raise SpecError("data: there are no rows")
+    for name in kind.needs:
+        for column in spec[name] if isinstance(spec[name], list) else [spec[name]]:
+            if name in kind.columns and frame[column].isna().all():
+                raise SpecError(f"{name}: the column {column!r} is empty, or holds formulas that were never calculated")
     kind.draw(axes, frame, spec, Style(spec))
 
 

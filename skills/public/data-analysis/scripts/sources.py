@@ -220,6 +220,8 @@ def _sheet(connection: duckdb.DuckDBPyConnection, path: Path, sheet: Sheet, name
         for c in used
         if sheet.formulas[c] and c not in lost
     ]
+    if outside := sum(count for c, count in sheet.formulas.items() if c not in used):
+        some.append(f"{outside} formulas without results stand outside of the table")
     kept = [c for c in used if c not in lost]
     if body and TOTAL.fullmatch(str(next((cell for cell in body[-1] if cell is not None), "")).strip(" :")):
         origin.notes.append("the last row is a total: leave it out of sums")

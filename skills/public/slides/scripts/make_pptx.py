@@ -283,6 +283,9 @@ class Maker:
             chart.value_axis.has_major_gridlines = True
             chart.value_axis.major_gridlines.format.line.color.theme_color = MSO_THEME_COLOR.BACKGROUND_2
             chart.value_axis.format.line.fill.background()
+            if "format" in spec and kind != "percent":
+                ticks = chart.value_axis.tick_labels
+                ticks.number_format, ticks.number_format_is_linked = spec["format"], False
             chart.category_axis.format.line.color.theme_color = ACCENTS[5]
             if kind == "bar":
                 chart.category_axis.reverse_order = True

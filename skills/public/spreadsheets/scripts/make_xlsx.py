@@ -1,4 +1,4 @@
-"""Make an Excel workbook from a JSON description: values, formulas with their results, styles, charts, rules."""
+"""Make an Excel workbook from a JSON description: values, formulas, styles, charts, rules; LibreOffice calculates it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import xlsxwriter
-from calc import Calculator
-from functions import CellError, Unsupported
+from recalc import Uncalculated, recalculate
 from xlsxwriter.utility import xl_cell_to_rowcol, xl_rowcol_to_cell
 
 FORMATS = {
@@ -71,8 +70,8 @@ def cells_of(sheet: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def write(spec: dict[str, Any], path: Path) -> list[str]:
-    """Write the workbook; returns what is wrong with its formulas."""
+def write(spec: dict[str, Any], path: Path) -> None:
+    """Write the workbook; its formulas have no results yet."""
     sheets = spec.get("sheets") or []
     if not sheets:
         raise SpecError("sheets: give at least one")
@@ -80,7 +79,6 @@ def write(spec: dict[str, Any], path: Path) -> list[str]:
         if re.search(r"[\[\]:*?/\\]", sheet.get("name", "")) or not 0 < len(sheet.get("name", "")) <= 31:
             raise SpecError(f"sheets: {sheet.get('name')!r} is no name; 1 to 31 letters without [ ] : * ? / \\")
     contents = {sheet["name"]: cells_of(sheet) for sheet in sheets}
-    calculator = Calculator(contents)
     path.parent.mkdir(parents=True, exist_ok=True)
     book = xlsxwriter.Workbook(str(path))
     color = "#" + str(spec.get("color", "1F4E79")).lstrip("#")
@@ -91,7 +89,6 @@ def write(spec: dict[str, Any], path: Path) -> list[str]:
         key = json.dumps(wanted, sort_keys=True)
         return styles.setdefault(key, book.add_format({**font, "valign": "vcenter", **wanted}))
 
-    problems: list[str] = []
     for sheet in sheets:
         page = book.add_worksheet(sheet["name"])
         page.hide_gridlines(2)
@@ -133,45 +130,16 @@ def write(spec: dict[str, Any], path: Path) -> list[str]:
                 }
             if name in inputs:
                 settings |= {"font_color": "#0000C0", "bg_color": "#FFF9E5"}
-            put(
-                page,
-                calculator,
-                sheet["name"],
-                (row, column),
-                value,
-                style(**settings),
-                style(**{"num_format": FORMATS["date"], **settings}),
-                problems,
-            )
-        shape(book, page, sheet, title, len(rows), color)
+            dated = style(**{"num_format": FORMATS["date"], **settings})
+            put(page, (row, column), value, style(**settings), dated)
+        shape(book, page, sheet, title, len(rows), color, {"name": font["font_name"], "size": 9})
     book.close()
-    return problems
 
 
-def put(
-    page: Any,
-    calculator: Calculator,
-    sheet: str,
-    place: tuple[int, int],
-    value: Any,
-    form: Any,
-    date_form: Any,
-    problems: list[str],
-) -> None:
-    """One cell; a formula with its result, so that viewers which do not compute show it."""
+def put(page: Any, place: tuple[int, int], value: Any, form: Any, date_form: Any) -> None:
+    """Write one cell. A formula's result is left empty: xlsxwriter's 0 would be shown as if it were one."""
     if isinstance(value, str) and value.startswith("="):
-        name = xl_rowcol_to_cell(*place)
-        try:
-            result = calculator.value(sheet, name)
-        except CellError as error:
-            problems.append(f"{sheet}!{name} {value} gives {error}")
-            result = str(error)
-        except Unsupported as error:
-            print(
-                f"{sheet}!{name}: {error} is not computed here; Excel does it when the file is opened.", file=sys.stderr
-            )
-            result = 0
-        page.write_formula(*place, value, form, result)
+        page.write_formula(*place, value, form, "")
     elif isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
         page.write_datetime(*place, datetime.datetime.fromisoformat(value), date_form)
     elif value is None:
@@ -182,7 +150,9 @@ def put(
         page.write(*place, value, form)
 
 
-def shape(book: Any, page: Any, sheet: dict[str, Any], title: int, count: int, color: str) -> None:
+def shape(
+    book: Any, page: Any, sheet: dict[str, Any], title: int, count: int, color: str, font: dict[str, Any]
+) -> None:
     """Widths, filter, fixed header, choices, rules, charts, print settings."""
     columns, rows = sheet.get("columns", []), sheet.get("rows", [])
     for c, column in enumerate(columns):
@@ -250,9 +220,15 @@ def shape(book: Any, page: Any, sheet: dict[str, Any], title: int, count: int, c
                     **look,
                 }
             )
-        made.set_title({"name": chart.get("title", ""), "name_font": {"size": 12}, "none": not chart.get("title")})
-        made.set_legend({"position": "top"} if len(chart["series"]) > 1 else {"none": True})
-        made.set_y_axis({"major_gridlines": {"visible": True, "line": {"color": "#E4E8EC"}}, "line": {"none": True}})
+        made.set_title(
+            {"name": chart.get("title", ""), "name_font": {**font, "size": 12}, "none": not chart.get("title")}
+        )
+        made.set_legend({"position": "top", "font": font} if len(chart["series"]) > 1 else {"none": True})
+        form = columns[names.index(chart["series"][0])].get("format")
+        shown = {"num_format": FORMATS.get(form, form)} if form not in (None, "text", "date") else {}
+        grid = {"major_gridlines": {"visible": True, "line": {"color": "#E4E8EC"}}, "line": {"none": True}}
+        made.set_y_axis({**grid, **shown, "num_font": font})
+        made.set_x_axis({"num_font": font})
         made.set_size({"width": 560, "height": 300})
         page.insert_chart(chart.get("at", xl_rowcol_to_cell(title, len(columns) + 1)), made)
     page.fit_to_pages(1, 0)
@@ -268,7 +244,11 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     try:
-        problems = write(json.loads(options.spec.read_text("utf-8")), options.output)
+        write(json.loads(options.spec.read_text("utf-8")), options.output)
+        problems = recalculate(options.output)
+    except Uncalculated as error:
+        print(f"{options.output}: its formulas are {error}")
+        return 0
     except (ValueError, KeyError) as error:
         print(f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error, file=sys.stderr)
         return 2

@@ -55,6 +55,7 @@ export const opensDestination = ({ effect }: About) =>
 
 type What =
   | "network"
+  | "packages"
   | "agent"
   | "setup"
   | "remember"
@@ -101,7 +102,10 @@ export function headlineOf(call: WaitingCall, { effect }: About): Headline {
     does: doesOf(effect),
     destination: marked(effect?.destination ?? ""),
   });
-  if (isNetwork(call)) return { ...headline("network", args.text("host")), does: "nothing" };
+  if (isNetwork(call)) {
+    const what = call.args["packages"] === true ? "packages" : "network";
+    return { ...headline(what, args.text("host")), does: "nothing" };
+  }
   if (server) return headline("server", toolOf(call.name, server));
   if (effect?.lasts) return headline(LASTING[call.name] ?? "lasts", call.name);
   if (call.name === "write_file")

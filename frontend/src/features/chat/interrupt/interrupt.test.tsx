@@ -241,6 +241,14 @@ describe("what a card says", () => {
     await answered(respond, [{ type: "approve" }]);
   });
 
+  it("asks whether a chat may install packages, and from where", async () => {
+    const effect = { changes: false, lasts: false, destination: "a.test and b.test", server: "" };
+    const given = { name: "network", allowed: ["approve", "reject"] as typeof ALL };
+    await asked({ effect }, given, { host: "a.test and b.test", packages: true });
+    expect(screen.getByText("Let this chat install packages, from a.test and b.test?")).toBeTruthy();
+    expect(screen.getByText(/every command in this chat may load from a.test and b.test/)).toBeTruthy();
+  });
+
   it("says that a destination is open from then on, and what outlives the chat", async () => {
     await asked({ effect: { ...pays, changes: false } });
     expect(screen.getByText("If you allow it, this chat may send data to shop from now on.")).toBeTruthy();

@@ -68,6 +68,7 @@ export const decisions = {
   },
   headline: {
     network: "Let commands reach {name}?",
+    packages: "Let this chat install packages, from {name}?",
     agent: "Change the agent’s instructions",
     setup: "Create an agent",
     remember: "Save something to memory",

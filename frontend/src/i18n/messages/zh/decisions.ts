@@ -68,6 +68,7 @@ export const decisions: typeof en.decisions = {
   },
   headline: {
     network: "允许命令访问 {name}？",
+    packages: "允许本对话从 {name} 安装软件包？",
     agent: "修改智能体的指令",
     setup: "创建智能体",
     remember: "保存到记忆",

@@ -67,7 +67,9 @@ def serve(
         from deerflow_app.channels.platforms import makers
 
         platforms = makers(source.current().runs.webhook_allow_nets, environ)
-        return Runtime(source, paths, executes=execute, database=database, platforms=platforms)
+        runtime = Runtime(source, paths, executes=execute, database=database, platforms=platforms)
+        runtime.workshop.harness.programs.try_out_aside()
+        return runtime
 
     if not database.is_postgres and not execute:
         raise usage_failure("Workers need database.backend: postgres. With SQLite the gateway executes runs itself.")
@@ -98,6 +100,7 @@ def worker(
     runtime = Runtime(source, paths)
     if not runtime.database.is_postgres:
         raise usage_failure("A worker needs database.backend: postgres. With SQLite the gateway executes runs itself.")
+    runtime.workshop.harness.programs.try_out_aside()
     asyncio.run(_work(runtime))
 
 

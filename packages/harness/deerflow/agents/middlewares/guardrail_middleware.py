@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -49,7 +50,7 @@ from deerflow.reflection import resolve_variable
 from deerflow.security.addresses import in_hosts
 from deerflow.storage.provenance import Source
 from deerflow.tools.decorator import COSMETIC
-from deerflow.tools.shell import REFUSED_HOSTS
+from deerflow.tools.shell import REFUSED_HOSTS, WANTS_PACKAGES
 
 logger = logging.getLogger(__name__)
 
@@ -174,19 +175,33 @@ class GuardrailMiddleware(Middleware):
     async def arrivals(self, request: Request) -> list[AnyMessage]:
         """Ask about the hosts that commands of the last step could not reach, before the model goes on, and tell it the decisions."""
         context: Any = request.runtime.context
-        hosts = _refused_hosts(request.state["messages"])
-        if not hosts or not isinstance(context, RunContext) or context.approvals is None:
+        messages = request.state["messages"]
+        hosts, installs = _refused_hosts(messages), _refused_installs(messages)
+        if not (hosts or installs) or not isinstance(context, RunContext) or context.approvals is None:
             return []
-        texts = [await self._host_decided(context, context.approvals, request, *each) for each in hosts]
+        decide = partial(self._host_decided, context, context.approvals, request)
+        texts = [await decide((host,), call_id) for host, call_id in hosts]
+        of_packages = (
+            await context.package_hosts.of(context.sandbox_policy) if installs and context.package_hosts else ()
+        )
+        if of_packages:
+            texts.append(await decide(of_packages, installs, packages=True))
         more: dict[str, Any] = {"hide_from_ui": True}
         named = [(str(uuid4()), text) for text in texts if text]
         return [HumanMessage(text, id=id_, name=NETWORK_DECISION, additional_kwargs=more) for id_, text in named]
 
     async def _host_decided(
-        self, context: RunContext, approvals: Approvals, request: Request, host: str, call_id: str
+        self,
+        context: RunContext,
+        approvals: Approvals,
+        request: Request,
+        hosts: tuple[str, ...],
+        call_id: str,
+        *,
+        packages: bool = False,
     ) -> str:
-        """Return what the person decided about a host that was refused; empty if they need not be asked."""
-        agent = context.agent_name or ""
+        """Return what the person decided about a host that was refused, or those of packages; empty if they need not be asked."""
+        agent, host = context.agent_name or "", " and ".join(hosts)
 
         async def record(decision: str) -> None:
             emit(request.runtime, {"type": "guardrail", "tool": NETWORK, "host": host, "decision": decision})
@@ -199,8 +214,8 @@ class GuardrailMiddleware(Middleware):
             return ""
         value = card(
             NETWORK,
-            {"host": host},
-            f"a command wants to reach {host}",
+            {"host": host} | ({"packages": True} if packages else {}),
+            f"a command wants to install packages from {host}" if packages else f"a command wants to reach {host}",
             effect=Effect(sends=True, reaches="commands"),
             destination=host,
             sources=await context.provenance.sources() if context.provenance is not None else [],
@@ -214,17 +229,20 @@ class GuardrailMiddleware(Middleware):
             answer = answer_to(value)
         except GraphInterrupt:
             # Only now: answers belong to interrupts by their order, so none may be left out that was answered before.
-            if await approvals.may_reach(agent, host):
+            if all([await approvals.may_reach(agent, each) for each in hosts]):
                 return ""
             raise
         await record(answer["type"])
         if answer["type"] == "approve":
             # Once: the answer is played again while the person decides about the next host.
-            if not await approvals.may_reach(agent, host):
-                await approvals.let_reach(agent, host)
+            for each in hosts:
+                if not await approvals.may_reach(agent, each):
+                    await approvals.let_reach(agent, each)
+            if packages:
+                return f"The user lets this chat install packages, from {host}. Run the command again."
             return f"The user lets commands reach {host} in this chat. Run the command again if it is still needed."
         said = str(answer.get("message") or "").strip()
-        return f"The user does not let commands reach {host}. {said}".rstrip()
+        return f"The user does not let {'this chat install packages' if packages else f'commands reach {host}'}. {said}".rstrip()
 
     @property
     def _is_off(self) -> bool:
@@ -416,6 +434,16 @@ def _refused_hosts(messages: Sequence[Any]) -> list[tuple[str, str]]:
             break
         found = dict.fromkeys(message.additional_kwargs.get(REFUSED_HOSTS) or (), message.tool_call_id) | found
     return list(found.items())
+
+
+def _refused_installs(messages: Sequence[Any]) -> str:
+    """Return the call of the last step that could not install packages; empty if there is none."""
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage):
+            break
+        if isinstance(message.artifact, dict) and message.artifact.get(WANTS_PACKAGES):
+            return message.tool_call_id
+    return ""
 
 
 def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage:

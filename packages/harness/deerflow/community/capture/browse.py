@@ -1,4 +1,4 @@
-"""A program for the inside of a sandbox: it opens an address in a headless Chromium and writes what a person would see.
+"""A program for the inside of a sandbox: it opens an address or a file in a headless Chromium and writes what a person would see.
 
 ``argv``: the browser, the address, the directory for ``page.json`` and ``page.png``, the seconds it may take, and how many pixels
 the picture may be high. Status 3: the page cannot be shown; why is on standard output.
@@ -20,6 +20,7 @@ PROXY = "127.0.0.1:3128"
 WIDTH, HEIGHT = 1280, 900
 MOST_TEXT = 1_000_000
 MOST_MESSAGE = 64 << 20
+MOST_ERRORS, MOST_ERROR = 20, 400
 SETTLES = 1.5
 """Seconds after a page was loaded in which its scripts may still change it."""
 BLOCKED = "Blocked by sandbox network policy"
@@ -40,7 +41,6 @@ FLAGS = (
     "--no-default-browser-check",
     "--password-store=basic",
     "--remote-debugging-pipe",
-    "--user-data-dir=/tmp/profile",
     f"--proxy-server=http://{PROXY}",
     "--proxy-bypass-list=<-loopback>",  # what the page calls localhost goes to the proxy, too, which refuses it
 )
@@ -58,7 +58,7 @@ class Unshown(Exception):
 class Browser:
     """Chromium behind a pair of pipes, over which it speaks its DevTools protocol. https://chromedevtools.github.io/devtools-protocol"""
 
-    def __init__(self, binary: str, until: float) -> None:
+    def __init__(self, binary: str, profile: Path, until: float) -> None:
         self.until, self.events, self._count, self._data = until, [], 0, b""
         self.session: str | None = None
         theirs_in, self._out = os.pipe()
@@ -71,7 +71,7 @@ class Browser:
             os.dup2(high[1], 4)
 
         self.process = subprocess.Popen(
-            [binary, *FLAGS, "about:blank"],
+            [binary, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -138,7 +138,7 @@ def shown(browser: Browser, url: str, seconds: float, most_height: int) -> tuple
     session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
     browser.call("Browser.setDownloadBehavior", behavior="deny")
     browser.session = session
-    for method in ("Page.enable", "Network.enable"):
+    for method in ("Page.enable", "Network.enable", *(("Runtime.enable", "Log.enable") if is_file(url) else ())):
         browser.call(method)
     size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
     browser.call("Emulation.setDeviceMetricsOverride", **size)
@@ -152,12 +152,34 @@ def shown(browser: Browser, url: str, seconds: float, most_height: int) -> tuple
     world = browser.call("Page.createIsolatedWorld", frameId=navigation["frameId"])["executionContextId"]
     look = browser.call("Runtime.evaluate", expression=LOOK, contextId=world, returnByValue=True, timeout=3000)
     page = look.get("result", {}).get("value")
-    if not isinstance(page, dict) or not str(page["url"]).startswith(("http://", "https://")):
+    ordinary = ("http://", "https://", *(("file://",) if is_file(url) else ()))
+    if not isinstance(page, dict) or not str(page["url"]).startswith(ordinary):
         raise Unshown("shows no page.")
     height = max(1, min(int(page["height"]), most_height))
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
     taken = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
-    return {**page, "loaded": loaded, "shown_height": height}, base64.b64decode(taken["data"])
+    page |= {"loaded": loaded, "shown_height": height, "errors": errors_of(browser.events)}
+    return page, base64.b64decode(taken["data"])
+
+
+def is_file(url: str) -> bool:
+    return url.startswith("file://")
+
+
+def errors_of(events: list[dict[str, Any]]) -> list[str]:
+    """Return what a page's scripts and the browser wrote to the console as errors, the first ones."""
+    found: list[str] = []
+    for event in events:
+        given = event["params"]
+        if event["method"] == "Runtime.exceptionThrown":
+            about = given["exceptionDetails"]
+            text = about.get("exception", {}).get("description") or about["text"]
+            found.append(f"{text} ({about.get('url', '')}:{about['lineNumber'] + 1})")
+        elif event["method"] == "Runtime.consoleAPICalled" and given["type"] in ("error", "assert"):
+            found.append(" ".join(str(one.get("value", one.get("description", ""))) for one in given["args"]))
+        elif event["method"] == "Log.entryAdded" and given["entry"]["level"] == "error":
+            found.append(f"{given['entry']['text']} ({given['entry'].get('url', '')})")
+    return [text[:MOST_ERROR] for text in dict.fromkeys(found)][:MOST_ERRORS]
 
 
 def refuse(events: list[dict[str, Any]], navigation: dict[str, Any]) -> None:
@@ -181,7 +203,8 @@ def refuse(events: list[dict[str, Any]], navigation: dict[str, Any]) -> None:
 
 
 def main(binary: str, url: str, directory: str, seconds: str, most_height: str) -> None:
-    browser = Browser(binary, time.monotonic() + float(seconds))
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    browser = Browser(binary, Path(directory, "profile"), time.monotonic() + float(seconds))
     try:
         page, picture = shown(browser, url, float(seconds), int(most_height))
         Path(directory, "page.png").write_bytes(picture)

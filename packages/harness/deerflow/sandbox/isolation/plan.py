@@ -203,6 +203,13 @@ PATTERNS = [
     "perl",
     "python3*",
     "ImageMagick*",
+    "libreoffice*",
+    "R",
+    "texmf*",
+    "texlive*",
+    "ghostscript*",
+    "papersize",
+    "paperspecs",
 ]
 
 SYNTHETIC = {

@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run dev chat install install-dev page wheels standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
-	tool-image clean
+	tool-image clean check start stop setup setup-sandbox config config-upgrade logs
 NODE := scripts/with-node
 # Timeouts by a thread: a signal cannot end a test that waits for a lock for ever, as of the coverage tracer. One worker more than
 # cores: tests wait a lot.
@@ -25,7 +25,7 @@ PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.t
 	frontend/scripts/publish.mjs
 
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: install tool-image page ## Install everything and serve DeerFlow at http://localhost:2026
 	@$(BIN)/deerflow serve
@@ -132,6 +132,32 @@ fmt: install-dev node-modules ## Format the code
 
 bench: install-dev ## Print the benchmark figures
 	@$(BIN)/python -m bench
+
+check: install ## Say what is missing on this machine
+	@$(BIN)/deerflow doctor
+
+setup: install ## Set DeerFlow up by a few questions
+	@echo "deerflow init    the wizard: model, web search, sandbox, chat channel; it begins now"
+	@echo "deerflow setup   prepares the sandbox's Python packages; 'make start' does so by itself (make setup-sandbox)"
+	@$(BIN)/deerflow init
+
+setup-sandbox: install ## Prepare the sandbox's Python packages
+	@$(BIN)/deerflow setup
+
+config: install ## Write a commented config.yaml
+	@$(BIN)/deerflow config init
+
+config-upgrade: install ## Bring config.yaml to the current version
+	@$(BIN)/deerflow config upgrade
+
+start: run ## As run
+
+stop: install ## Stop the server that serves the data directory of this checkout
+	@$(BIN)/deerflow stop
+
+logs: ## Show the logs of the command line and of the service, if there is one
+	@tail -n 100 "$${DEER_FLOW_HOME:-.deer-flow}/deerflow.log" 2>/dev/null || true
+	@journalctl --user -u deerflow -n 100 --no-pager 2>/dev/null || echo "A server that runs in a terminal logs there."
 
 doctor: install ## Say what works on this machine and what does not
 	@$(BIN)/deerflow doctor

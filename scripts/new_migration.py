@@ -1,8 +1,8 @@
 """Write the next migration: ``python scripts/new_migration.py "what it changes"``, after a change of the tables.
 
 It is what makes the tables of the newest migration into those that the code declares now. Read it before you keep it,
-say what to do with the rows that are there, set ``HEAD`` in ``storage/migrate.py`` to its number, and run
-``scripts/schema.py``.
+say what to do with the rows that are there, set ``HEAD`` in ``storage/migrate.py`` to its number, and ``READABLE_FROM``,
+too, unless programs of before can go on with the tables; then run ``scripts/schema.py``.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,3 +52,17 @@ def test_no_other_user_reads_the_data_directory_however_open_the_umask(tmp_path:
     for file in (tmp_path / "all.tar.gz", gateway.home):
         assert stat.S_IMODE(file.stat().st_mode) & 0o066 == 0, file
     assert list(reachable(gateway.home, gateway.home)) == []
+
+
+def test_a_directory_of_another_user_is_named_with_its_owner_and_ours(tmp_path: Path):
+    """As a bind mount that Docker made, which belongs to root."""
+    uid, root = os.geteuid() or 10001, Path(__file__).parents[2]
+    needed = map(str, (root, sys.prefix, sys.base_prefix))
+    other = [sys.executable, str(root / "tests/support/as_user.py"), str(uid), *needed, "--"]
+    environment = {"PATH": os.environ["PATH"], "HOME": "/", "DEER_FLOW_HOME": "/usr/of-a-test"}
+    for command in (["doctor"], ["serve", "--no-ui", "--port", "0"]):
+        line = [*(other if os.geteuid() == 0 else []), *COMMAND, *command]
+        done = subprocess.run(line, env=environment, cwd="/", capture_output=True, text=True, timeout=GUARD)
+        said = " ".join((done.stdout + done.stderr).split())
+        assert f"/usr belongs to root (0), and DeerFlow runs as user {uid}" in said, said
+        assert f"chown -R {uid} /usr" in said

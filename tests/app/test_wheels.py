@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -33,16 +35,36 @@ def checkout(tmp_path: Path) -> Path:
     """The packages and what they take from elsewhere in the repository; without the page."""
     shutil.copytree(ROOT / "packages", tmp_path / "packages", ignore=shutil.ignore_patterns("web", "__pycache__"))
     shutil.copy(ROOT / "config.example.yaml", tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     return tmp_path
 
 
-def test_a_wheel_is_not_built_without_the_page(checkout: Path):
+def test_a_wheel_is_not_built_without_the_page_and_names_one_version_of_everything(checkout: Path):
     project = checkout / "packages/app"
     done = wheel(project)
     assert done.returncode != 0 and "The page has not been built" in done.stderr
     (project / PAGE).mkdir()
     (project / PAGE / "index.html").write_text("<p>The page</p>")
-    assert f"{PAGE}/index.html" in names(project)
+    assert {f"{PAGE}/index.html", "deerflow_app/locked.txt"} <= names(project)
+    _one_version(checkout)
+
+
+def _one_version(checkout: Path) -> None:
+    """An update of the program brings the harness of the same version, and the extra the versions it was tested with."""
+    app, harness = (_metadata(checkout / "packages" / name) for name in ("app", "harness"))
+    requires = app.get_all("Requires-Dist") or []
+    assert f"deerflow-harness=={app['Version']}" in requires and harness["Version"] == app["Version"]
+    locked = [one for one in requires if one.endswith("extra == 'locked'")]
+    tested = re.findall(r"^[\w.\[\]-]+==", (ROOT / "requirements/run.txt").read_text(), re.MULTILINE)
+    assert len(locked) == len(tested) > 50 and all("==" in one for one in locked)
+
+
+def _metadata(project: Path) -> Message:
+    if not list(project.glob("dist/*.whl")):
+        names(project)
+    with zipfile.ZipFile(next(project.glob("dist/*.whl"))) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(name))
 
 
 def test_a_wheel_has_what_lies_outside_of_the_package_in_the_repository(checkout: Path):

@@ -40,6 +40,7 @@ _ITEM = {"namespace": ["notes"], "key": "k"}
 RULES: dict[str, Rule] = {
     # the gateway
     "GET /health": Rule(PUBLIC),
+    "GET /ready": Rule(PUBLIC),
     "GET /api/ok": Rule(PUBLIC),
     "GET /api/info": Rule(PUBLIC),
     "GET /preview/{token}/{path:file}": Rule(PUBLIC),

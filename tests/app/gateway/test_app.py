@@ -217,6 +217,19 @@ async def test_ok_is_public(gateway: Gateway, path: str) -> None:
     assert (await gateway.anonymous.get(path)).json() == {"ok": True}
 
 
+async def test_a_server_that_cannot_begin_runs_is_not_ready(gateway: Gateway) -> None:
+    state = gateway.app.state
+    assert (await gateway.anonymous.get("/ready")).json() == {"ok": True}
+    opened, state.opening = state.opening, asyncio.get_running_loop().create_future()
+    answer = await gateway.anonymous.get("/ready")
+    state.opening.set_result(None)
+    state.start_error = RuntimeError("the queue is gone")
+    failed = await gateway.anonymous.get("/ready")
+    state.opening, state.start_error = opened, None
+    assert answer.status_code == failed.status_code == 503
+    assert "is starting" in answer.text and "could not start" in failed.text and "queue" not in failed.text
+
+
 async def test_health_and_versions_are_public(gateway: Gateway) -> None:
     assert (await gateway.anonymous.get("/health")).json() == {"status": "healthy", "service": "deer-flow-gateway"}
     info = (await gateway.anonymous.get("/info")).json()

@@ -44,6 +44,15 @@ from deerflow.sandbox.isolation.probe import CAUSES, classify
         ("bwrap: Unknown option --disable-userns", "disable-userns-unsupported"),
         ("bwrap: Unknown option --ro-bind-fd", "bwrap-too-old"),
         ("bwrap: cannot open /proc/sys/user/max_user_namespaces: Read-only file system", "disable-userns-unsupported"),
+        (
+            "userns launcher: [Errno 30] Read-only file system: '/proc/sys/user/max_user_namespaces'",
+            "disable-userns-unsupported",
+        ),
+        ("bwrap: unshare user ns: Operation not permitted", "userns-denied"),
+        ("bwrap: unmount old root: Operation not permitted", "mount-denied"),
+        ("userns launcher: leave the old root: Operation not permitted", "mount-denied"),
+        ("bwrap: Can't set hostname to sandbox: Operation not permitted", "calls-denied"),
+        ("userns launcher: [Errno 1] Operation not permitted", "calls-denied"),
         ("root launcher: private mount namespace: Operation not permitted", "stage-denied"),
         ("bwrap: Can't find source path /root/x: Permission denied", "not-traversable"),
         ("bwrap: execvp /usr/bin/python3: No such file or directory", "python-missing"),
@@ -55,6 +64,11 @@ from deerflow.sandbox.isolation.probe import CAUSES, classify
 )
 def test_a_launchers_complaint_has_a_code(stderr: str, code: str) -> None:
     assert classify(stderr).code == code
+
+
+def test_a_read_only_proc_sys_is_not_blamed_on_bubblewrap_or_on_the_data_directory() -> None:
+    cause = classify("bwrap: cannot open /proc/sys/user/max_user_namespaces: Read-only file system")
+    assert "/proc/sys is read-only" in cause.sentence and "bubblewrap" not in cause.fix and cause.without
 
 
 def test_every_cause_says_what_to_do() -> None:
@@ -110,7 +124,7 @@ def test_what_cannot_be_given_up_fails_with_words_and_a_remedy(tmp_path: Path) -
     assert not report.ok and found is None
     [problem] = report.problems
     assert problem.code == "userns-denied"
-    assert "seccomp=unconfined" in problem.fix
+    assert "seccomp=deerflow-seccomp.json" in problem.fix
     assert "userns-denied" in str(report)
 
 

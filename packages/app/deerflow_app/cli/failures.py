@@ -30,6 +30,25 @@ DATABASE_REMEDIES: Mapping[str, str] = {
 STORAGE_REMEDIES = {errno.ENOSPC: NO_ROOM, errno.EDQUOT: NO_ROOM, errno.EROFS: NOT_WRITABLE}
 
 
+def not_writable(path: Path) -> str:
+    """Return what helps where ``path`` cannot be written, with the user that it belongs to if that is another one."""
+    import os
+
+    # pathlib's raises where the path may not be looked at.
+    existing = next(one for one in (path, *path.parents) if os.path.exists(one))  # noqa: PTH110
+    try:
+        status, uid = existing.stat(), os.geteuid()
+        owner = existing.owner()
+    except (OSError, KeyError):
+        return NOT_WRITABLE
+    if status.st_uid == uid:
+        return NOT_WRITABLE
+    return (
+        f"{existing} belongs to {owner} ({status.st_uid}), and DeerFlow runs as user {uid}. Run `chown -R {uid} {existing}` on the "
+        f"host, or use a named volume in a container. {NOT_WRITABLE}"
+    )
+
+
 class Failure(Exception):
     """An expected end of a command.
 
@@ -78,7 +97,9 @@ def explain(error: BaseException) -> Failure:
         about = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
         return Failure(
             about,
-            NOT_WRITABLE if _is_about_the_data(error) else STORAGE_REMEDIES.get(error.errno or 0, ""),
+            not_writable(Path(error.filename))
+            if _is_about_the_data(error)
+            else STORAGE_REMEDIES.get(error.errno or 0, ""),
             USAGE if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else FAILED,
         )
     if isinstance(error, ConfigError | FileNotFoundError | ValueError | ImportError):

@@ -23,12 +23,15 @@ from deerflow_app.cli.commands import (
     agents,
     command,
     config,
+    init,
     mcp,
     memory,
     reports,
     server,
+    service,
     settings_of,
     skills,
+    update,
 )
 from deerflow_app.cli.failures import explain, usage_failure
 
@@ -183,18 +186,24 @@ app.add_typer(agents.app, name="agents")
 app.add_typer(skills.app, name="skills")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(memory.app, name="memory")
+app.add_typer(service.app, name="service")
 for function in (
+    init.init,
     config.setup,
     config.models,
     reports.usage,
     reports.trace,
     server.serve,
+    server.stop,
     server.worker,
     server.prune,
     server.backup,
     server.restore,
+    update.update,
+    update.rollback,
 ):
     command(app)(function)
+command(app, hidden=True)(update.trial)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,11 @@ class Paths:
         self.deleted_dir = self.base_dir / "deleted"
         """What was moved away to be removed."""
 
+    def of_this_machine(self) -> list[Path]:
+        """Return what belongs to this machine and its processes, so that no copy of the installation may hold it: where the
+        server is, logs, and the state of sandboxes, whose user ids are allotted by machine and directory."""
+        return [*self.base_dir.glob("server.json*"), *self.base_dir.glob("deerflow.log*"), self.base_dir / "sandbox"]
+
     def __repr__(self) -> str:
         return f"Paths({str(self.base_dir)!r})"
 

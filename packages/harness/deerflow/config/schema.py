@@ -581,6 +581,16 @@ class RetentionConfig(Section):
     """The way back to earlier turns of threads that nobody used. The thread as it is now stays."""
 
 
+class BackupsConfig(Section):
+    """Archives that the server makes by itself, as `deerflow backup` does."""
+
+    directory: str | None = None
+    """Where they go, best on another disk; null: none are made. Relative paths start at the project."""
+    every_hours: AboveZero = 24
+    keep: Positive = 7
+    """Archives; older ones are deleted once a newer one is whole."""
+
+
 # safety --------------------------------------------------------------------------------------------------------------
 
 
@@ -913,6 +923,7 @@ class AppConfig(OpenSection):
     stream_bridge: StreamBridgeConfig = StreamBridgeConfig()
     runs: RunsConfig = RunsConfig()
     retention: RetentionConfig = RetentionConfig()
+    backups: BackupsConfig = BackupsConfig()
     guardrails: GuardrailsConfig = GuardrailsConfig()
     spending: SpendingConfig = SpendingConfig()
     loop_detection: LoopDetectionConfig = LoopDetectionConfig()

@@ -43,7 +43,7 @@ Progress = Callable[[str], None]
 _FONT_CACHE = "share/matplotlib-cache"
 _FONT_SCRIPT = "import matplotlib.font_manager"
 _PROBE_SCRIPT = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
-_OTHER_ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT")
+OTHER_ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT")
 _CAUSES = (
     (r"[Hh]ash mismatch", "a package is not the one that the requirements name: its hash differs"),
     (r"No space left|os error 28", "the disk is full"),
@@ -235,7 +235,7 @@ class ToolImage:
     def _run(
         self, command: list[str], directory: Path, report: Progress, extra: Mapping[str, str] | None = None
     ) -> None:
-        environment = {name: value for name, value in os.environ.items() if name not in _OTHER_ENVIRONMENTS}
+        environment = {name: value for name, value in os.environ.items() if name not in OTHER_ENVIRONMENTS}
         environment |= {"UV_NO_PROGRESS": "1", "NO_COLOR": "1", **_without_cache(environment)} | dict(extra or {})
         lines: list[str] = []
         with subprocess.Popen(
@@ -274,7 +274,12 @@ class ToolImage:
     def _find_uv(self) -> str | None:
         if self._uv is not None:
             return self._uv if Path(self._uv).is_file() else None
-        return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+        return find_uv()
+
+
+def find_uv() -> str | None:
+    """Return the uv beside this Python, or on PATH."""
+    return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
 
 
 def _strip(path: Path) -> None:
@@ -314,6 +319,10 @@ def _without_cache(environ: Mapping[str, str]) -> dict[str, str]:
     return {} if existing.is_dir() and os.access(existing, os.W_OK) else {"UV_NO_CACHE": "1"}
 
 
+def uv_cause(output: str) -> str:
+    """Return why uv could not install something, as far as its output tells."""
+    return next((cause for pattern, cause in _CAUSES if re.search(pattern, output)), "uv failed")
+
+
 def _explained(output: str) -> str:
-    cause = next((cause for pattern, cause in _CAUSES if re.search(pattern, output)), "uv failed")
-    return f"The tool image could not be built: {cause}.\n{output.strip()}"
+    return f"The tool image could not be built: {uv_cause(output)}.\n{output.strip()}"

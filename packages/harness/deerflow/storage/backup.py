@@ -25,10 +25,11 @@ import tempfile
 import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
+from urllib.parse import urlsplit
 
 import orjson
 import zstandard
@@ -37,7 +38,8 @@ from deerflow.config import Paths
 from deerflow.config.document import parse_yaml, read_text
 from deerflow.config.env import mask_secrets
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
-from deerflow.storage.migrate import HEAD, copy_database
+from deerflow.storage.migrate import BEFORE_MIGRATIONS, HEAD, copy_database, versions_of
+from deerflow.storage.rollback import let_go
 
 _MANIFEST = "deerflow-backup.json"
 _DIGESTS = "deerflow-digests.json"
@@ -45,7 +47,7 @@ _FORMAT = 2
 _CHUNK = 1 << 20
 _DATABASE = {"sqlite": "database.sqlite", "postgres": "database.pg"}
 _ASIDE = "before-restore-"
-_WORK = ".deerflow-work-"
+WORK_PREFIX = ".deerflow-work-"
 _SQLITE = b"SQLite format 3\0"
 
 _INTERRUPT = (
@@ -57,13 +59,15 @@ Kind = Literal["sqlite", "postgres"]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup says of itself. ``version``: that of the tables; ``without``: keys and secrets that were left out."""
+    """What a backup says of itself. ``version``: that of the tables; ``readable_from``: the oldest that suffices for them;
+    ``without``: keys and secrets that were left out."""
 
     created_at: str
     database: Kind
     version: str
     format: int = _FORMAT
     without: list[str] = field(default_factory=list[str])
+    readable_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +101,16 @@ def backup(
     if target.exists():
         raise FileExistsError(f"{target} exists. Choose another name.")
     kind = _kind(location)
-    with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=_WORK) as work:
+    with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=WORK_PREFIX) as work:
         copy, partial = Path(work, _DATABASE[kind]), Path(work, "archive")
-        left_out = _left_out(paths, location)
+        left_out = [*_left_out(paths, location), *_archives(target.absolute().parent)]
         secret = [] if keys else [*_secret_files(paths), *filter(_holds_secret, config_files)]
         left_out += secret
         before = _noted(paths, left_out)
-        version = _copy(kind, location, copy)
+        version, readable_from = _copy(kind, location, copy)
         without = sorted(_shown(file, paths) for file in secret)
-        manifest = Manifest(time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), kind, version, without=without)
+        created_at = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+        manifest = Manifest(created_at, kind, version, without=without, readable_from=readable_from)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as raw:
             with (
                 _compressing(raw, target.name) as stream,
@@ -164,13 +169,13 @@ def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resu
     kind = _kind(location)
     if manifest.database != kind:
         raise ValueError(f"{source} is a backup of a {manifest.database} database, `database` names {kind}.")
-    with tempfile.TemporaryDirectory(dir=base, prefix=_WORK) as directory:
+    with tempfile.TemporaryDirectory(dir=base, prefix=WORK_PREFIX) as directory:
         work = Path(directory)
         _read(source, to=work.resolve())
         aside = Path(tempfile.mkdtemp(dir=base, prefix=f"{_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-"))
         try:
             if kind == "postgres":
-                if _version_of(location) is not None:
+                if versions_of(location)[0] != BEFORE_MIGRATIONS:
                     raise DatabaseError(
                         "The PostgreSQL database is not empty. Create an empty one, let `database.postgres_url` name it and "
                         "try again; so nothing of the present one is lost."
@@ -184,7 +189,9 @@ def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resu
             with suppress(OSError):
                 aside.rmdir()
             raise
-        _replace(base, work / "home", aside, paths.tools_dir)
+        for leftover in Paths(work / "home").of_this_machine():  # archives of before hold them
+            shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
+        _replace(base, work / "home", aside, [paths.tools_dir, *paths.of_this_machine()])
         if kind == "sqlite":
             Path(location).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.move(work / _DATABASE[kind], location)
@@ -194,32 +201,72 @@ def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resu
     return aside
 
 
+@contextmanager
+def database_copy(location: str, work: Path) -> Iterator[str]:
+    """Yield where a copy of the database is, in which no run is at work; it is gone at the end. Blocks.
+
+    Args:
+        work: a directory for it. A copy of a PostgreSQL database is another database of that server.
+
+    Raises:
+        DatabaseError: the database cannot be read, or PostgreSQL's tools are missing, or the role may not create a database.
+    """
+    kind = _kind(location)
+    copy = work / _DATABASE[kind]
+    _copy(kind, location, copy)
+    if kind == "sqlite":
+        _interrupt_runs(copy)
+        yield str(copy)
+        return
+    import psycopg
+    from psycopg import sql
+
+    server, name = _plain(location), f"deerflow_trial_{os.getpid()}"
+    with explained(location), psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0").format(sql.Identifier(name))
+        )
+        try:
+            beside = urlsplit(server)._replace(path=f"/{name}").geturl()
+            _load(beside, copy, resume=False)
+            yield beside
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
 def _kind(location: str) -> Kind:
     return "postgres" if "://" in location else "sqlite"
 
 
-def _copy(kind: Kind, location: str, copy: Path) -> str:
-    """Copy the database and return the version of its tables."""
+def _copy(kind: Kind, location: str, copy: Path) -> tuple[str, str]:
+    """Copy the database and return the version of its tables, and the oldest program's that can use them."""
     if kind == "postgres":
-        version = _version_of(location)
+        versions = versions_of(location)
         _run_tool("pg_dump", location, "--format=custom", "--no-owner", "--no-privileges", f"--file={copy}")
-        return version or "0000"
+        return versions
     with explained(location):
         copy_database(location, copy)
         with closing(sqlite3.connect(copy)) as connection:
             # One file instead of three when somebody opens it.
             connection.execute("PRAGMA journal_mode = DELETE")
-            known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
-            return connection.execute("SELECT version_num FROM alembic_version").fetchone()[0] if known else "0000"
+    return versions_of(str(copy))
 
 
 def _left_out(paths: Paths, location: str) -> list[Path]:
-    """What is in the archive already, can be made again, or is a copy itself."""
+    """What is in the archive already, can be made again, is of this machine alone, or is a copy itself."""
     database = Path(location).absolute()
     journals = [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
-    copies = [*paths.data_dir.glob("*.bak"), *paths.base_dir.glob(f"{_ASIDE}*"), *paths.base_dir.glob(f"{_WORK}*")]
-    archives = [*paths.base_dir.glob("*.tar.gz"), *paths.base_dir.glob("*.tar.zst")]
-    return [paths.tools_dir, paths.deleted_dir, *journals, *copies, *archives]
+    copies = [
+        *paths.data_dir.glob("*.bak"),
+        *paths.data_dir.glob("before-rollback-*"),
+        *paths.base_dir.glob(f"{_ASIDE}*"),
+        *paths.base_dir.glob(f"{WORK_PREFIX}*"),
+    ]
+    return [paths.tools_dir, paths.deleted_dir, *paths.of_this_machine(), *journals, *copies, *_archives(paths.base_dir)]
+
+
+def _archives(directory: Path) -> list[Path]:
+    return [*directory.glob("*.tar.gz"), *directory.glob("*.tar.zst")]
 
 
 def _secret_files(paths: Paths) -> list[Path]:
@@ -296,7 +343,7 @@ def _read(source: Path, *, to: Path | None = None, only_manifest: bool = False) 
         raise ValueError(f"{source} cannot be read as a backup of DeerFlow: {error}. Nothing was changed.") from error
     if manifest is None:
         raise ValueError(f"{source} cannot be read as a backup of DeerFlow: it holds no {_MANIFEST}.")
-    if manifest.format > _FORMAT or manifest.version > HEAD:
+    if manifest.format > _FORMAT or (manifest.readable_from or manifest.version) > HEAD:
         raise NewerDatabaseError(manifest.version, HEAD)
     if to is None and manifest.format > 1 and not only_manifest:  # those of the first format have no digests
         _compare(source, digests, found)
@@ -342,27 +389,17 @@ def _interrupt_runs(database: Path) -> None:
 
 
 def _retire(database: Path, aside: Path) -> None:
-    if not database.exists():
-        return
-    with closing(sqlite3.connect(database, timeout=1)) as connection:
-        try:
-            # Whoever has the file open holds a lock that this does not go with.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            raise DatabaseError(f"The database {database} is in use. Stop DeerFlow and try again.") from error
-        except sqlite3.DatabaseError:
-            pass  # damaged: what it is replaced for
+    if database.exists():
+        let_go(database)
     for suffix in ("", "-wal", "-shm"):
         file = database.with_name(database.name + suffix)
         if file.exists():
             shutil.move(file, aside / file.name)
 
 
-def _replace(base: Path, home: Path, aside: Path, kept: Path) -> None:
+def _replace(base: Path, home: Path, aside: Path, kept: Collection[Path]) -> None:
     for entry in list(base.iterdir()):
-        if entry != kept and not entry.name.startswith((_ASIDE, _WORK)):
+        if entry not in kept and not entry.name.startswith((_ASIDE, WORK_PREFIX)):
             entry.rename(aside / entry.name)
     if home.is_dir():
         for entry in list(home.iterdir()):
@@ -513,18 +550,6 @@ def _load(url: str, source: Path, *, resume: bool) -> None:
     if not resume:
         with explained(url), psycopg.connect(_plain(url)) as connection:
             connection.execute(_INTERRUPT)
-
-
-def _version_of(url: str) -> str | None:
-    """None: the database has no tables of ours."""
-    import psycopg
-
-    with explained(url), psycopg.connect(_plain(url)) as connection:
-        row = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
-        if row is None or row[0] is None:
-            return None
-        found = connection.execute("SELECT max(version_num) FROM alembic_version").fetchone()
-        return found[0] if found else None
 
 
 def _run_tool(tool: str, url: str, *arguments: str) -> None:

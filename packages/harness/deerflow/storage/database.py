@@ -19,7 +19,7 @@ import orjson
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
-from deerflow.storage.errors import explained
+from deerflow.storage.errors import DatabaseError, check_encoding, explained
 from deerflow.storage.migrate import exclusive, is_current, upgrade
 from deerflow.storage.sql import dumps
 from deerflow.storage.sqlite_thread import SqliteThread
@@ -187,7 +187,12 @@ class _Pool:
         # For any other zone psycopg reads a file.
         # A process that freezes in the middle of a transaction lets go of its rows when others take its runs.
         self._settings = {"timezone": "UTC", "idle_in_transaction_session_timeout": "15s", **settings}
-        self._engine = _engine(url.replace("://", "+psycopg://", 1), poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self._engine = _engine(
+            url.replace("://", "+psycopg://", 1),
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            connect_args={"client_encoding": "utf8"},
+        )
         self._threads = ThreadPoolExecutor(size, "deerflow-postgres")
         self._of_thread = threading.local()
         self._open: set[Connection] = set()
@@ -231,6 +236,11 @@ class _Pool:
     def _connect(self) -> Connection:
         made = self._engine.connect()
         raw: Any = made.connection.driver_connection
+        try:
+            check_encoding(raw.info.parameter_status("server_encoding"))
+        except DatabaseError:
+            made.close()
+            raise
         for setting in self._settings.items():
             raw.execute("SELECT set_config(%s, %s, false)", setting)
         self._of_thread.connection = made

@@ -54,7 +54,8 @@ class NewerDatabaseError(DatabaseError):
     def __init__(self, found: str, known: str) -> None:
         super().__init__(
             f"The database is of version {found}, this program knows versions up to {known}. It was left as it is. "
-            "Start the newer DeerFlow that used it last, or restore the copy that was made before that upgrade."
+            "Start the newer DeerFlow that used it last, or put the copy that was made before that upgrade back with "
+            "`deerflow rollback`."
         )
 
 
@@ -83,6 +84,23 @@ _KINDS = {
 _CANCELED = "57014"
 _UNREACHABLE = ("08", "28", "3D", "57")
 """SQLSTATE classes: connection, authorization, no such database, shut down."""
+
+
+_OF_THE_ROLE = {
+    "25006": "PostgreSQL is read-only here: it is a standby, or `default_transaction_read_only` is on. Let "
+    "`database.postgres_url` name the primary server, or run: ALTER ROLE … SET default_transaction_read_only = off.",
+    "42501": "PostgreSQL refuses DeerFlow's role a right that it needs. Make the role the owner of the database and of its schema: "
+    "ALTER DATABASE … OWNER TO …; ALTER SCHEMA public OWNER TO ….",
+}
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Raise DatabaseError unless the PostgreSQL database stores UTF-8."""
+    if encoding not in (None, "UTF8"):
+        raise DatabaseError(
+            f"The PostgreSQL database's encoding is {encoding}, which does not hold every character. Create it with UTF8: "
+            "CREATE DATABASE deerflow ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0."
+        )
 
 
 def is_out_of_reach(error: BaseException) -> bool:
@@ -150,6 +168,8 @@ def _postgres_remedy(error: Any) -> str | None:
     state: str | None = getattr(error, "sqlstate", None)
     if state == "53100":
         return "PostgreSQL has no space left. Nothing was changed. Free some space on its disk and try again."
+    if state in _OF_THE_ROLE:
+        return _OF_THE_ROLE[state]
     if isinstance(error, psycopg.OperationalError) and (state is None or state[:2] in _UNREACHABLE):
         return (
             f"PostgreSQL cannot be reached: {str(error).strip()}\n"

@@ -12,22 +12,27 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, create_engine, inspect, text
 
-from deerflow.storage.errors import NewerDatabaseError
+from deerflow.storage.errors import NewerDatabaseError, check_encoding, explained
 
 logger = logging.getLogger(__name__)
 
 HEAD = "0019"
 """The newest migration. Numbers, so that what is newer than this program can be told from what is older."""
 
+READABLE_FROM = "0018"
+"""The oldest program, by its HEAD, that can work with the tables of HEAD. A migration that only adds what older programs
+ignore (a table, a column that may be empty) leaves it; any other raises it to its own number."""
+
 MIGRATIONS = Path(__file__).parent / "migrations"
 SCHEMA = MIGRATIONS / "sqlite.sql"
 """What the migrations make of an empty file; ``scripts/schema.py`` writes it."""
 
 KEPT_COPIES = 3
-_BEFORE_MIGRATIONS = "0000"
+BEFORE_MIGRATIONS = "0000"
 _LOCK = 0x6465657266_01
 _PATIENCE = 600_000
 """Milliseconds to wait for another process that upgrades the same file, which copies it first."""
@@ -57,7 +62,8 @@ def upgrade(connection: Connection) -> None:
             return
         _copy_aside(connection, version)
     run_migrations(connection)
-    if version != _BEFORE_MIGRATIONS:
+    _note_readers(connection)
+    if version != BEFORE_MIGRATIONS:
         logger.info("The database was upgraded from version %s to %s.", version, HEAD)
 
 
@@ -82,6 +88,7 @@ def _create(connection: Connection) -> bool:
         if statement not in there:
             connection.exec_driver_sql(statement)
     connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD,))
+    _note_readers(connection)
     return True
 
 
@@ -105,13 +112,53 @@ def exclusive(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _version(connection: Connection) -> str:
+    """Return the version of the tables, HEAD if they are newer and this program can use them, or raise NewerDatabaseError."""
+    version, readable_from = _versions(connection)
+    if readable_from > HEAD:
+        raise NewerDatabaseError(version, HEAD)
+    return min(version, HEAD)
+
+
+def versions_of(location: str) -> tuple[str, str]:
+    """Return the version of a database's tables, and the oldest program's that can use them. Blocks. Raises DatabaseError."""
+    if "://" in location:
+        options = {"client_encoding": "utf8", "connect_timeout": 10}
+        engine = create_engine(f"postgresql+psycopg://{location.split('://', 1)[1]}", connect_args=options)
+    else:
+        engine = create_engine(f"sqlite:///{Path(location).absolute()}")
+    try:
+        with explained(location), engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                raw: Any = connection.connection.driver_connection
+                check_encoding(raw.info.parameter_status("server_encoding"))
+            return _versions(connection)
+    finally:
+        engine.dispose()
+
+
+def _versions(connection: Connection) -> tuple[str, str]:
     found = None
     if inspect(connection).has_table("alembic_version"):
         found = connection.scalar(text("SELECT max(version_num) FROM alembic_version"))
-    version = found or _BEFORE_MIGRATIONS
-    if version > HEAD:
-        raise NewerDatabaseError(version, HEAD)
-    return version
+    version = found or BEFORE_MIGRATIONS
+    return version, _readable_from(connection, version) if found else version
+
+
+def _note_readers(connection: Connection) -> None:
+    """Write into the database which older programs may use it after a rollback."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA user_version = {HEAD}{READABLE_FROM}")
+    else:
+        connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{HEAD}{READABLE_FROM}'")
+
+
+def _readable_from(connection: Connection, version: str) -> str:
+    """Return what the program of ``version`` noted; without a note of its own its tables are for itself alone."""
+    if connection.dialect.name == "sqlite":
+        note = f"{connection.scalar(text('PRAGMA user_version')):08}"
+    else:
+        note = connection.scalar(text("SELECT obj_description('alembic_version'::regclass)")) or ""
+    return note[4:] if note[:4] == version else version
 
 
 def _copy_aside(connection: Connection, version: str) -> None:
@@ -121,13 +168,18 @@ def _copy_aside(connection: Connection, version: str) -> None:
     copy = Path(f"{path}.{version}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.bak")
     copy_database(path, copy)
     logger.info("The database %s is upgraded from version %s to %s. It was copied to %s.", path, version, HEAD, copy)
-    copies = sorted(copy.parent.glob(f"{Path(path).name}.*.bak"), key=lambda each: each.name.rpartition("-")[2])
-    for old in copies[:-KEPT_COPIES]:
+    for old in copies_before_upgrades(Path(path))[KEPT_COPIES:]:
         old.unlink(missing_ok=True)
 
 
+def copies_before_upgrades(database: Path) -> list[Path]:
+    """Return the copies of a SQLite file that were made before its upgrades, the newest first."""
+    copies = database.parent.glob(f"{database.name}.*.bak")
+    return sorted(copies, key=lambda each: each.name.rpartition("-")[2], reverse=True)
+
+
 def _holds_something(connection: Connection, version: str) -> bool:
-    if version != _BEFORE_MIGRATIONS:
+    if version != BEFORE_MIGRATIONS:
         return True
     has_checkpoints = inspect(connection).has_table("checkpoints")
     return has_checkpoints and bool(connection.scalar(text("SELECT EXISTS (SELECT 1 FROM checkpoints)")))

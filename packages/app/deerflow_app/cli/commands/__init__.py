@@ -32,7 +32,9 @@ def settings_of(context: typer.Context, config: Path | None, debug: bool) -> Set
     return settings
 
 
-def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(
+    app: typer.Typer, name: str | None = None, *, hidden: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command whose first parameter is ``settings``: Settings, as ``--config`` and ``--debug`` say."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
@@ -45,7 +47,7 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[...
         call = wraps(function)(call)
         vars(call)["__signature__"] = inspect.Signature(parameters)
         call.__annotations__ = {one.name: one.annotation for one in parameters}
-        app.command(name)(call)
+        app.command(name, hidden=hidden)(call)
         return function
 
     return add

@@ -26,7 +26,7 @@ from deerflow_app.cli.backend import is_demo, open_here
 from deerflow_app.cli.chat.files import human_size
 from deerflow_app.cli.chat.transcript import NETWORK, sandbox_label
 from deerflow_app.cli.commands import print_json
-from deerflow_app.cli.failures import database_failure, explain
+from deerflow_app.cli.failures import database_failure, explain, not_writable
 from deerflow_app.cli.terminal import clean, make_console
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def storage(paths: Paths) -> Iterator[Finding]:
         with tempfile.TemporaryFile(dir=existing):
             yield "data", "ok", str(base)
     except OSError as error:
-        yield "data", "bad", f"{existing}: {error.strerror}", "Set DEER_FLOW_HOME to a folder that you may write."
+        yield "data", "bad", f"{existing}: {error.strerror}", not_writable(existing)
         return
     free = shutil.disk_usage(existing).free
     if free < LOW_DISK:
@@ -217,9 +217,18 @@ def storage(paths: Paths) -> Iterator[Finding]:
 
 def database(config: AppConfig, paths: Paths) -> Iterator[Finding]:
     """Whether the threads can be read."""
+    location = str(config.database.location(paths.data_dir, config.origin.project_root))
+    if config.database.backend == "postgres":
+        from deerflow.storage.errors import DatabaseError
+        from deerflow.storage.migrate import versions_of
+
+        try:
+            yield "database", "ok", f"PostgreSQL, tables of version {versions_of(location)[0]}"
+        except DatabaseError as error:
+            yield "database", "bad", str(error)
     if config.database.backend != "sqlite":
         return
-    file = Path(config.database.location(paths.data_dir, config.origin.project_root))
+    file = Path(location)
     if not file.exists():
         return
     try:

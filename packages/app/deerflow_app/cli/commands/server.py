@@ -1,4 +1,4 @@
-"""`deerflow serve|worker|prune|backup|restore`: running DeerFlow for a browser, and looking after what it keeps."""
+"""`deerflow serve|stop|worker|prune|backup|restore`: running DeerFlow for a browser, and looking after what it keeps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deerflow_app.cli import Settings
 from deerflow_app.cli.failures import Failure, usage_failure
 
 if TYPE_CHECKING:
-    from deerflow.config import AppConfig, ConfigSource, Paths
+    from deerflow.config import ConfigSource, Paths
     from deerflow.features.retention import RetentionPolicy
     from deerflow.runtime import Runtime
     from deerflow.sandbox.tool_image import ToolImage
@@ -50,7 +50,7 @@ def serve(
     from deerflow_app.gateway.server import serve as serve_http
     from deerflow_app.gateway.settings import GatewaySettings, SettingsError
 
-    source, paths = _opened(settings)
+    source, paths = opened(settings)
     paths.ensure_base_dir()
     environ = {**source.current().origin.environ, **({} if auth else {"DEER_FLOW_AUTH_DISABLED": "true"})}
     try:
@@ -60,7 +60,7 @@ def serve(
     except SettingsError as error:
         raise usage_failure(str(error)) from error
     config_now = source.current()
-    database = Database(_location(source, paths), pool_size=config_now.database.pool_size, users_dir=paths.users_dir)
+    database = Database(location_of(source, paths), pool_size=config_now.database.pool_size, users_dir=paths.users_dir)
 
     def make_runtime() -> Runtime:
         from deerflow.runtime import Runtime
@@ -73,7 +73,7 @@ def serve(
 
     if not database.is_postgres and not execute:
         raise usage_failure("Workers need database.backend: postgres. With SQLite the gateway executes runs itself.")
-    with contextlib.nullcontext() if database.is_postgres else _alone(paths.base_dir):
+    with contextlib.nullcontext() if database.is_postgres else alone(paths.base_dir):
         try:
             code = serve_http(
                 database,
@@ -81,12 +81,37 @@ def serve(
                 make_runtime,
                 config_file=config_now.origin.config_file,
                 on_start=lambda url: _began(url, ui),
-                on_open=lambda: _opened_runtime(config_now, paths, execute),
+                on_open=lambda: _opened_runtime(source, paths, execute),
                 on_setup=_tell_setup_code,
             )
         except ServerError as error:
             raise Failure(str(error)) from error
     raise typer.Exit(code)
+
+
+def stop(settings: Settings) -> None:
+    """Stop the server of this data directory, as Ctrl-C does; runs go on at its next start."""
+    import os
+    import time
+
+    from deerflow.config import Paths
+    from deerflow_app.gateway import held, running_server
+
+    base = Paths().base_dir
+    if (server := running_server(base)) is None:
+        return typer.echo(f"No server is running for {base}.")
+    command = Path(f"/proc/{server.pid}/cmdline")
+    if command.exists() and b"deerflow" not in command.read_bytes():
+        raise Failure(f"{server.url} runs in another container.", "Stop it there.")
+    os.kill(server.pid, signal.SIGTERM)
+    for _ in range(600):
+        with held(base) as is_free:
+            if is_free and running_server(base) is None:
+                return typer.echo(f"Stopped {server.url}.")
+        time.sleep(0.1)
+    raise Failure(
+        f"Process {server.pid} has not ended within a minute.", f"Its log says why; `kill -9 {server.pid}` ends it."
+    )
 
 
 def worker(
@@ -95,7 +120,7 @@ def worker(
     """Execute runs that gateways with the same PostgreSQL take in. Stops at SIGTERM and hands over what is not finished."""
     from deerflow.runtime import Runtime
 
-    source, paths = _opened(settings)
+    source, paths = opened(settings)
     paths.ensure_base_dir()
     runtime = Runtime(source, paths)
     if not runtime.database.is_postgres:
@@ -124,7 +149,7 @@ def prune(
     from deerflow.runtime import Runtime, retention_policy
     from deerflow_app.cli.chat.files import human_size
 
-    source, paths = _opened(settings)
+    source, paths = opened(settings)
     given = {"threads": threads_days, "events": events_days, "checkpoints": checkpoints_days}
     changes = {name: timedelta(days=days) for name, days in given.items() if days is not None}
     policy = replace(retention_policy(source.current()), **changes)
@@ -153,10 +178,10 @@ def backup(
         manifest = read_backup(target)
         typer.echo(f"{target} is whole: a backup of {manifest.created_at}, with a {manifest.database} database.")
         return
-    source, paths = _opened(settings)
+    source, paths = opened(settings)
     file = source.current().origin.config_file
     files = [file] if file else []
-    written = write_backup(_location(source, paths), paths, target, config_files=files, keys=not without_keys)
+    written = write_backup(location_of(source, paths), paths, target, config_files=files, keys=not without_keys)
     holds = "it holds the secrets of your configuration, too"
     if without_keys:
         holds = f"without {', '.join(written.manifest.without) or 'keys, since there are none'}"
@@ -177,9 +202,9 @@ def restore(
     from deerflow.storage.backup import manifest_of
     from deerflow.storage.backup import restore as read_backup
 
-    source, paths = _opened(settings)
-    with _alone(paths.ensure_base_dir()):
-        aside = read_backup(archive, _location(source, paths), paths, config_dir=Path.cwd(), resume=resume)
+    source, paths = opened(settings)
+    with alone(paths.ensure_base_dir()):
+        aside = read_backup(archive, location_of(source, paths), paths, config_dir=Path.cwd(), resume=resume)
     typer.echo(f"Restored. What was there before is in {aside}")
     if missing := manifest_of(archive).without:
         typer.echo(
@@ -188,7 +213,7 @@ def restore(
         )
 
 
-def _opened(settings: Settings) -> tuple[ConfigSource, Paths]:
+def opened(settings: Settings) -> tuple[ConfigSource, Paths]:
     from deerflow.config import ConfigSource, Paths
     from deerflow_app.cli.backend import log_to_stderr
 
@@ -198,13 +223,19 @@ def _opened(settings: Settings) -> tuple[ConfigSource, Paths]:
 
 
 @contextlib.contextmanager
-def _alone(base_dir: Path) -> Iterator[None]:
+def alone(base_dir: Path) -> Iterator[None]:
     """Nobody else serves or restores ``base_dir`` meanwhile, or Failure."""
-    from deerflow_app.gateway import held, running_server
+    from deerflow_app.gateway import announced, held, running_server
 
     if (other := running_server(base_dir)) is not None:
         raise Failure(f"DeerFlow is running already: {other.url}", "Open it there, or stop it first.")
     with held(base_dir) as is_ours:
+        if not is_ours and (other := announced(base_dir)) is not None and not other.is_near():
+            raise Failure(
+                f"Another DeerFlow uses {base_dir}: process {other.pid} of {other.host}, another container or machine.",
+                "Stop it first, or give this one a directory of its own: DEER_FLOW_HOME. Several processes share a directory "
+                "with PostgreSQL only.",
+            )
         if not is_ours:
             raise Failure(
                 f"Another DeerFlow uses {base_dir}, though it does not answer.",
@@ -230,11 +261,15 @@ def _tell_setup_code(code: str) -> None:
     typer.echo(f"Nobody has an account yet. Whoever makes the first from another machine needs the setup code {code}")
 
 
-def _opened_runtime(config: AppConfig, paths: Paths, execute: bool) -> None:
+def _opened_runtime(source: ConfigSource, paths: Paths, execute: bool) -> None:
     from deerflow.harness import tool_image
     from deerflow.runtime import LEAD_AGENT_MODULE
+    from deerflow_app.backups import keep_making
 
+    config = source.current()
     collect_seldom(*[LEAD_AGENT_MODULE] if execute else [])
+    if execute:
+        keep_making(source.current)
     if execute and config.sandbox.tool_image.enabled:
         threading.Thread(target=_prepare, args=[tool_image(config, paths)], name="tool-image", daemon=True).start()
 
@@ -259,7 +294,7 @@ async def _work(runtime: Runtime) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await runtime.start()
-        _opened_runtime(runtime.config_source.current(), runtime.paths, execute=True)
+        _opened_runtime(runtime.config_source, runtime.paths, execute=True)
         typer.echo("This worker takes runs. (Ctrl-C stops it; others go on with them)")
         await stop.wait()
     finally:
@@ -275,7 +310,7 @@ async def _prune(runtime: Runtime, policy: RetentionPolicy, dry_run: bool) -> di
     return {name: (amount.count, amount.bytes) for name, amount in removed.items()}
 
 
-def _location(source: ConfigSource, paths: Paths) -> str:
+def location_of(source: ConfigSource, paths: Paths) -> str:
     config = source.current()
     return str(config.database.location(paths.data_dir, config.origin.project_root))
 

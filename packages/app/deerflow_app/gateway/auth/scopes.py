@@ -33,6 +33,7 @@ _ROUTES: tuple[tuple[tuple[Scope, ...] | None, tuple[str, ...]], ...] = (
             "GET /api/v1/auth/setup-status",
             "POST /api/webhooks/github",
             "GET /health",
+            "GET /ready",
             "GET /preview/{token}/{path:file}",
             "HEAD /preview/{token}/{path:file}",
         ),

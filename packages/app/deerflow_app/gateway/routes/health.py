@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from deerflow.errors import UnavailableError
 from deerflow_app.gateway.routes import CurrentDatabase
 
 router = APIRouter(tags=["system"])
@@ -47,6 +48,16 @@ async def health() -> Health:
 async def ok(database: CurrentDatabase) -> Ok:
     await database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
     return Ok()
+
+
+@router.get("/ready", summary="Whether runs can begin", include_in_schema=False)
+async def ready(request: Request, database: CurrentDatabase) -> Ok:
+    state = request.app.state
+    if not state.opening.done():
+        raise UnavailableError("The server is starting.")
+    if state.start_error is not None or state.opening.cancelled():
+        raise UnavailableError("The server could not start; its log says why.")
+    return await ok(database)
 
 
 @router.get("/api/info", summary="Versions and abilities")

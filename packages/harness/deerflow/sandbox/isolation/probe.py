@@ -33,8 +33,8 @@ class Cause:
 
 UNPRIVILEGED = (
     "On Ubuntu 23.10 and later install an AppArmor profile with `userns,` for /usr/bin/bwrap or set "
-    "`sysctl kernel.apparmor_restrict_unprivileged_userns=0`. In Docker add `security_opt: [seccomp=unconfined, "
-    "systempaths=unconfined]`."
+    "`sysctl kernel.apparmor_restrict_unprivileged_userns=0`. In Docker add `--security-opt seccomp=deerflow-seccomp.json`, the "
+    "profile that is shipped for it."
 )
 CAUSES = (
     Cause(
@@ -53,21 +53,31 @@ CAUSES = (
     ),
     Cause(
         "disable-userns-unsupported",
-        r"unknown option.*--disable-userns|max_user_namespaces: (permission|read-only|operation)|disable-userns",
+        r"unknown option.*--disable-userns|disable-userns",
         "Nested user namespaces cannot be switched off here.",
         "Install bubblewrap 0.8 or newer. The system-call filter refuses them meanwhile.",
+        without="disable_userns",
+    ),
+    Cause(
+        "disable-userns-unsupported",
+        r"max_user_namespaces: (permission|read-only|operation)|"
+        r"(read-only|permission|operation)[^:]*: '/proc/sys/user/max_user_namespaces'",
+        "/proc/sys is read-only here, so nested user namespaces cannot be switched off. The system-call filter refuses them.",
+        "Nothing needs to be done. `docker run --security-opt systempaths=unconfined` makes /proc/sys writable; a systemd unit "
+        "must not set ProtectKernelTunables.",
         without="disable_userns",
     ),
     Cause(
         "proc-masked",
         r"can't mount proc|mount proc on",
         "This container masks parts of /proc, so the sandbox cannot have one of its own.",
-        "In Docker add `security_opt: [systempaths=unconfined]`.",
+        "Isolation is good without it. `docker run --security-opt systempaths=unconfined` lifts the mask; docker-compose 1.29 "
+        "cannot, and Kubernetes needs `procMount: Unmasked`.",
         without="fresh_proc",
     ),
     Cause(
         "data-unwritable",
-        r"(read-only file system|permission denied|no space left on device|quota exceeded): '",
+        r"(read-only file system|permission denied|no space left on device|quota exceeded): '(?!/proc/)",
         "The data directory cannot be written, so no sandbox can be tried.",
         "Set DEER_FLOW_HOME to a directory that you may write and that has room.",
     ),
@@ -85,14 +95,21 @@ CAUSES = (
     ),
     Cause(
         "userns-denied",
-        r"no permissions to create|creating new namespace failed|new user namespace|new namespaces|no permission",
+        r"no permissions to create|creating new namespace failed|new user namespace|new namespaces|no permission|"
+        r"unshare user ns",
         "This machine or container refuses user namespaces.",
         UNPRIVILEGED,
     ),
     Cause(
         "mount-denied",
-        r"pivot_root|make / slave|failed to mount tmpfs|mount tmpfs on|mount none on|mount .* on /",
+        r"pivot_root|unmount old root|leave the old root|make / slave|failed to mount tmpfs|mount tmpfs on|mount none on|mount .* on /",
         "This machine or container refuses mounts inside a user namespace.",
+        UNPRIVILEGED,
+    ),
+    Cause(
+        "calls-denied",
+        r"set ?hostname|launcher: \[errno 1\] operation not permitted\s*$",
+        "A system-call filter of this container refuses a call that every sandbox needs.",
         UNPRIVILEGED,
     ),
     Cause(

@@ -13,8 +13,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run dev chat install install-dev page wheels standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
-	tool-image clean check start stop setup setup-sandbox config config-upgrade logs
+	tool-image clean check start stop setup setup-sandbox config config-upgrade up down logs \
+	docker-image docker-sandbox docker-init docker-start docker-stop docker-logs test-docker
 NODE := scripts/with-node
+DOCKER ?= docker
+COMPOSE ?= $(shell $(DOCKER) compose version >/dev/null 2>&1 && echo $(DOCKER) compose || echo docker-compose)
+BUILD = $(DOCKER) build $(addprefix --build-arg ,http_proxy https_proxy PIP_INDEX_URL UV_DEFAULT_INDEX) $(DOCKER_BUILD_FLAGS)
 # Timeouts by a thread: a signal cannot end a test that waits for a lock for ever, as of the coverage tracer. One worker more than
 # cores: tests wait a lot.
 WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -78,6 +82,34 @@ wheels: install page ## Build what `pip install` takes: dist/*.whl, with the pag
 	@for name in harness app; do $(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist packages/$$name || exit 1; done
 	@ls dist/*.whl
 
+docker-image: wheels ## Build the image of DeerFlow (docs/docker.md)
+	@$(BUILD) --quiet --tag deerflow --file deploy/docker/Dockerfile .
+
+docker-sandbox: ## Build the image of sandboxes that are containers
+	@$(DOCKER) build --build-arg http_proxy --build-arg https_proxy $(DOCKER_BUILD_FLAGS) --quiet --tag deerflow-sandbox deploy/sandbox
+
+up: ## Serve DeerFlow in a container at http://localhost:2026
+	@$(DOCKER) image inspect deerflow >/dev/null 2>&1 || $(MAKE) docker-image
+	@cd deploy && $(COMPOSE) up --detach
+	@echo "DeerFlow is at http://localhost:$${PORT:-2026}; 'make logs' shows what it says, 'make down' stops it and keeps its data."
+
+down: ## Stop the container and keep its data
+	@cd deploy && $(COMPOSE) down
+
+docker-init: docker-image docker-sandbox
+
+docker-start: ## Serve the API in a container from this checkout, again at each change
+	@cd deploy && $(COMPOSE) --file compose.dev.yaml up --detach
+
+docker-stop:
+	@cd deploy && $(COMPOSE) --file compose.dev.yaml down
+
+docker-logs:
+	@cd deploy && $(COMPOSE) --file compose.dev.yaml logs --follow --tail 200
+
+test-docker: install-dev docker-image docker-sandbox ## Try images, compose files and containers as sandboxes, with the engine of DOCKER_HOST
+	@$(BIN)/python -m pytest -m docker -n 0 --timeout=600 --timeout-method=thread tests
+
 standalone: $(STANDALONE)/server.js ## Build the page as a Node.js server of its own, for use behind nginx
 
 $(STANDALONE)/server.js: frontend/node_modules/.installed $(PAGE_SOURCES)
@@ -92,7 +124,7 @@ e2e: install-dev page ## Try the page in a real browser (Chromium), against a re
 	@cd frontend && ../$(NODE) npx playwright test
 
 nightly: install-dev page standalone ## Run what is slow and rarely breaks: coverage, all launchers and users, kill series, chat interfaces of others, the page behind nginx
-	@$(PYTEST) --cov --cov-report= # of all tests: it doubles what they cost
+	@$(PYTEST) -m "not docker" --cov --cov-report= # of all tests: it doubles what they cost
 	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
 	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60
 	@$(BIN)/python -m tests.e2e.turmoil --kills 100
@@ -110,7 +142,7 @@ types-page: install-dev node-modules ## Write the API's types for the page anew
 test: test-python test-page ## Run all tests but those in a browser
 
 test-python: install-dev
-	@$(PYTEST) -m "not nightly"
+	@$(PYTEST) -m "not nightly and not docker"
 
 lint: lint-python lint-page ## Check style, types and floors, of Python and of the page
 
@@ -155,9 +187,10 @@ start: run ## As run
 stop: install ## Stop the server that serves the data directory of this checkout
 	@$(BIN)/deerflow stop
 
-logs: ## Show the logs of the command line and of the service, if there is one
+logs: ## Show the logs of the command line, and of the service or the container, if there is one
 	@tail -n 100 "$${DEER_FLOW_HOME:-.deer-flow}/deerflow.log" 2>/dev/null || true
-	@journalctl --user -u deerflow -n 100 --no-pager 2>/dev/null || echo "A server that runs in a terminal logs there."
+	@journalctl --user -u deerflow -n 100 --no-pager 2>/dev/null || true
+	@cd deploy && $(COMPOSE) logs --tail 200 2>/dev/null || echo "A server that runs in a terminal logs there."
 
 doctor: install ## Say what works on this machine and what does not
 	@$(BIN)/deerflow doctor

@@ -225,3 +225,13 @@ def test_a_run_goes_on_after_all_connections_to_the_database_were_cut(house: Hou
     house.worker_of(run, attempt=2)
     events = _events(house.gateways[1], thread, run)
     assert events[-1][0] == "end" and events[-1][1]["status"] == "success"
+
+
+def test_a_worker_shows_that_it_is_healthy_as_long_as_the_database_answers(house: House, tmp_path: Path):
+    file = tmp_path / "healthy"
+    house.start("shown", "worker", "--health-file", str(file))
+    house.until(file.exists)
+    seen = file.stat().st_mtime_ns
+    house.until(lambda: file.stat().st_mtime_ns > seen)
+    house.signal("shown", signal.SIGTERM)
+    assert house.end("shown") == 0

@@ -360,11 +360,10 @@ async def mount_information(environment: Environment) -> None:
     assert "/threads/main/workspace" in result.output, "the gap is closed: update docs/sandbox.md and this check"
 
 
-@checks("58", "cgroups and /sys are absent", Need.NAMESPACES)
+@checks("58", "cgroups and /sys are absent or empty", Need.NAMESPACES)
 async def cgroups(environment: Environment) -> None:
-    result = await environment.sh("ls /sys /sys/fs/cgroup; cut -d: -f3 /proc/self/cgroup | sort -u")
-    assert result.output.splitlines()[-1] == "/", result
-    assert result.output.count("No such file") == 2, result
+    result = await environment.sh("ls -A /sys /sys/fs/cgroup 2>/dev/null; cut -d: -f3 /proc/self/cgroup | sort -u")
+    assert result.output.splitlines() in (["/"], ["/sys:", "/"]), result
 
 
 @checks("62", "pid 1's command line shows no path of the host, in a session or for a single command", Need.OWN_PROC)
@@ -372,7 +371,7 @@ async def first_command_line(environment: Environment) -> None:
     command = "tr '\\0' ' ' </proc/1/cmdline"
     for env in (None, {"TOKEN": "x"}):
         result = await environment.sandbox.exec(command, env=env)
-        assert "agent.pyc" in result.output, result
+        assert "agent.py" in result.output, result
         assert str(environment.data_dir) not in result.output, result
 
 

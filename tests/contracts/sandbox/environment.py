@@ -65,14 +65,14 @@ class Need(Enum):
     FILE_LIMIT = "the size of a file is limited"
 
     def met(self, isolation: Isolation) -> bool:
-        namespaces = isolation.level in ("namespaces", "namespaces-no-proc")
+        namespaces = isolation.level in ("namespaces", "namespaces-no-proc", "container")
         match self:
             case Need.CONFINED:
                 return namespaces or isolation.level == "landlock"
             case Need.NAMESPACES:
                 return namespaces
             case Need.OWN_PROC:
-                return isolation.level == "namespaces"
+                return isolation.level in ("namespaces", "container")
             case Need.OWN_PIDS:
                 return isolation.pid
             case Need.OWN_NETWORK:

@@ -1,7 +1,7 @@
 """The contract suite against every isolating provider, as the user who runs the tests.
 
 ``test_contract_as_user`` repeats it as an ordinary user where the tests run as root. A provider that this
-machine does not support is skipped, which CI does not allow.
+machine does not support is skipped, which CI does not allow. Containers need an engine: `make test-docker`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import pytest
 from tests.contracts.sandbox.checks import CHECKS
 from tests.contracts.sandbox.environment import Check, Environment, NotApplicable, open_environment
 
+from deerflow.community.aio_sandbox.containers import ContainerProvider
+from deerflow.config import Paths
 from deerflow.sandbox.interface import ProbeReport
 from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
 from deerflow.sandbox.isolation.namespaces import BwrapSandboxProvider, UsernsSandboxProvider, examine_namespaces
@@ -37,16 +39,24 @@ class MaskedProcProvider(BwrapSandboxProvider):
         return examine_namespaces(self.name, masked, self.drops_root)
 
 
+class EngineProvider(ContainerProvider):
+    """The engine that ``DOCKER_HOST`` names."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(data_dir, docker_socket=Paths(data_dir).docker_socket)
+
+
 PROVIDERS = [
     BwrapSandboxProvider,
     UsernsSandboxProvider,
     pytest.param(MaskedProcProvider, marks=pytest.mark.nightly),
     pytest.param(LandlockSandboxProvider, marks=pytest.mark.nightly),
+    pytest.param(EngineProvider, marks=pytest.mark.docker),
 ]
 LEAST_CHECKS = 71
 
 
-@pytest.fixture(scope="module", params=PROVIDERS, ids=["bwrap", "userns", "noproc", "landlock"])
+@pytest.fixture(scope="module", params=PROVIDERS, ids=["bwrap", "userns", "noproc", "landlock", "container"])
 def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
     """One sandbox for all checks of a provider."""
     # Not tmp_path: Landlock works with the host's paths, whose parents the sandbox's uid must be able to pass, and

@@ -29,6 +29,8 @@ from deerflow.identity import check_agent_name, check_id
 
 EXAMPLE_NAME = "config.example.yaml"
 HOME_VAR = "DEER_FLOW_HOME"
+HOST_BASE_VAR, HOST_SKILLS_VAR = "DEER_FLOW_HOST_BASE_DIR", "DEER_FLOW_HOST_SKILLS_PATH"
+ENGINE_VAR, SOCKET_VAR = "DOCKER_HOST", "DEER_FLOW_DOCKER_SOCKET"
 VIRTUAL_ROOT = "/mnt/user-data"
 
 # A sandbox runs under another user than we do: it must get through to its thread's directories, without being able to list
@@ -61,6 +63,14 @@ class Paths:
         else:
             folder = Path(cwd or Path.cwd()).absolute()
             self.base_dir = folder / Path(named).expanduser() if named else project_root(folder) / ".deer-flow"
+        there = environ.get(HOST_BASE_VAR)
+        self.host_paths = {self.base_dir: Path(there)} if there else {}
+        """Where a container engine's machine has a directory of ours, if we are in a container ourselves."""
+        there = environ.get(HOST_SKILLS_VAR)
+        self.host_skills_dir = Path(there) if there else None
+        """The same for the directory of public skills."""
+        engine = environ.get(ENGINE_VAR) or environ.get(SOCKET_VAR) or "/var/run/docker.sock"
+        self.docker_socket = Path(engine.removeprefix("unix://"))
         self.data_dir = self.base_dir / "data"
         """Databases."""
         self.secrets_key_file = self.data_dir / "secrets.key"

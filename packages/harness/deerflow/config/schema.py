@@ -236,9 +236,6 @@ DEFAULT_TOOL_GROUPS = tuple(ToolGroupConfig(name=name) for name in ("web", "file
 # sandbox -------------------------------------------------------------------------------------------------------------
 
 
-AIO_IMAGE = "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest"
-
-
 class NetworkConfig(Section):
     """Which addresses a sandbox may reach. A bare string is a mode."""
 
@@ -316,12 +313,13 @@ class SandboxConfig(OpenSection):
     """0 turns the cut off; likewise below."""
     read_file_output_max_chars: Count = 50000
     ls_output_max_chars: Count = 20000
-    image: str = AIO_IMAGE
-    """Container providers only, likewise below."""
+    image: str = "deerflow-sandbox"
+    """Container provider only, likewise below. Any image with bash and Python 3.9 will do."""
     port: int = Field(default=8080, ge=1, le=65535)
     replicas: Positive = 3
     container_prefix: str = "deer-flow-sandbox"
     provisioner_url: str = ""
+    provisioner_token: str = ""
 
 
 # agents --------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
     """The provider that ``sandbox.use`` names: ``auto``, or a class path.
 
     The constructor is given what its signature asks for by name, of: ``data_dir``, ``max_sessions``, ``sleep_after``, ``idle_timeout``,
-    ``etc_extra``, ``allow_unsandboxed``, ``allow_host_bash``, ``config``, ``paths``.
+    ``etc_extra``, ``allow_unsandboxed``, ``allow_host_bash``, ``image``, ``replicas``, ``container_prefix``, ``docker_socket``,
+    ``host_paths``, ``provisioner_url``, ``provisioner_token``, ``config``, ``paths``.
 
     Raises:
         ImportError: the class path cannot be resolved.
@@ -49,11 +50,22 @@ def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
         "etc_extra": tuple(settings.etc_extra),
         "allow_unsandboxed": settings.allow_unsandboxed,
         "allow_host_bash": settings.allow_host_bash,
+        "image": settings.image,
+        "replicas": settings.replicas,
+        "container_prefix": settings.container_prefix,
+        "docker_socket": paths.docker_socket,
+        "host_paths": paths.host_paths | _host_skills(config, paths),
+        "provisioner_url": settings.provisioner_url,
+        "provisioner_token": settings.provisioner_token,
         "config": config,
         "paths": paths,
     }
     wanted = inspect.signature(provider_class).parameters
     return provider_class(**{name: value for name, value in offered.items() if name in wanted})
+
+
+def _host_skills(config: AppConfig, paths: Paths) -> dict[Path, Path]:
+    return {config.skills.directory(config.origin.project_root): there} if (there := paths.host_skills_dir) else {}
 
 
 def uses_local_sandbox_provider(config: AppConfig) -> bool:

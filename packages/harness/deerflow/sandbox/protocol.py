@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from asyncio import IncompleteReadError, StreamReader
+from asyncio import IncompleteReadError
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 from deerflow.sandbox.supervisor import frame as frame
 
@@ -95,7 +95,15 @@ class Failed:
 Event = Ready | Output | End | ProcessReport | State | ResetDone | Failed
 
 
-async def read_event(reader: StreamReader) -> Event | None:
+class Reader(Protocol):
+    """Where frames come from; ``asyncio.StreamReader`` is one."""
+
+    async def readexactly(self, n: int, /) -> bytes:
+        """The next ``n`` bytes. Raises IncompleteReadError at the end of the stream."""
+        ...
+
+
+async def read_event(reader: Reader) -> Event | None:
     """The next event, or None at the end of the stream.
 
     Raises:

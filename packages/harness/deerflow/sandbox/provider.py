@@ -65,6 +65,8 @@ class IsolatingProvider(SandboxProvider):
     name: str
     sandbox_class: type[IsolatedSandbox] = IsolatedSandbox
     _no_commands = "Commands are not available."
+    sockets_dir: Path | None = None
+    """Holds the sockets of egress proxies, a directory each; None: the system's temporary directory."""
 
     def __init__(
         self,
@@ -200,19 +202,22 @@ class IsolatingProvider(SandboxProvider):
     async def _start_with(self, launcher: Launcher, sandbox: IsolatedSandbox, request: LaunchRequest) -> Session:
         async with contextlib.AsyncExitStack() as proxy:
             if sandbox.isolation.network in ("allowlist", "internet"):
-                directory = await asyncio.to_thread(_socket_directory, sandbox.uid)
+                directory = await asyncio.to_thread(_socket_directory, sandbox.uid, self.sockets_dir)
                 proxy.push_async_callback(asyncio.to_thread, shutil.rmtree, directory, ignore_errors=True)
                 record = partial(log.info, "sandbox network %s: %s", sandbox.id)
                 server = EgressProxy(sandbox.policy.network, log=record, gate=sandbox.admit)
                 proxy.push_async_callback(server.close)
                 await server.start(directory / PROXY_SOCKET)
                 request = replace(request, proxy_directory=directory)
-            session = await Session.start(partial(_launch, launcher, request), self.spawner)
+            session = await self._open_session(launcher, sandbox.id, request)
             session.cleanup = proxy.pop_all()
         watch = asyncio.create_task(self._watch(sandbox, session, request.policy))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
         return session
+
+    async def _open_session(self, launcher: Launcher, sandbox_id: str, request: LaunchRequest) -> Session:
+        return await Session.start(partial(_launch, launcher, request), self.spawner)
 
     async def _watch(self, sandbox: IsolatedSandbox, session: Session, policy: Policy) -> None:
         directories = writable_directories(policy)
@@ -350,9 +355,9 @@ def _launch(launcher: Launcher, request: LaunchRequest, control: int) -> Launch:
     return launcher.prepare(request, control)
 
 
-def _socket_directory(uid: int | None) -> Path:
-    # Not below the data directory: a socket's path may have 107 bytes only (unix(7)).
-    directory = Path(tempfile.mkdtemp(prefix="deerflow-"))
+def _socket_directory(uid: int | None, parent: Path | None) -> Path:
+    # Rather not below the data directory: a socket's path may have 107 bytes only (unix(7)).
+    directory = Path(tempfile.mkdtemp(prefix="deerflow-", dir=parent))
     if uid is not None:
         os.chown(directory, uid, uid)
     return directory

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from deerflow.sandbox import protocol
 from deerflow.sandbox.interface import ExecResult, SandboxCommandError, SandboxRuntimeError
@@ -107,13 +107,33 @@ class _Request:
                 self._on_text(text)
 
 
+class SandboxProcess(Protocol):
+    """The process that a session lives and dies with; ``subprocess.Popen`` is one."""
+
+    @property
+    def pid(self) -> int:
+        """Its number on this host; everything of the sandbox is below it. 0: it cannot be seen from here."""
+        ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def kill(self) -> None:
+        """Begin to kill it, and all that is inside. Does not block."""
+        ...
+
+    def wait(self) -> int:
+        """Blocks until it is gone."""
+        ...
+
+
 class Session:
-    """A started sandbox. Build it with ``start``."""
+    """A started sandbox. Build it with ``start``, or with ``begin`` where something else than a spawner has started it."""
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
-        reader: asyncio.StreamReader,
+        process: SandboxProcess,
+        reader: protocol.Reader,
         writer: asyncio.StreamWriter,
         launch: Launch,
     ) -> None:
@@ -154,23 +174,45 @@ class Session:
                 host.close()
                 raise
             reader, writer = await asyncio.open_unix_connection(sock=host, limit=protocol.MAX_FRAME)
-            session = cls(process, reader, writer, launch)
-            try:
-                async with asyncio.timeout(START_TIMEOUT):
-                    writer.write(protocol.frame({"op": "start", **launch.start}))
-                    await writer.drain()
-                    first = await protocol.read_event(reader)
-            except (OSError, protocol.ProtocolError) as error:
-                first = error
-            if not isinstance(first, protocol.Ready):
-                await session.close()
-                said = os.pread(stderr, MAX_STDERR, 0).decode("utf-8", "replace").strip()
-                raise SessionDiedError("The sandbox could not be started.", reason=said or repr(first))
-            session.idle_processes = len(await asyncio.to_thread(process_tree, process.pid))
-            session._reading = asyncio.create_task(session._read())
-            return session
+
+            def said() -> str:
+                return os.pread(stderr, MAX_STDERR, 0).decode("utf-8", "replace").strip()
+
+            return await cls.begin(process, reader, writer, launch, said)
         finally:
             os.close(stderr)
+
+    @classmethod
+    async def begin(
+        cls,
+        process: SandboxProcess,
+        reader: protocol.Reader,
+        writer: asyncio.StreamWriter,
+        launch: Launch,
+        said: Callable[[], str],
+    ) -> Session:
+        """Give a started supervisor its first message and wait until it answers.
+
+        Args:
+            said: gives what the sandbox said of why it does not answer.
+
+        Raises:
+            SessionDiedError: it does not; ``details`` hold what it said.
+        """
+        session = cls(process, reader, writer, launch)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                writer.write(protocol.frame({"op": "start", **launch.start}))
+                await writer.drain()
+                first = await protocol.read_event(reader)
+        except (OSError, protocol.ProtocolError) as error:
+            first = error
+        if not isinstance(first, protocol.Ready):
+            await session.close()
+            raise SessionDiedError("The sandbox could not be started.", reason=said() or repr(first))
+        session.idle_processes = len(await asyncio.to_thread(process_tree, process.pid))
+        session._reading = asyncio.create_task(session._read())
+        return session
 
     @property
     def alive(self) -> bool:

@@ -2,8 +2,8 @@
 # ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH112, PTH115, PTH118, PTH120, PTH123, PTH208, PTH211
 """Runs inside the sandbox as pid 1: starts commands, carries the shell's state over, kills what must die.
 
-Standard library only, Python 3.9 or newer; the host hands this file over by descriptor and talks to it over a socket
-pair in frames of ``u32 length + JSON``. The host trusts nothing that comes back (``deerflow.sandbox.protocol``).
+Standard library only, Python 3.9 or newer; the host hands this file over and talks to it over two descriptors, which may be
+one socket, in frames of ``u32 length + JSON``. The host trusts nothing that comes back (``deerflow.sandbox.protocol``).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 STATE_IN, STATE_OUT, SCRIPT = 198, 199, 197
 STATE_BYTES = 256 << 10
 RING_BYTES = 1 << 20
@@ -173,6 +174,31 @@ def send_signal(pids: list[int], number: int) -> None:
             os.kill(pid, number)
 
 
+def install_filter(program: bytes) -> None:
+    """Have every further system call of ours and of our children judged by a BPF program. Raises OSError."""
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+    buffer = ctypes.create_string_buffer(program, len(program))
+    instructions = Program(len(program) // 8, ctypes.addressof(buffer))
+    if (
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+        or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(instructions), 0, 0) < 0
+    ):
+        raise OSError(ctypes.get_errno(), "the system-call filter could not be installed")
+
+
+def own_channel() -> tuple[int, int]:
+    """Return copies of standard input and output, which nothing that is started here shall have."""
+    requests, events = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    return requests, events
+
+
 def kill_below(pid: int) -> None:
     """SIGKILL everything below ``pid``. Stopping first leaves no time to fork away."""
     for _ in range(KILL_ROUNDS):
@@ -317,8 +343,8 @@ class Relay:
 class Supervisor:
     """The loop around the host's requests and the jobs' pipes."""
 
-    def __init__(self, control: int) -> None:
-        self.control = socket.socket(fileno=control)
+    def __init__(self, requests: int, events: int) -> None:
+        self.requests, self.events = requests, events
         self.received = b""
         self.selector = selectors.DefaultSelector()
         self.jobs: dict[int, Job] = {}
@@ -351,7 +377,7 @@ class Supervisor:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.selector.register(wake, selectors.EVENT_READ, self._on_child)
-        self.selector.register(self.control, selectors.EVENT_READ, self._on_request)
+        self.selector.register(self.requests, selectors.EVENT_READ, self._on_request)
         self._send({"event": "ready"})
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         while True:
@@ -366,13 +392,13 @@ class Supervisor:
 
     def _send(self, message: dict[str, Any]) -> None:
         try:
-            self.control.sendall(frame(message))
+            write_all(self.events, frame(message))
         except OSError:
             os._exit(0)
 
     def _receive(self) -> list[dict[str, Any]]:
         try:
-            data = self.control.recv(1 << 16)
+            data = os.read(self.requests, 1 << 16)
         except OSError:
             data = b""
         if not data:
@@ -401,6 +427,8 @@ class Supervisor:
         # Commands run under our uid: without this they could read /proc/1/{mem,fd,environ}.
         if LINUX:
             libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        if start.get("filter"):
+            install_filter(binascii.a2b_base64(start["filter"]))
         if os.getpid() != 1:
             adopt_orphans()
         if start.get("venv"):
@@ -436,7 +464,7 @@ class Supervisor:
 
     # requests ---------------------------------------------------------------------------------------------------
 
-    def _on_request(self, _sock: socket.socket, _mask: int) -> None:
+    def _on_request(self, _requests: int, _mask: int) -> None:
         for message in self._receive():
             getattr(self, "_op_" + message["op"])(message)
 
@@ -776,4 +804,7 @@ def make_environment(path: str, tools: str) -> None:
 
 
 if __name__ == "__main__":
-    Supervisor(int(sys.argv[1])).run()
+    # A container gives us standard input and output, and its first process an environment of its own.
+    channel = (int(sys.argv[1]),) * 2 if sys.argv[1:] else own_channel()
+    os.environ.clear()
+    Supervisor(*channel).run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import signal
 import threading
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from deerflow.runtime import Runtime
     from deerflow.sandbox.tool_image import ToolImage
 
+log = logging.getLogger(__name__)
+
+LIFE_INTERVAL = 5.0
+"""Seconds between two signs of a worker's life."""
 UI_PORT = 2026
 API_PORT = 8001
 
@@ -116,6 +121,10 @@ def stop(settings: Settings) -> None:
 
 def worker(
     settings: Settings,
+    health_file: Annotated[
+        Path | None,
+        typer.Option("--health-file", envvar="DEER_FLOW_HEALTH_FILE", help="Touched while the database answers."),
+    ] = None,
 ) -> None:
     """Execute runs that gateways with the same PostgreSQL take in. Stops at SIGTERM and hands over what is not finished."""
     from deerflow.runtime import Runtime
@@ -126,7 +135,7 @@ def worker(
     if not runtime.database.is_postgres:
         raise usage_failure("A worker needs database.backend: postgres. With SQLite the gateway executes runs itself.")
     runtime.workshop.harness.programs.try_out_aside()
-    asyncio.run(_work(runtime))
+    asyncio.run(_work(runtime, health_file))
 
 
 def prune(
@@ -288,17 +297,31 @@ def _prepare(image: ToolImage) -> None:
         typer.echo(f"{error}\nThe agent works without Python libraries until `deerflow setup` succeeds.", err=True)
 
 
-async def _work(runtime: Runtime) -> None:
+async def _work(runtime: Runtime, health_file: Path | None) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await runtime.start()
         _opened_runtime(runtime.config_source, runtime.paths, execute=True)
+        living = asyncio.create_task(_show_life(runtime, health_file)) if health_file is not None else None
         typer.echo("This worker takes runs. (Ctrl-C stops it; others go on with them)")
         await stop.wait()
+        if living is not None:
+            living.cancel()
     finally:
         await runtime.aclose()
+
+
+async def _show_life(runtime: Runtime, file: Path) -> None:
+    """Touch ``file`` every few seconds in which the database answers: a worker has no port to be asked at."""
+    while True:
+        try:
+            await runtime.database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
+            await asyncio.to_thread(file.touch)
+        except Exception as error:
+            log.warning("This worker cannot show that it is healthy: %s", error)
+        await asyncio.sleep(LIFE_INTERVAL)
 
 
 async def _prune(runtime: Runtime, policy: RetentionPolicy, dry_run: bool) -> dict[str, tuple[int, int]]:

@@ -52,8 +52,7 @@ ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 NET_BIND_TCP, NET_CONNECT_TCP = 1, 2
 SCOPE_ABSTRACT_UNIX_SOCKET, SCOPE_SIGNAL = 1, 2
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
-SECCOMP_MODE_FILTER = 2
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -100,16 +99,10 @@ def add_path(ruleset: int, path: str, rights: int) -> None:
     os.close(descriptor)
 
 
-def install_filter(descriptor: int) -> None:
+def read_filter(descriptor: int) -> bytes:
     program = os.read(descriptor, 1 << 16)
     os.close(descriptor)
-    buffer = ctypes.create_string_buffer(program, len(program))
-
-    class Program(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-
-    filter_ = Program(len(program) // 8, ctypes.addressof(buffer))
-    check(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(filter_), 0, 0), "seccomp filter")
+    return program
 
 
 def load(path: str) -> Any:
@@ -128,9 +121,9 @@ def enter(config: dict[str, Any], supervisor: Any) -> NoReturn:
     if config["control"] is not None:
         leave_a_guard(supervisor)
     restrict(config["writable"], config["readable"], config["open_network"], config["least_abi"])
-    install_filter(config["filter"])
+    supervisor.install_filter(read_filter(config["filter"]))
     if config["control"] is not None:
-        supervisor.Supervisor(config["control"]).run()
+        supervisor.Supervisor(config["control"], config["control"]).run()
     os.execve(config["command"][0], config["command"], {})
 
 

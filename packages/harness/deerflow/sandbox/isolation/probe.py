@@ -143,9 +143,7 @@ UNKNOWN = Cause("failed", "", "The sandbox could not be started.", "Run `deerflo
 NO_BWRAP = Problem(
     "bwrap-missing", "bubblewrap is not installed.", "Install it: apt install bubblewrap (or dnf, pacman, apk)."
 )
-NOT_LINUX = Problem(
-    "not-linux", "Namespaces exist on Linux only.", "Use the aio sandbox provider with Docker or Apple container."
-)
+NOT_LINUX = Problem("not-linux", "Namespaces exist on Linux only.", "Use containers: docs/docker.md.")
 
 
 def run_trial(argv: Sequence[str], descriptors: Sequence[int]) -> subprocess.CompletedProcess[str]:

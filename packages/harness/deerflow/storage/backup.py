@@ -262,7 +262,14 @@ def _left_out(paths: Paths, location: str) -> list[Path]:
         *paths.base_dir.glob(f"{_ASIDE}*"),
         *paths.base_dir.glob(f"{WORK_PREFIX}*"),
     ]
-    return [paths.tools_dir, paths.deleted_dir, *paths.of_this_machine(), *journals, *copies, *_archives(paths.base_dir)]
+    return [
+        paths.tools_dir,
+        paths.deleted_dir,
+        *paths.of_this_machine(),
+        *journals,
+        *copies,
+        *_archives(paths.base_dir),
+    ]
 
 
 def _archives(directory: Path) -> list[Path]:

@@ -196,7 +196,7 @@ doctor: install ## Say what works on this machine and what does not
 	@$(BIN)/deerflow doctor
 
 lock: install-dev ## Lock the requirements anew
-	@for name in run dev node; do $(COMPILE) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
+	@for name in run dev node oracles; do $(COMPILE) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; done
 	@$(COMPILE) requirements/tools.in --output-file packages/harness/deerflow/sandbox/tools.txt
 
 clean: ## Remove what was installed and built

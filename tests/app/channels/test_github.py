@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -175,6 +176,27 @@ async def test_an_answer_is_a_comment_that_is_edited(github: GitHubDouble, adapt
     await adapter.edit(place, ref, Part("done"), 3)
 
     assert [(one["issue"], one["body"]) for one in github.comments.values()] == [(5, "done")]
+
+
+async def test_an_adapter_that_only_receives_knows_its_name(github: GitHubDouble):
+    adapter = GitHub(SECRET, TOKEN, base_url=github.http)
+    payload = {"action": "created", "issue": github.issue(), "comment": github.comment("@deer-bot hi")}
+    _, event = await received(adapter, github.delivery("issue_comment", payload))
+    await adapter.aclose()
+
+    assert event is not None and (event.text, event.is_mention) == ("hi", True)
+
+
+async def test_a_comment_whose_reference_was_lost_is_found(github: GitHubDouble, adapter: GitHub):
+    place, since = Place(REPOSITORY, "5"), datetime.now(UTC)
+    known = [await adapter.post(place, Part("known"), "k-1", {})]
+    github.fail(Operation.POST, Fault.CUT_AFTER)
+    with pytest.raises(Uncertain):
+        await adapter.post(place, Part("…"), "k-2", {})
+    found = await adapter.find(place, since, known, {})
+
+    assert found is not None and github.comments[found["id"]]["body"] == "…"
+    assert await adapter.find(place, since, [*known, found], {}) is None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from tests.contracts.channels.receiver import Receiver
 from tests.support.channels.telegram_double import ANN, GROUP, US, TelegramDouble
 
+from deerflow.features.channels.render import parts
 from deerflow.features.channels.types import STOP, Click, Inbound, Misconfigured, OutFile, Part, Place, SignedOut
 from deerflow_app.channels.adapters.telegram import Telegram
 
@@ -206,6 +207,24 @@ async def test_a_click_on_a_vanished_message_still_arrives(double: TelegramDoubl
         click = await receiver.click()
 
     assert isinstance(click, Click) and click.ref == ref
+
+
+async def test_a_rich_message_has_tables_and_goes_as_plain_text_where_telegram_refuses_it(double: TelegramDouble):
+    adapter, place = Telegram(double.token, base_url=double.http, rich=True), Place(str(ANN), is_private=True)
+    [text] = parts("| a | b |\n|--|--|\n| $x$ | 1 |", adapter.caps.dialect)
+    ref = await adapter.post(place, Part(text), "k", {})
+    shown = double.messages[ref["chat"], ref["message"]]["body"]
+    await adapter.edit(place, ref, Part("# Done"), 2)
+    await adapter.edit(place, ref, Part("# Done"), 3)
+    edited = double.messages[ref["chat"], ref["message"]]["body"]
+    long = await adapter.post(place, Part("\n| 1 |" * 501), "k", {})
+    await adapter.aclose()
+
+    assert shown["rich_message"] == {"markdown": text, "skip_entity_detection": True}
+    assert "| \\$x\\$ | 1 |" in text and "| -- | -- |" in text
+    assert edited["rich_message"]["markdown"] == "# Done" and edited["text"] is None
+    plain = double.messages[long["chat"], long["message"]]["body"]
+    assert plain["text"].startswith("\n| 1 |") and "parse_mode" not in plain
 
 
 async def _answer(response: Any) -> Any:

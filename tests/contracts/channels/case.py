@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from tests.support.channels.double import Double, Fault, Operation
@@ -20,6 +20,7 @@ class Said:
         topic: of the platform's own topics or threads, any word; only where ``has_topics``.
         replies_to: a message that our adapter posted.
         name: of the person.
+        by_ben: a second person writes it; his private chats are his own.
     """
 
     text: str = ""
@@ -30,14 +31,16 @@ class Said:
     files: Sequence[tuple[str, bytes]] = ()
     name: str = "Ann"
     is_bot: bool = False
+    by_ben: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message of ours as people see it now. ``keys``: of its buttons."""
+    """A message of ours as people see it now. ``keys``: of its buttons. ``ref``: for ``press``, where there are buttons."""
 
     text: str
     keys: Sequence[str] = ()
+    ref: Ref = field(default_factory=dict)
 
 
 class Case(ABC):
@@ -51,6 +54,7 @@ class Case(ABC):
         redelivers: what was not acknowledged comes again.
         has_history: what came while no one listened is delivered later or can be read.
         hears_all: messages in groups arrive without a mention of us, too.
+        can_find: the adapter finds a message of ours whose reference was lost.
         has_link: it listens on a WebSocket.
     """
 
@@ -69,6 +73,7 @@ class Case(ABC):
     has_clicks: ClassVar[bool] = True
     has_edits: ClassVar[bool] = True
     has_signals: ClassVar[bool] = True
+    can_find: ClassVar[bool] = False
     has_link: ClassVar[bool] = True
     can_displace: ClassVar[bool] = True
 
@@ -97,7 +102,7 @@ class Case(ABC):
     async def babble(self) -> None:
         """Deliver an event of a shape that no adapter knows."""
 
-    async def press(self, ref: Ref, key: str) -> None:
+    async def press(self, ref: Ref, key: str, *, by_ben: bool = False) -> None:
         """Press a button of ours as a person."""
         raise NotImplementedError
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.contracts.channels.case import Case, Said, Shown
-from tests.support.channels.dingtalk_double import GROUP, MESSAGE, PARAM_BYTES, DingTalkDouble
+from tests.support.channels.dingtalk_double import ANN, BEN, GROUP, MESSAGE, PARAM_BYTES, DingTalkDouble
 
 from deerflow.features.channels.types import Ref
 from deerflow_app.channels.adapters.dingtalk import DingTalk
@@ -35,6 +35,8 @@ class DingTalkCase(Case):
         if said.is_bot:
             return "never delivered to robots"
         more: dict[str, Any] = {"senderNick": said.name}
+        if said.by_ben:
+            more |= {"senderStaffId": BEN, "senderId": "$:LWCP_v1:$ben", "conversationId": "cid-ben"}
         if not said.is_private:
             more |= {"conversationType": "2", "conversationId": GROUP, "isInAtList": said.mentions_us}
         if said.replies_to:
@@ -58,12 +60,12 @@ class DingTalkCase(Case):
             await link.send("no frame")
             await link.send(b'{"type": [], "headers": {}}')
 
-    async def press(self, ref: Ref, key: str) -> None:
-        await self.double.press(ref["id"], key)
+    async def press(self, ref: Ref, key: str, *, by_ben: bool = False) -> None:
+        await self.double.press(ref["id"], key, BEN if by_ben else ANN)
 
     def shown(self) -> Sequence[Shown]:
-        keys = [DingTalkDouble.keys(card) for card in self.double.cards.values()]
-        return [Shown(card.values["content"], key) for card, key in zip(self.double.cards.values(), keys, strict=True)]
+        cards = self.double.cards.items()
+        return [Shown(card.values["content"], DingTalkDouble.keys(card), {"id": number}) for number, card in cards]
 
     def received(self) -> Sequence[tuple[str, bytes]]:
         kinds = ("sampleFile", "sampleImageMsg")

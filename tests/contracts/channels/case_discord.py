@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.contracts.channels.case import Case, Said, Shown
-from tests.support.channels.discord_double import CHANNEL, ME, PRIVATE, TOKEN, DiscordDouble
+from tests.support.channels.discord_double import ANN, BEN, BENS, CHANNEL, ME, PRIVATE, TOKEN, DiscordDouble
 
 from deerflow.features.channels.types import Adapter, Ref
 from deerflow_app.channels.adapters.discord import Discord
@@ -27,14 +27,14 @@ class DiscordCase(Case):
         return Discord(TOKEN, base_url=self.double.http)
 
     async def say(self, said: Said) -> str:
-        channel = PRIVATE if said.is_private else CHANNEL
+        channel = (BENS if said.by_ben else PRIVATE) if said.is_private else CHANNEL
         if said.topic:
             channel = self._threads.get(said.topic) or self._thread(said.topic)
         more: dict[str, Any] = {"attachments": [self.double.attachment(name, data) for name, data in said.files]}
         if said.replies_to is not None:
             answered = self.double.found(said.replies_to["channel"], said.replies_to["id"])
             more |= {"type": 19, "referenced_message": answered, "message_reference": {"message_id": answered["id"]}}
-        author = {"id": "7", "username": "ann", "global_name": said.name, "bot": said.is_bot}
+        author = {**(BEN if said.by_ben else ANN), "global_name": said.name, "bot": said.is_bot}
         text = f"<@{ME['id']}> {said.text}" if said.mentions_us else said.text
         return (await self.double.say(text, channel=channel, author=author, **more))["id"]
 
@@ -50,13 +50,15 @@ class DiscordCase(Case):
     async def babble(self) -> None:
         await self.double.deliver("MESSAGE_CREATE", {"id": 1, "author": [], "content": None})
 
-    async def press(self, ref: Ref, key: str) -> None:
-        await self.double.click(self.double.found(ref["channel"], ref["id"]), key)
+    async def press(self, ref: Ref, key: str, *, by_ben: bool = False) -> None:
+        await self.double.click(self.double.found(ref["channel"], ref["id"]), key, BEN if by_ben else ANN)
 
     def shown(self) -> Sequence[Shown]:
         return [
             Shown(
-                one["content"], tuple(button["custom_id"] for row in one["components"] for button in row["components"])
+                one["content"],
+                tuple(button["custom_id"] for row in one["components"] for button in row["components"]),
+                {"channel": one["channel_id"], "id": one["id"]},
             )
             for one in self._ours()
             if not one["attachments"]

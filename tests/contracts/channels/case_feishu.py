@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from tests.contracts.channels.case import Case, Said, Shown
-from tests.support.channels.feishu_double import BOT, CARD_BYTES, CHAT, GROUP, FeishuDouble, Message
+from tests.support.channels.feishu_double import ANN, BEN, BENS, BOT, CARD_BYTES, CHAT, GROUP, FeishuDouble, Message
 
 from deerflow.features.channels.types import Part, Place, Ref
 from deerflow_app.channels.adapters.feishu import Feishu
@@ -29,7 +29,10 @@ class FeishuCase(Case):
         return Feishu("cli_1", "app-secret", domain=self.double.http)
 
     async def say(self, said: Said) -> str:
-        where = {"chat_type": "p2p" if said.is_private else "group", "chat_id": CHAT if said.is_private else GROUP}
+        private = BENS if said.by_ben else CHAT
+        where = {"chat_type": "p2p" if said.is_private else "group", "chat_id": private if said.is_private else GROUP}
+        if said.by_ben:
+            where |= {"ids": {"open_id": "ou_ben", "union_id": BEN}}
         if root := self._topics.get(said.topic):
             where |= {"root_id": root, "parent_id": root, "thread_id": f"omt_{said.topic}"}
         if said.is_bot:
@@ -59,14 +62,15 @@ class FeishuCase(Case):
             await link.send(b"\xff\x00no frame")
             await link.send("text")
 
-    async def press(self, ref: Ref, key: str) -> None:
-        await self.double.press(next(one for one in self.double.messages if one.id == ref["id"]), key)
+    async def press(self, ref: Ref, key: str, *, by_ben: bool = False) -> None:
+        message = next(one for one in self.double.messages if one.id == ref["id"])
+        await self.double.press(message, key, BEN if by_ben else ANN)
 
     def _said(self) -> list[Message]:
         return [one for one in self.double.messages if one.kind == "interactive"]
 
     def shown(self) -> Sequence[Shown]:
-        return [Shown(self.double.text(one), tuple(self.double.buttons(one))) for one in self._said()]
+        return [Shown(self.double.text(one), tuple(self.double.buttons(one)), {"id": one.id}) for one in self._said()]
 
     def received(self) -> Sequence[tuple[str, bytes]]:
         keys = [one.content.get("file_key") or one.content.get("image_key") for one in self.double.messages]

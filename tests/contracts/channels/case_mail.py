@@ -43,7 +43,7 @@ class MailCase(Case):
         parent = said.replies_to["id"] if said.replies_to is not None else "<root@x.org>"
         head = [
             f"Authentication-Results: {AUTHSERV_ID}; dmarc=pass header.from=x.org",
-            f"From: =?utf-8?B?{b64encode(said.name.encode()).decode()}?= <ann@x.org>",
+            f"From: =?utf-8?B?{b64encode(said.name.encode()).decode()}?= <{'ben' if said.by_ben else 'ann'}@x.org>",
             f"To: {ADDRESS}",
             f"Message-ID: {own}",
             f"In-Reply-To: {parent}",

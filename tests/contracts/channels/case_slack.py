@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.contracts.channels.case import Case, Said, Shown
 from tests.support.channels.double import Fault, Operation
-from tests.support.channels.slack_double import ANN, CHANNEL, PRIVATE, ROBOT, TEAM, US, SlackDouble
+from tests.support.channels.slack_double import ANN, BEN, BENS, CHANNEL, PRIVATE, ROBOT, TEAM, US, SlackDouble
 
 from deerflow.features.channels.types import Adapter, Ref
 from deerflow_app.channels.adapters.slack import Slack
@@ -22,6 +22,7 @@ class SlackCase(Case):
     exempt = frozenset({(Operation.FETCH, fault) for fault in (Fault.REFUSED, Fault.SIGNED_OUT, Fault.GARBAGE)})
     has_cursor = False
     can_displace = False
+    can_find = True
 
     def __init__(self) -> None:
         self.double: SlackDouble = SlackDouble()
@@ -33,7 +34,7 @@ class SlackCase(Case):
     async def say(self, said: Said) -> str:
         text = said.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         event: dict[str, Any] = {"text": f"<@{US}> {text}" if said.mentions_us else text}
-        event["user_profile"] = {"display_name": said.name}
+        event |= {"user_profile": {"display_name": said.name}, "user": BEN if said.by_ben else ANN}
         if said.topic:
             event |= {"thread_ts": self._roots.setdefault(said.topic, self.double.ts())}
         if said.replies_to is not None:
@@ -55,7 +56,8 @@ class SlackCase(Case):
                     "url_private": url,
                 }
             ]
-        sent = await self.double.write(PRIVATE if said.is_private else CHANNEL, **event)
+        private = BENS if said.by_ben else PRIVATE
+        sent = await self.double.write(private if said.is_private else CHANNEL, **event)
         return f"{TEAM}:{sent['channel']}:{sent['ts']}"
 
     async def repeat(self) -> None:
@@ -64,11 +66,11 @@ class SlackCase(Case):
     async def babble(self) -> None:
         await self.double.deliver("events_api", {"type": "event_callback", "event": {"type": "message", "user": ANN}})
 
-    async def press(self, ref: Ref, key: str) -> None:
-        await self.double.press(ref["channel"], ref["ts"], key)
+    async def press(self, ref: Ref, key: str, *, by_ben: bool = False) -> None:
+        await self.double.press(ref["channel"], ref["ts"], key, BEN if by_ben else ANN)
 
     def shown(self) -> Sequence[Shown]:
-        return [_shown(message) for message in self.double.messages.values()]
+        return [_shown(channel, ts, message) for (channel, ts), message in self.double.messages.items()]
 
     def received(self) -> Sequence[tuple[str, bytes]]:
         return self.double.uploads
@@ -80,11 +82,12 @@ class SlackCase(Case):
         return len(self.double.reactions)
 
 
-def _shown(message: dict[str, Any]) -> Shown:
+def _shown(channel: str, ts: str, message: dict[str, Any]) -> Shown:
     blocks = message.get("blocks") or []
     blocks = json.loads(blocks) if isinstance(blocks, str) else blocks
     text = "\n".join(block["text"]["text"] for block in blocks if block["type"] == "section")
-    return Shown(text, tuple(button["value"] for block in blocks for button in block.get("elements", ())))
+    keys = tuple(button["value"] for block in blocks for button in block.get("elements", ()))
+    return Shown(text, keys, {"channel": channel, "ts": ts})
 
 
 CASE = SlackCase

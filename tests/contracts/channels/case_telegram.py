@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tests.contracts.channels.case import Case, Said, Shown
-from tests.support.channels.telegram_double import ANN, GROUP, TelegramDouble
+from tests.support.channels.telegram_double import ANN, BEN, GROUP, TelegramDouble
 
 from deerflow.features.channels.types import Adapter, Ref
 from deerflow_app.channels.adapters.telegram import Telegram
@@ -17,6 +17,7 @@ class TelegramCase(Case):
     limit = 4096
     secrets = ("AAbbCC-dd_ee",)
     has_link = False
+    can_find = True
 
     def __init__(self) -> None:
         self.double: TelegramDouble = TelegramDouble()
@@ -40,8 +41,9 @@ class TelegramCase(Case):
             ((name, content),) = said.files
             message["caption"] = message.pop("text")
             message["document"] = {**self.double.keep(content), "file_name": name}
-        user = {"first_name": said.name, "is_bot": said.is_bot}
-        sent = self.double.write(ANN if said.is_private else GROUP, user, **message)
+        person = BEN if said.by_ben else ANN
+        user = {"id": person, "first_name": said.name, "is_bot": said.is_bot}
+        sent = self.double.write(person if said.is_private else GROUP, user, **message)
         return f"{sent['chat']['id']}:{sent['message_id']}"
 
     async def repeat(self) -> None:
@@ -50,8 +52,8 @@ class TelegramCase(Case):
     async def babble(self) -> None:
         self.double.push(message={"message_id": "no number", "chat": None, "text": "x", "from": []})
 
-    async def press(self, ref: Ref, key: str) -> None:
-        self.double.press(ref["chat"], ref["message"], key)
+    async def press(self, ref: Ref, key: str, *, by_ben: bool = False) -> None:
+        self.double.press(ref["chat"], ref["message"], key, BEN if by_ben else ANN)
 
     def shown(self) -> Sequence[Shown]:
         return [
@@ -62,8 +64,9 @@ class TelegramCase(Case):
                     for row in (found["body"].get("reply_markup") or {}).get("inline_keyboard", ())
                     for button in row
                 ),
+                {"chat": chat, "message": message},
             )
-            for found in self.double.messages.values()
+            for (chat, message), found in self.double.messages.items()
             if "text" in found["result"]
         ]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.contracts.channels.case import Case, Said, Shown
 from tests.support.channels.double import Fault, Operation
-from tests.support.channels.wechat_double import LIMIT, TOKEN, WeChatDouble
+from tests.support.channels.wechat_double import ANN, BEN, LIMIT, TOKEN, WeChatDouble
 
 from deerflow.features.channels.types import Adapter
 from deerflow_app.channels.adapters.wechat import WeChat
@@ -41,7 +41,7 @@ class WeChatCase(Case):
         items: list[dict[str, object]] = [{"type": 1, "text_item": {"text": said.text}}]
         for name, content in said.files:
             items.append({"type": 4, "file_item": {"media": self.double.keep(content), "file_name": name}})
-        return str(self.double.write(*items)["message_id"])
+        return str(self.double.write(*items, author=BEN if said.by_ben else ANN)["message_id"])
 
     async def repeat(self) -> None:
         self.double.messages.append(self.double.messages[-1])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.contracts.channels.case import Case, Said, Shown
 from tests.support.channels.double import Fault, Operation
-from tests.support.channels.wecom_double import LIMIT, WeComDouble
+from tests.support.channels.wecom_double import ANN, BEN, LIMIT, WeComDouble
 
 from deerflow.features.channels.types import Adapter, Ref
 from deerflow_app.channels.adapters.wecom import WeCom
@@ -44,7 +44,8 @@ class WeComCase(Case):
             ((name, content),) = said.files
             items = [body, {"msgtype": "file", "file": self.double.keep(name, content)}]
             body = {"msgtype": "mixed", "mixed": {"msg_item": items}}
-        return (await self.double.write(body, is_private=said.is_private))["msgid"]
+        author = BEN if said.by_ben else ANN
+        return (await self.double.write(body, is_private=said.is_private, author=author))["msgid"]
 
     async def repeat(self) -> None:
         await self.double.deliver("aibot_msg_callback", self.double.said[-1])
@@ -53,11 +54,11 @@ class WeComCase(Case):
         await self.double.deliver("aibot_event_callback", {"msgtype": "event", "event": None})
         await self.double.deliver("aibot_msg_callback", {"msgid": "m", "msgtype": "hologram", "from": []})
 
-    async def press(self, ref: Ref, key: str) -> None:
-        await self.double.press(ref["task"], key)
+    async def press(self, ref: Ref, key: str, *, by_ben: bool = False) -> None:
+        await self.double.press(ref["task"], key, author=BEN if by_ben else ANN)
 
     def shown(self) -> Sequence[Shown]:
-        return [Shown(bubble.text, bubble.keys) for bubble in self.double.bubbles]
+        return [Shown(bubble.text, bubble.keys, {"task": bubble.task}) for bubble in self.double.bubbles]
 
     def received(self) -> Sequence[tuple[str, bytes]]:
         return self.double.received

@@ -84,6 +84,23 @@ async def test_an_edit_replaces_the_text(chat: Chat):
     assert [shown.text for shown in chat.case.shown()] == ["whole"]
 
 
+@on("can_find")
+@pytest.mark.parametrize("is_private", [True, False])
+async def test_a_message_whose_reference_was_lost_is_found(case: Case, adapter: Adapter, is_private: bool):
+    async with Receiver(adapter) as receiver:
+        asked = await receiver.message(await case.say(Said("hello", is_private=is_private, mentions_us=not is_private)))
+        known = [await adapter.post(asked.place, Part("known"), "k-1", asked.wake)]
+        case.double.fail(Operation.POST, Fault.CUT_AFTER)
+        with pytest.raises(Uncertain):
+            await adapter.post(asked.place, Part("…", is_final=False), "k-2", asked.wake)
+        found = await adapter.find(asked.place, asked.sent_at, known, asked.wake)
+        assert found is not None
+        await adapter.edit(asked.place, found, Part("whole"), 2)
+        assert await adapter.find(asked.place, asked.sent_at, [*known, found], asked.wake) is None
+
+    assert [shown.text for shown in case.shown()] == ["known", "whole"]
+
+
 @on()
 async def test_a_text_at_the_limit_passes_and_a_longer_one_is_refused(chat: Chat):
     async def say(text: str) -> None:

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from tests.support.channels.double import LATER, Double, Fault, Operation
 from tests.support.channels.loopback import Link
 
-ANN, CORP, GROUP = "staff1", "ding1", "cid-group"
+ANN, BEN, CORP, GROUP = "staff1", "staff2", "ding1", "cid-group"
 PARAM_BYTES = 15_000
 MESSAGE, CLICK = "/v1.0/im/bot/messages/get", "/v1.0/card/instances/callback"
 OPERATIONS = {

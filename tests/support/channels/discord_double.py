@@ -18,7 +18,8 @@ from tests.support.channels.loopback import Link
 TOKEN = "bot-token"
 ME = {"id": "900", "username": "deer", "bot": True}
 ANN = {"id": "7", "username": "ann", "global_name": "Ann"}
-GUILD, CHANNEL, PRIVATE = "1", "10", "20"
+BEN = {"id": "8", "username": "ben", "global_name": "Ben"}
+GUILD, CHANNEL, PRIVATE, BENS = "1", "10", "20", "30"
 _EPOCH = 1420070400000
 _UNKNOWN_CHANNEL = (404, 10003, "Unknown Channel")
 
@@ -43,6 +44,7 @@ class DiscordDouble(Double):
         self.channels: dict[str, dict[str, Any]] = {
             CHANNEL: {"id": CHANNEL, "type": 0, "guild_id": GUILD, "name": "general"},
             PRIVATE: {"id": PRIVATE, "type": 1},
+            BENS: {"id": BENS, "type": 1},
         }
         self.messages: dict[str, list[dict[str, Any]]] = {}
         self.files: dict[str, bytes] = {}

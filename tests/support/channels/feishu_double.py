@@ -19,7 +19,7 @@ from tests.support.channels.loopback import Link
 
 from deerflow_app.channels.adapters.feishu_frames import CONTROL, DATA, Frame
 
-BOT, ANN, CHAT, GROUP, TENANT = "ou_bot", "on_ann", "oc_private", "oc_group", "tenant-1"
+BOT, ANN, BEN, CHAT, BENS, GROUP, TENANT = "ou_bot", "on_ann", "on_ben", "oc_private", "oc_ben", "oc_group", "tenant-1"
 CARD_BYTES = 30 << 10
 
 

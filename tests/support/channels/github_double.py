@@ -78,6 +78,8 @@ class GitHubDouble(Double):
                 made = {"id": 1000 + len(self.comments), "body": body["body"], "issue": int(number), "user": ME}
                 self.comments[made["id"]] = made
                 return JSONResponse(made, 201)
+            case "GET", ["issues", number, "comments"]:
+                return JSONResponse([one for one in self.comments.values() if one["issue"] == int(number)])
             case "PATCH", ["issues", "comments", comment] if int(comment) in self.comments:
                 self.comments[int(comment)]["body"] = body["body"]
                 return JSONResponse(self.comments[int(comment)])

@@ -23,8 +23,8 @@ OPERATIONS = {
     "chat.update": Operation.EDIT,
     "files.completeUploadExternal": Operation.UPLOAD,
 }
-TEAM, US, ANN, ROBOT = "T1", "UBOT", "U1", "U2"
-PRIVATE, CHANNEL = "D1", "C1"
+TEAM, US, ANN, ROBOT, BEN = "T1", "UBOT", "U1", "U2", "U3"
+PRIVATE, BENS, CHANNEL = "D1", "D3", "C1"
 
 
 class SlackDouble(Double):
@@ -66,7 +66,7 @@ class SlackDouble(Double):
     async def write(self, channel: str = PRIVATE, **event: Any) -> dict[str, Any]:
         """Send a message as a person; returns the event. A mention comes twice, as Slack has it."""
         ts = self.ts()
-        kind = "im" if channel == PRIVATE else "channel"
+        kind = "im" if channel.startswith("D") else "channel"
         whole = {
             "type": "message",
             "user": ANN,
@@ -90,11 +90,11 @@ class SlackDouble(Double):
         payload |= {"event_id": f"Ev{uuid4().hex[:10]}", "event_time": int(time.time())}
         await self.deliver("events_api", payload)
 
-    async def press(self, channel: str, ts: str, key: str) -> None:
+    async def press(self, channel: str, ts: str, key: str, person: str = ANN) -> None:
         message = self.messages[channel, ts]
         payload = {
             "type": "block_actions",
-            "user": {"id": ANN, "username": "ann", "name": "ann", "team_id": TEAM},
+            "user": {"id": person, "username": "ann", "name": "ann", "team_id": TEAM},
             "api_app_id": "A1",
             "trigger_id": "1.2.x",
             "team": {"id": TEAM, "domain": "x"},
@@ -222,11 +222,19 @@ class SlackDouble(Double):
         return _ok(file={"id": body["file"], "url_private": f"{self.http}/files-pri/{body['file']}/a"})
 
     def _conversations_history(self, body: Mapping[str, Any]) -> Response:
-        roots = [one for one in self.history if one.get("thread_ts", one["ts"]) == one["ts"]]
+        roots = [one for one in self._said() if one.get("thread_ts", one["ts"]) == one["ts"]]
         return self._paged(body, list(reversed(roots)))
 
     def _conversations_replies(self, body: Mapping[str, Any]) -> Response:
-        return self._paged(body, [one for one in self.history if body["ts"] in (one["ts"], one.get("thread_ts"))])
+        return self._paged(body, [one for one in self._said() if body["ts"] in (one["ts"], one.get("thread_ts"))])
+
+    def _said(self) -> list[dict[str, Any]]:
+        """Return all messages, those of the app too, oldest first."""
+        ours = [
+            {"type": "message", "user": US, "bot_id": "BBOT", "ts": ts, **message}
+            for (_, ts), message in self.messages.items()
+        ]
+        return sorted([*self.history, *ours], key=lambda one: float(one["ts"]))
 
     def _paged(self, body: Mapping[str, Any], messages: list[dict[str, Any]]) -> Response:
         oldest, start = float(body.get("oldest", 0)), int(body.get("cursor") or 0)

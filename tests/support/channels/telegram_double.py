@@ -20,13 +20,14 @@ OPERATIONS = {
     "getMe": Operation.IDENTIFY,
     "getUpdates": Operation.LISTEN,
     "sendMessage": Operation.POST,
+    "sendRichMessage": Operation.POST,
     "editMessageText": Operation.EDIT,
     "sendDocument": Operation.UPLOAD,
     "sendPhoto": Operation.UPLOAD,
     "getFile": Operation.FETCH,
 }
 US = {"id": 99, "is_bot": True, "first_name": "Deer", "username": "Deer_Bot"}
-ANN = 7
+ANN, BEN = 7, 8
 GROUP = -100500
 
 
@@ -85,10 +86,10 @@ class TelegramDouble(Double):
         self.files[file_id] = content
         return {"file_id": file_id, "file_unique_id": file_id, "file_size": len(content)}
 
-    def press(self, chat: int, message_id: int, data: str) -> None:
+    def press(self, chat: int, message_id: int, data: str, person: int = ANN) -> None:
         found = self.messages[chat, message_id]
         query = {"id": f"q{self._update_id}", "chat_instance": "1", "data": data, "message": found["result"]}
-        self.push(callback_query={**query, "from": {"id": ANN, "is_bot": False, "first_name": "Ann"}})
+        self.push(callback_query={**query, "from": {"id": person, "is_bot": False, "first_name": "Ann"}})
 
     def operation(self, request: Request) -> Operation | None:
         return OPERATIONS.get(request.url.path.rsplit("/", 1)[-1])
@@ -142,13 +143,15 @@ class TelegramDouble(Double):
     def _send_message(self, body: Mapping[str, Any]) -> Response:
         return self._checked(body) or self._posted(body, {"text": _visible(body)})
 
+    _send_rich_message = _send_message
+
     def _edit_message_text(self, body: Mapping[str, Any]) -> Response:
         found = self.messages.get((int(body["chat_id"]), int(body["message_id"])))
         if found is None:
             return _error(400, "Bad Request: message to edit not found")
         if (refusal := self._checked(body)) is not None:
             return refusal
-        shown = ("text", "reply_markup")
+        shown = ("text", "rich_message", "reply_markup")
         if all(found["body"].get(key) == body.get(key) for key in shown):
             return _error(
                 400,
@@ -162,7 +165,10 @@ class TelegramDouble(Double):
         text = _visible(body)
         if not text.strip():
             return _error(400, "Bad Request: message text is empty")
-        if len(text.encode("utf-16-le")) // 2 > 4096:
+        rich = body.get("rich_message")
+        if rich and text.count("\n| ") > 500:
+            return _error(400, "Bad Request: RICH_MESSAGE_TOO_MANY_BLOCKS")
+        if len(text.encode("utf-16-le")) // 2 > (32_768 if rich else 4096):
             return _error(400, "Bad Request: message is too long")
         for row in (body.get("reply_markup") or {}).get("inline_keyboard", ()):
             if any(not 1 <= len(button["callback_data"].encode()) <= 64 for button in row):
@@ -213,6 +219,8 @@ class TelegramDouble(Double):
 
 def _visible(body: Mapping[str, Any]) -> str:
     """Return what people see: without the tags of HTML, where that is how the text is written."""
+    if rich := body.get("rich_message"):
+        return str(rich["markdown"])
     text = str(body["text"])
     return html.unescape(re.sub(r"<[^>]+>", "", text)) if body.get("parse_mode") == "HTML" else text
 
@@ -227,7 +235,12 @@ async def _arguments(request: Request) -> dict[str, Any]:
             found[key] = (value.filename, await value.read())
         else:
             found[key] = json.loads(value) if value[:1] in "{[" and value else value
-    return found
+    # A file may stand under another name, which its parameter then gives.
+    prefix = "attach://"
+    return {
+        key: found[value.removeprefix(prefix)] if isinstance(value, str) and value.startswith(prefix) else value
+        for key, value in found.items()
+    }
 
 
 def _result(result: Any) -> Response:

@@ -20,7 +20,7 @@ from tests.support.channels.double import LATER, Double, Fault, Operation
 from tests.support.channels.loopback import Cut
 
 LIMIT = 4000
-ANN = "ann@im.wechat"
+ANN, BEN = "ann@im.wechat", "ben@im.wechat"
 TOKEN = "t0ken-of-wechat"
 POLL = 1.0
 

@@ -21,7 +21,7 @@ from tests.support.channels.loopback import Link
 
 LIMIT = 20_480
 INVALID_REQUEST, EXPIRED = 846605, 846608
-ANN, GROUP = "ann", "wrk-group"
+ANN, BEN, GROUP = "ann", "ben", "wrk-group"
 Frame = Mapping[str, Any]
 
 

@@ -60,7 +60,7 @@ def _given(values: Values, *names: str, **renamed: str) -> dict[str, Any]:
 
 
 def _telegram(values: Values, _: Outbound) -> Adapter:
-    return _adapter("telegram", "Telegram")(values["bot_token"], **_given(values, "base_url"))
+    return _adapter("telegram", "Telegram")(values["bot_token"], **_given(values, "base_url", rich="rich_messages"))
 
 
 def _slack(values: Values, _: Outbound) -> Adapter:

@@ -52,7 +52,7 @@ class Http:
             base_url=base_url,
             headers=dict(headers or {}),
             timeout=httpx.Timeout(timeout, connect=10.0),
-            event_hooks={"request": [self._hide]},
+            event_hooks={"request": [self._hide], "response": [_read_refusal]},
             verify=tls(),
         )
 
@@ -79,7 +79,7 @@ class Http:
         """Send one request and return the JSON object that it answers, whatever the status below 500. Raises as :meth:`request`;
         an answer that is no JSON object (the page of a captive portal or a proxy) counts as none."""
         answer = await self.request(method, path, repeatable=repeatable, **more)
-        if (found := _object(answer.content)) is None:
+        if (found := object_of(answer.content)) is None:
             kind = answer.headers.get("content-type", "no type")
             why = f"{answer.url.host} answered {answer.status_code} with {kind} instead of JSON."
             raise Unreachable(why) if repeatable or method == "GET" else Uncertain(why)
@@ -90,8 +90,6 @@ class Http:
         """GET what is too large to hold. Raises as :meth:`request`, and Refused for every other status than success."""
         try:
             async with self._client.stream("GET", path, **more) as answer:
-                if answer.status_code == 429:
-                    await answer.aread()
                 if not self._checked(answer, True).is_success:
                     raise Refused(f"{answer.url.host} answered {answer.status_code}.")
                 yield answer
@@ -113,7 +111,7 @@ class Http:
 
     def _checked(self, answer: httpx.Response, repeatable: bool) -> httpx.Response:
         if answer.status_code == 429:
-            body = _object(answer.content) or {}
+            body = object_of(answer.content) or {}
             raise Later("The platform asks for a pause.", _pause(answer, body), everywhere=body.get("global") is True)
         if answer.status_code >= 500:
             why = f"{answer.url.host} answered {answer.status_code}."
@@ -162,7 +160,14 @@ def _pause(answer: httpx.Response, body: Mapping[str, Any]) -> float:
     return retry_after(answer.headers)
 
 
-def _object(content: str | bytes) -> dict[str, Any] | None:
+async def _read_refusal(answer: httpx.Response) -> None:
+    """Read the reason of a refusal, also where a file was asked for."""
+    if 400 <= answer.status_code < 500:
+        await answer.aread()
+
+
+def object_of(content: str | bytes) -> dict[str, Any] | None:
+    """Return the JSON object that this is, or None."""
     try:
         found = json.loads(content)
     except ValueError:
@@ -172,7 +177,7 @@ def _object(content: str | bytes) -> dict[str, Any] | None:
 
 def parsed(message: str | bytes) -> dict[str, Any]:
     """Return the JSON object of a WebSocket's message. Raises Unreachable if it is none: the other side is not the platform."""
-    if (found := _object(message)) is None:
+    if (found := object_of(message)) is None:
         raise Unreachable("The link carried something else than JSON.")
     return found
 

@@ -51,6 +51,7 @@ RUNTIME_ROUTERS = (
     "agents",
     "approvals",
     "assistants",
+    "channel_logins",
     "channels",
     "channels.http_routes",
     "files",

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 
 from deerflow.features.channels.engine import Engine
 from deerflow.features.channels.inbox import InboxRow, State
-from deerflow.features.channels.outbox import OutboxRow, Target
+from deerflow.features.channels.outbox import PLACEHOLDER, OutboxRow, Target
 from deerflow.features.channels.timing import Timing
 from deerflow.features.channels.types import (
     Accept,
@@ -28,6 +28,7 @@ from deerflow.features.channels.types import (
     Click,
     Displaced,
     Event,
+    HttpAdapter,
     Inbound,
     Later,
     Me,
@@ -182,6 +183,9 @@ class Platform:
         known.update(text=body["text"], seq=body["seq"], edits=known["edits"] + 1, buttons=body["buttons"])
         return {"id": body["id"]}
 
+    async def _sent(self, body: dict[str, Any]) -> Any:
+        return [id_ for id_, one in self.messages.items() if one["chat"] == body["chat"]]
+
     async def _upload(self, body: dict[str, Any]) -> Any:
         self.files.append(body)
         return {"id": f"f{len(self.files)}"}
@@ -217,7 +221,7 @@ CAPS = {
 }
 
 
-class DoubleAdapter:
+class DoubleAdapter(HttpAdapter):
     def __init__(self, url: str, kind: str, caps: Caps | None = None) -> None:
         self.caps = caps or CAPS[kind]
         self._kind = kind
@@ -251,18 +255,13 @@ class DoubleAdapter:
         more = {"text": part.text, "seq": seq, "buttons": len(part.buttons)}
         return await self._call("edit", id=ref["id"], **more, repeatable=True)
 
+    async def find(self, place: Place, since: datetime, known: Sequence[Ref], wake: Mapping[str, Any]) -> Ref | None:
+        sent, taken = await self._call("sent", chat=place.chat, repeatable=True), {ref["id"] for ref in known}
+        return next(({"id": id_} for id_ in reversed(sent) if id_ not in taken), None)
+
     async def upload(self, place: Place, file: OutFile, key: str, wake: Mapping[str, Any]) -> Ref:
         data = b"".join([piece async for piece in file.open()])
         return await self._call("upload", chat=place.chat, name=file.name, size=len(data), caption=file.caption)
-
-    async def fetch(self, file: Any) -> AsyncIterator[bytes]:
-        yield b""
-
-    async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
-        return None
-
-    async def answered(self, click: Click, notice: str) -> None:
-        return None
 
     async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
         found = await self._call("history", chat=place.chat, since=since.timestamp())
@@ -321,7 +320,7 @@ class Echo:
             if not self.engine.inbox.move(connection, row, State.RUNNING, run_id=turn):
                 return False
             target = Target(row.connection_id, event.place, event.wake)
-            self.engine.outbox.placeholder(connection, target, turn)
+            self.engine.outbox.replace(connection, target, turn, 0, PLACEHOLDER)
             return True
 
         if await self._database.write(job):

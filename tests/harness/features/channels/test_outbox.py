@@ -12,8 +12,9 @@ from tests.harness.features.channels.test_inbox import held
 
 from deerflow.features.channels import limits
 from deerflow.features.channels.leases import Fenced
-from deerflow.features.channels.outbox import MARK, Outbox, OutboxRow, Target
+from deerflow.features.channels.outbox import MARK, PLACEHOLDER, Outbox, OutboxRow, Target
 from deerflow.features.channels.types import Button, Caps, Place
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 
@@ -217,9 +218,10 @@ async def test_a_second_file_notice_or_placeholder_of_a_turn_changes_nothing(box
         more = {"thread_id": "t", "user_id": "u"}
         ids = [box.rows.file(connection, target, "t", 0, "/mnt/user-data/outputs/a.txt", **more) for _ in range(2)]
         ids += [box.rows.deliver(connection, target, "hi", key="k") for _ in range(2)]
-        return ids + [box.rows.placeholder(connection, target, "t") for _ in range(2)]
+        return ids + [box.rows.replace(connection, target, "t", 0, PLACEHOLDER) for _ in range(2)]
 
     ids = await box.database.write(job)
     assert len(set(ids)) == 3 and ids[::2] == ids[1::2]
     assert await box.database.read(box.rows.unfinished, "x") == ["t"]
-    assert await box.database.read(box.rows.waiting, "x") == 3
+    count = "SELECT count(*) FROM channel_outbox"
+    assert await box.database.read(lambda c: sql.execute(c, count).fetchone()[0]) == 3

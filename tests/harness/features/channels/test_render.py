@@ -26,6 +26,7 @@ LIMITS: dict[str, Callable[[str], bool]] = {
     "discord": lambda made: units(made) <= 2000,
     "feishu": lambda made: len(json.dumps({"content": made}, ensure_ascii=False).encode()) <= 30_000,
     "github": lambda made: units(made) <= 65_536,
+    "telegram-rich": lambda made: units(made) <= 4096,
     "dingtalk": lambda made: units(made) <= 5000,
     "wecom": lambda made: len(made.encode()) <= 20_480,
     "wechat": lambda made: units(made) <= 4000,
@@ -136,7 +137,7 @@ def read_letters(messages: Sequence[str]) -> Seen:
 READERS: dict[str, Callable[[Sequence[str]], Seen]] = {
     "telegram": read_telegram,
     "slack": read_slack,
-    **dict.fromkeys(("discord", "feishu", "github", "wecom"), read_markdown),
+    **dict.fromkeys(("discord", "feishu", "github", "telegram-rich", "wecom"), read_markdown),
     **dict.fromkeys(("dingtalk", "wechat", "mail", "plain"), read_letters),
 }
 KNOWN = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Button,
     Caps,
     Click,
@@ -23,7 +23,6 @@ from deerflow.features.channels.types import (
     Place,
     Ref,
     Refused,
-    Signal,
 )
 from deerflow_app.channels.adapters import dingtalk_events
 from deerflow_app.channels.adapters.dingtalk_api import DingTalkApi
@@ -48,7 +47,7 @@ _CARDS = Caps(
 )
 
 
-class DingTalk:
+class DingTalk(Adapter):
     """The robot of one app.
 
     Args:
@@ -171,15 +170,9 @@ class DingTalk:
         allowed(file.name, file.size, limit)
         return limited(self._api.download(file.key["code"], self._robot), file.name, limit)
 
-    async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
-        return None  # robots have no reactions
-
     async def answered(self, click: Click, notice: str) -> None:
         if notice:
             await self._send(Place(click.author.id, is_private=True), "sampleText", {"content": notice})
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return []  # a robot cannot read history; what was not acknowledged counts as undelivered
 
     async def aclose(self) -> None:
         await self._api.aclose()

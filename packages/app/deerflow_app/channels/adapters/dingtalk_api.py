@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import quote_plus
@@ -20,15 +17,14 @@ from deerflow.features.channels.types import (
     SignedOut,
     Unreachable,
 )
-from deerflow_app.channels.wire import Http, multipart, retry_after
+from deerflow_app.channels.app_token import AppToken
+from deerflow_app.channels.wire import Http, multipart, object_of, retry_after
 
 _TOKEN_REFUSED = {"InvalidAuthentication", "40001", "40014", "42001", "88"}
 _THROTTLED = ("Throttling", "QpsLimit", "90002", "90018")
 _NO_SCOPE = ("AccessTokenPermissionDenied", "60011")
 _IP_LIST = "IpNotInWhiteList"
 _CREDENTIALS = ("invalidClient", "authFailed")
-_EARLY = 300.0
-"""Seconds before its end from which on a token is not used."""
 
 
 class DingTalkApi:
@@ -42,14 +38,14 @@ class DingTalkApi:
     def __init__(self, client_id: str, client_secret: str, api: str, oapi: str) -> None:
         self._client_id, self._client_secret, self._oapi = client_id, client_secret, oapi
         self._http = _DingTalkHttp(api, secrets=[client_secret])
-        self._token, self._until, self._renewing = "", 0.0, asyncio.Lock()
+        self._token = AppToken(self._new_token)
 
     async def aclose(self) -> None:
         await self._http.aclose()
 
     async def sign_in(self) -> None:
         """Get a token, also if there is one."""
-        await self._current_token(self._token)
+        await self._token.renew()
 
     async def call(
         self, method: str, path: str, body: Mapping[str, Any], *, repeatable: bool = False
@@ -102,7 +98,7 @@ class DingTalkApi:
     async def _signed(self, send: Callable[[str], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         refused = ""
         while True:
-            token = await self._current_token(refused)
+            token = await self._token.current(refused)
             try:
                 return await send(token)
             except _Refusal as refusal:
@@ -112,20 +108,14 @@ class DingTalkApi:
                     raise SignedOut(f"DingTalk does not accept the app's token: {refusal}.") from None
                 refused = token
 
-    async def _current_token(self, refused: str) -> str:
-        async with self._renewing:
-            if self._token in ("", refused) or time.monotonic() >= self._until:
-                credentials = {"appKey": self._client_id, "appSecret": self._client_secret}
-                try:
-                    body = await self._http.object(
-                        "POST", "/v1.0/oauth2/accessToken", repeatable=True, json=credentials
-                    )
-                except _Refusal as refusal:
-                    raise _error(refusal) from None
-                self._http.hide(body["accessToken"], instead_of=self._token)
-                self._token = body["accessToken"]
-                self._until = time.monotonic() + body["expireIn"] - _EARLY
-            return self._token
+    async def _new_token(self, old: str) -> tuple[str, float]:
+        credentials = {"appKey": self._client_id, "appSecret": self._client_secret}
+        try:
+            body = await self._http.object("POST", "/v1.0/oauth2/accessToken", repeatable=True, json=credentials)
+        except _Refusal as refusal:
+            raise _error(refusal) from None
+        self._http.hide(body["accessToken"], instead_of=old)
+        return body["accessToken"], body["expireIn"]
 
 
 class _Refusal(Exception):
@@ -152,17 +142,10 @@ class _DingTalkHttp(Http):
         return body
 
     def _checked(self, answer: httpx.Response, repeatable: bool) -> httpx.Response:
-        if 400 <= answer.status_code < 500 and answer.status_code != 429 and (body := _refusal(answer)):
+        is_refusal = 400 <= answer.status_code < 500 and answer.status_code != 429
+        if is_refusal and (body := object_of(answer.content) or {}).get("code"):
             raise _Refusal(body, answer.headers, answer.status_code)
         return super()._checked(answer, repeatable)
-
-
-def _refusal(answer: httpx.Response) -> dict[str, Any] | None:
-    try:
-        body = json.loads(answer.content)
-    except (ValueError, httpx.ResponseNotRead):
-        return None
-    return body if isinstance(body, dict) and body.get("code") else None
 
 
 def _is(refusal: _Refusal, codes: Collection[str]) -> bool:

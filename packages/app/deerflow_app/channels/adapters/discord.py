@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Caps,
     Click,
     Event,
@@ -43,7 +44,7 @@ _TEXT_CHANNELS, _THREADS = {0, 5}, {10, 11, 12}
 _EPOCH, _SAME_MOMENT, _PAGE, _KNOWN = 1420070400000, (1 << 22) - 1, 100, 10_000
 
 
-class Discord:
+class Discord(Adapter):
     """A bot on Discord.
 
     Args:

@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Caps,
     Click,
     Event,
@@ -55,7 +55,7 @@ _FILE_TYPES = {
 }
 
 
-class Feishu:
+class Feishu(Adapter):
     """One custom app.
 
     Args:
@@ -238,9 +238,6 @@ class Feishu:
     async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
         reaction = {"reaction_type": {"emoji_type": _EMOJI[signal]}}
         await self._api.call("POST", f"/im/v1/messages/{message_id}/reactions", repeatable=True, json=reaction)
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return []  # Feishu delivers again what was not acknowledged
 
     async def aclose(self) -> None:
         for task in list(self._tasks):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -21,7 +18,8 @@ from deerflow.features.channels.types import (
     SignedOut,
     Unreachable,
 )
-from deerflow_app.channels.wire import AFTER, Http, multipart
+from deerflow_app.channels.app_token import AppToken
+from deerflow_app.channels.wire import AFTER, Http, multipart, object_of
 
 _TOKEN_REFUSED = {99991661, 99991663, 99991664, 99991665, 99991671}
 _LIMIT_OF_APP, _LIMIT_OF_CHAT = {99991400, 11232}, {230020}
@@ -33,8 +31,6 @@ _SETTINGS = {
 }
 _FORBIDDEN, _TOO_MANY_LINKS, _AUTH_FAILED = 403, 1000040350, {514, 1000040344}
 _CREDENTIALS = {10003, 10014}
-_EARLY = 300.0
-"""Seconds before its end from which on a token is not used."""
 
 
 class FeishuApi:
@@ -43,7 +39,7 @@ class FeishuApi:
     def __init__(self, domain: str, app_id: str, app_secret: str) -> None:
         self._app_id, self._app_secret = app_id, app_secret
         self._http = _FeishuHttp(domain, secrets=[app_secret])
-        self._token, self._until, self._renewing = "", 0.0, asyncio.Lock()
+        self._token = AppToken(self._new_token)
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -65,7 +61,7 @@ class FeishuApi:
         """
         refused = ""
         while True:
-            token = await self._current_token(refused)
+            token = await self._token.current(refused)
             sent = multipart(*form) if form else more
             sent = {**sent, "headers": {**sent.get("headers", {}), "Authorization": f"Bearer {token}"}}
             try:
@@ -80,7 +76,7 @@ class FeishuApi:
         """Yield the bytes of a file."""
         refused = ""
         while True:
-            token = await self._current_token(refused)
+            token = await self._token.current(refused)
             headers = {"Authorization": f"Bearer {token}"}
             try:
                 async with self._http.stream(f"/open-apis{path}", params=params, headers=headers) as answer:
@@ -104,18 +100,14 @@ class FeishuApi:
         service = parse_qs(urlsplit(url).query).get("service_id", ["0"])[0]
         return url, int(service), float(config.get("PingInterval", 120))
 
-    async def _current_token(self, refused: str) -> str:
-        async with self._renewing:
-            if self._token in ("", refused) or time.monotonic() >= self._until:
-                credentials = {"app_id": self._app_id, "app_secret": self._app_secret}
-                path = "/open-apis/auth/v3/tenant_access_token/internal"
-                try:
-                    body = await self._http.object("POST", path, repeatable=True, json=credentials)
-                except _NotGood as answer:
-                    raise _signed_out(answer) if answer.code in _CREDENTIALS else _error(answer) from None
-                self._token = body["tenant_access_token"]
-                self._until = time.monotonic() + body["expire"] - _EARLY
-            return self._token
+    async def _new_token(self, _: str) -> tuple[str, float]:
+        credentials = {"app_id": self._app_id, "app_secret": self._app_secret}
+        path = "/open-apis/auth/v3/tenant_access_token/internal"
+        try:
+            body = await self._http.object("POST", path, repeatable=True, json=credentials)
+        except _NotGood as answer:
+            raise _signed_out(answer) if answer.code in _CREDENTIALS else _error(answer) from None
+        return body["tenant_access_token"], body["expire"]
 
 
 class _NotGood(Exception):
@@ -128,13 +120,7 @@ class _NotGood(Exception):
 
 
 class _FeishuHttp(Http):
-    """Refusals come with their reason in the body, also where a file was asked for."""
-
-    def __init__(self, base_url: str, *, secrets: Collection[str]) -> None:
-        super().__init__(base_url, secrets=secrets)
-        hooks = self._client.event_hooks
-        hooks["response"] = [*hooks["response"], _read_refusal]
-        self._client.event_hooks = hooks
+    """Refusals come with their reason in the body."""
 
     async def object(self, method: str, path: str, *, repeatable: bool, **more: Any) -> dict[str, Any]:
         """Return the body of an answer whose code is 0. Raises _NotGood for another code."""
@@ -146,22 +132,10 @@ class _FeishuHttp(Http):
     def _checked(self, answer: httpx.Response, repeatable: bool) -> httpx.Response:
         if answer.status_code == 429 and "x-ogw-ratelimit-reset" in answer.headers:
             raise Later("Feishu asks for a pause.", _pause(answer.headers), everywhere=True)
-        if 400 <= answer.status_code < 500 and (body := _refusal(answer)):
+        body = object_of(answer.content) if 400 <= answer.status_code < 500 else None
+        if body and isinstance(body.get("code"), int):
             raise _NotGood(body, answer.headers)
         return super()._checked(answer, repeatable)
-
-
-async def _read_refusal(answer: httpx.Response) -> None:
-    if 400 <= answer.status_code < 500:
-        await answer.aread()
-
-
-def _refusal(answer: httpx.Response) -> dict[str, Any] | None:
-    try:
-        body = json.loads(answer.content)
-    except ValueError:
-        return None
-    return body if isinstance(body, dict) and isinstance(body.get("code"), int) else None
 
 
 def _pause(headers: Mapping[str, str]) -> float:

@@ -10,7 +10,7 @@ import hmac
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -22,14 +22,12 @@ from deerflow.features.channels.types import (
     Accept,
     Author,
     Caps,
-    Click,
     Event,
-    FileRef,
+    HttpAdapter,
     Inbound,
     Later,
     Me,
     Misconfigured,
-    OutFile,
     Part,
     Place,
     Ref,
@@ -66,7 +64,7 @@ _KINDS = {
 }
 
 
-class GitHub:
+class GitHub(HttpAdapter):
     """An account or app that is mentioned in issues and pull requests.
 
     Args:
@@ -137,6 +135,8 @@ class GitHub:
             data = json.loads(body)
         except ValueError:
             return 400, {"error": "Set the webhook's content type to application/json."}
+        if not self._login:  # this adapter only receives: another one holds the connection
+            await self.identify()
         found = understood(partial(self._events, kind, delivery), data, "GitHub")
         if not found:
             return 202, {"status": "ignored"}
@@ -197,22 +197,16 @@ class GitHub:
         await self._call("PATCH", path, repeatable=True, json={"body": part.text})
         return ref
 
+    async def find(self, place: Place, since: datetime, known: Sequence[Ref], wake: Mapping[str, Any]) -> Ref | None:
+        path = f"/repos/{place.chat}/issues/{place.topic}/comments"
+        query = {"since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}", "per_page": "100"}
+        taken, found = {ref.get("id") for ref in known}, await self._call("GET", path, params=query)
+        lost = [one["id"] for one in found if self._is_ours(one["user"]["login"]) and one["id"] not in taken]
+        return {"id": max(lost)} if lost else None
+
     async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
         if path := wake.get("reactions"):
             await self._call("POST", path, repeatable=True, json={"content": _REACTIONS[signal]})
-
-    async def upload(self, place: Place, file: OutFile, key: str, wake: Mapping[str, Any]) -> Ref:
-        raise Refused("GitHub takes no files with comments; send a link.")
-
-    async def fetch(self, file: FileRef) -> AsyncIterator[bytes]:
-        raise Refused("GitHub sends no files with comments.")
-        yield b""
-
-    async def answered(self, click: Click, notice: str) -> None:
-        pass
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return ()  # ids of deliveries are not known for comments that are read; GitHub's page of deliveries sends them again
 
     async def _call(self, method: str, path: str, *, repeatable: bool = False, **more: Any) -> Any:
         answer = await self._http.request(method, path, repeatable=repeatable, **more)

@@ -16,10 +16,9 @@ from typing import Any
 
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Author,
     Caps,
-    Click,
-    Event,
     FileRef,
     Inbound,
     Me,
@@ -29,7 +28,6 @@ from deerflow.features.channels.types import (
     Place,
     Ref,
     Refused,
-    Signal,
 )
 from deerflow_app.channels.adapters.mail_box import Box, Letter, MailServer
 from deerflow_app.channels.adapters.mail_out import MailOut
@@ -56,7 +54,7 @@ _MARK = "deerflow."
 _WIDE = policy.SMTP.clone(max_line_length=990)  # a folded message id would be rewritten, and threads fall apart
 
 
-class Mail:
+class Mail(Adapter):
     """An address that people write to.
 
     Args:
@@ -89,9 +87,6 @@ class Mail:
         self._folder = folder
         self._idle_seconds = idle_seconds
         self._ours = re.compile(rf"<{re.escape(_MARK)}[\w-]+(?:\.([0-9a-f]{{16}}))?@{re.escape(self._domain)}>")
-
-    async def aclose(self) -> None:
-        pass
 
     async def identify(self) -> Me:
         if not self._authserv_id:
@@ -233,18 +228,6 @@ class Mail:
     async def _send(self, place: Place, message: EmailMessage) -> Ref:
         await self._out.send(self._address, place.chat, await to_thread(message.as_bytes, policy=_WIDE))
         return {"id": message["Message-ID"]}
-
-    async def edit(self, place: Place, ref: Ref, part: Part, seq: int) -> Ref:
-        raise Refused("A mail that was sent cannot be changed.")
-
-    async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
-        pass
-
-    async def answered(self, click: Click, notice: str) -> None:
-        pass
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return ()
 
 
 def _cursor(validity: int, following: int) -> str:

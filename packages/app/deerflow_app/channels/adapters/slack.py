@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection
 
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Caps,
     Click,
     Event,
@@ -57,7 +58,7 @@ _SIGNED_OUT = {"invalid_auth", "not_authed", "token_revoked", "token_expired", "
 _MAYBE_DONE = {"internal_error", "fatal_error", "request_timeout", "service_unavailable"}
 
 
-class Slack:
+class Slack(Adapter):
     """An app in one workspace.
 
     Args:
@@ -202,6 +203,18 @@ class Slack:
             await self._call("chat.postEphemeral", json=body)
 
     async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
+        read = partial(written, team=self._me.workspace, me=self._me)
+        messages = await self._history(place, since)
+        return list(chain.from_iterable(understood(read, {**one, "channel": place.chat}, "Slack") for one in messages))
+
+    async def find(self, place: Place, since: datetime, known: Sequence[Ref], wake: Mapping[str, Any]) -> Ref | None:
+        taken = {ref.get("ts") for ref in known}
+        ours = [one for one in await self._history(place, since) if one.get("user") == self._me.id]
+        lost = [one["ts"] for one in ours if one["ts"] not in taken and not one.get("files")]
+        return ref_of(self._me, place.chat, lost[-1]) if lost else None
+
+    async def _history(self, place: Place, since: datetime) -> list[dict[str, Any]]:
+        """Return the messages of a place since then, oldest first."""
         method, query = (
             "conversations.history",
             {"channel": place.chat, "oldest": f"{since.timestamp():.6f}", "limit": "200"},
@@ -215,11 +228,8 @@ class Slack:
             query["cursor"] = (page.get("response_metadata") or {}).get("next_cursor") or ""
             if not query["cursor"]:
                 break
-        read = partial(written, team=self._me.workspace, me=self._me)
-        messages = sorted(
-            (one for one in found if float(one["ts"]) > since.timestamp()), key=lambda one: float(one["ts"])
-        )
-        return list(chain.from_iterable(understood(read, {**one, "channel": place.chat}, "Slack") for one in messages))
+        newer = (one for one in found if float(one["ts"]) > since.timestamp())
+        return sorted(newer, key=lambda one: float(one["ts"]))
 
     async def _call(self, method: str, *, repeatable: bool = False, **more: Any) -> dict[str, Any]:
         answer = await self._http.json("POST", method, repeatable=repeatable, **more)

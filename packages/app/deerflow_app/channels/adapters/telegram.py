@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from deerflow.features.channels.types import (
-    STOP,
     Accept,
-    Author,
+    Adapter,
     Caps,
     Click,
     Displaced,
-    Event,
     FileRef,
-    Inbound,
     Me,
     Misconfigured,
     OutFile,
@@ -28,6 +27,7 @@ from deerflow.features.channels.types import (
     Signal,
     SignedOut,
 )
+from deerflow_app.channels.adapters.telegram_messages import events, ref_of
 from deerflow_app.channels.wire import Http, allowed, limited, multipart, understood
 
 CAPS = Caps(
@@ -39,24 +39,31 @@ CAPS = Caps(
     file_out=50_000_000,
 )
 PHOTO, CAPTION = 10_000_000, 1_024
+NEAR = 8
+"""So many numbers after a person's message are tried to find ours."""
 _UPDATES = ["message", "callback_query", "stopped_message_generation"]
 _REACTIONS = {Signal.SEEN: "👀", Signal.JOINED: "✍", Signal.DONE: "👌", Signal.FAILED: "💔"}
-_FILES = {"photo": "photo.jpg", "document": "file", "audio": "audio.mp3", "voice": "voice.ogg"}
-_FILES |= {"video": "video.mp4", "video_note": "video.mp4"}
 
 
-class Telegram:
+class Telegram(Adapter):
     """A bot.
 
     Args:
         poll: seconds for which Telegram holds a poll open.
+        rich: messages have tables and headings of Telegram's own, which old clients do not show.
         patience: seconds beyond ``poll`` after which a poll without an answer counts as dead.
     """
 
     def __init__(
-        self, token: str, *, base_url: str = "https://api.telegram.org", poll: float = 25.0, patience: float = 10.0
+        self,
+        token: str,
+        *,
+        base_url: str = "https://api.telegram.org",
+        rich: bool = False,
+        poll: float = 25.0,
+        patience: float = 10.0,
     ) -> None:
-        self.caps = CAPS
+        self.caps = replace(CAPS, dialect="telegram-rich") if rich else CAPS
         self._files = f"/file/bot{token}/"
         self._methods = f"/bot{token}/"
         self._http = Http(base_url, secrets=[token])
@@ -75,7 +82,7 @@ class Telegram:
     async def listen(self, accept: Accept, cursor: str, connected: Callable[[], None]) -> None:
         if not self._me:
             await self.identify()
-        wait = 0.0
+        wait, read = 0.0, partial(events, me=self._me)
         while True:
             # A poll confirms what lies before its offset, so the offset is that of the last stored update and never a guess:
             # after a quiet week ids start anew, and lower.
@@ -89,22 +96,37 @@ class Telegram:
                 connected()
                 wait = self._poll
             if updates or not cursor:
-                events = [event for update in updates for event in understood(self._events, update, "Telegram")]
+                found = [event for update in updates for event in understood(read, update, "Telegram")]
                 cursor = str(updates[-1]["update_id"] + 1) if updates else "0"
-                await accept(events, cursor)
+                await accept(found, cursor)
 
     async def post(self, place: Place, part: Part, key: str, wake: Mapping[str, Any]) -> Ref:
-        body = {**_target(place, wake), **_shown(part)}
-        return _ref(await self._call("sendMessage", json=body))
+        return ref_of(await self._show("sendMessage", part, _target(place, wake)))
 
     async def edit(self, place: Place, ref: Ref, part: Part, seq: int) -> Ref:
-        body = {"chat_id": ref["chat"], "message_id": ref["message"], **_shown(part)}
         try:
-            await self._call("editMessageText", repeatable=True, json=body)
+            where = {"chat_id": ref["chat"], "message_id": ref["message"]}
+            await self._show("editMessageText", part, where, repeatable=True)
         except Refused as refused:
             if "message is not modified" not in str(refused):
                 raise
         return ref
+
+    async def _show(self, method: str, part: Part, where: dict[str, Any], *, repeatable: bool = False) -> Any:
+        keyboard = [[{"text": button.label, "callback_data": button.key}] for button in part.buttons]
+        where |= {"reply_markup": {"inline_keyboard": keyboard}}
+        form = {"parse_mode": "HTML"}
+        if self.caps.dialect != CAPS.dialect:
+            rich = {"rich_message": {"markdown": part.text, "skip_entity_detection": True}}
+            try:
+                rich_method = method.replace("sendMessage", "sendRichMessage")
+                return await self._call(rich_method, repeatable=repeatable, json={**where, **rich})
+            except Refused as refused:
+                if "message is not modified" in str(refused):
+                    raise
+                form = {}  # too many blocks, say; then people see the Markdown
+        plain = {"text": part.text, **form, "link_preview_options": {"is_disabled": True}}
+        return await self._call(method, repeatable=repeatable, json={**where, **plain})
 
     async def upload(self, place: Place, file: OutFile, key: str, wake: Mapping[str, Any]) -> Ref:
         allowed(file.name, file.size, self.caps.file_out)
@@ -119,7 +141,7 @@ class Telegram:
         }
         if file.caption:
             fields["caption"] = _clipped(file.caption, CAPTION)
-        return _ref(await self._call(method, timeout=300.0, **multipart(fields, field, file)))
+        return ref_of(await self._call(method, timeout=300.0, **multipart(fields, field, file)))
 
     async def fetch(self, file: FileRef) -> AsyncIterator[bytes]:
         allowed(file.name, file.size, self.caps.file_in)
@@ -143,8 +165,16 @@ class Telegram:
         with suppress(Refused):  # the click is so old that its button spins no more
             await self._call("answerCallbackQuery", repeatable=True, json=body)
 
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return ()  # Telegram keeps what was not confirmed for 24 hours
+    async def find(self, place: Place, since: datetime, known: Sequence[Ref], wake: Mapping[str, Any]) -> Ref | None:
+        # A bot cannot read what it has sent, but it can edit its own messages alone, and their numbers follow the person's.
+        taken = {ref.get("message") for ref in known if str(ref.get("chat")) == place.chat}
+        first = wake["message"] + 1 if "message" in wake else 0
+        for number in range(first, first + NEAR if first else 0):
+            if number not in taken:
+                ref = {"id": f"{place.chat}:{number}", "chat": int(place.chat), "message": number}
+                with suppress(Refused):
+                    return await self.edit(place, ref, Part("…"), 0)
+        return None
 
     async def _call(self, method: str, *, repeatable: bool = False, **more: Any) -> Any:
         answer = await self._http.json("POST", self._methods + method, repeatable=repeatable, **more)
@@ -159,95 +189,6 @@ class Telegram:
             raise Displaced("Another program polls with this bot's token.")
         raise Refused(f"Telegram refused {method}: {why}.")
 
-    def _events(self, update: Mapping[str, Any]) -> Sequence[Event]:
-        if (message := update.get("message")) is not None:
-            return self._message(message)
-        if (query := update.get("callback_query")) is not None and "message" in query and "data" in query:
-            message = query["message"]
-            author, wake = _author(query["from"]), {"query": query["id"]}
-            return [Click(query["id"], _place(message), author, query["data"], _ref(message), wake)]
-        if (stopped := update.get("stopped_message_generation")) is not None:
-            # Drafts exist in private chats only, so the chat is the person.
-            place, author = _place(stopped), Author(str(stopped["chat"]["id"]))
-            return [Click(f"update:{update['update_id']}", place, author, STOP, {"draft": stopped["draft_id"]})]
-        return ()
-
-    def _message(self, message: Mapping[str, Any]) -> Sequence[Event]:
-        said = str(message.get("text") or message.get("caption") or message.get("sticker", {}).get("emoji") or "")
-        text, is_named = self._without_us(said, message.get("entities") or message.get("caption_entities") or ())
-        files = list(_files(message))
-        if not text and not files and not is_named:
-            return ()  # someone joined, a title changed, a poll
-        replied = message.get("reply_to_message") or {}
-        if "forum_topic_created" in replied:
-            replied = {}  # everything in a topic "replies" to the topic
-        is_ours = replied.get("from", {}).get("id") == self._me["id"]
-        quoted = "" if is_ours else str(replied.get("text") or replied.get("caption") or "")
-        quoted = str(message.get("quote", {}).get("text") or quoted)
-        if "forward_origin" in message:
-            quoted, text = f"{quoted}\n{text}".strip(), ""
-        chat = message["chat"]["id"]
-        wake = {
-            "message": message["message_id"],
-            "album": message.get("media_group_id"),
-            "root": message.get("message_thread_id"),
-        }
-        return [
-            Inbound(
-                message_id=f"{chat}:{message['message_id']}",
-                place=_place(message),
-                author=_author(message["from"], is_bot="sender_chat" in message),
-                sent_at=datetime.fromtimestamp(message["date"], UTC),
-                text=text,
-                files=files,
-                is_mention=is_named or is_ours,
-                reply_to=f"{chat}:{replied['message_id']}" if replied else "",
-                quoted=quoted,
-                wake={key: value for key, value in wake.items() if value is not None},
-            )
-        ]
-
-    def _without_us(self, said: str, entities: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
-        """Return the text without our mention at its start, and with no ``@`` of ours at its command; and whether it names us."""
-        units, handle, is_named = said.encode("utf-16-le"), f"@{self._me['username']}".lower(), False
-        for entity in sorted(entities, key=lambda entity: -entity["offset"]):
-            start, end = 2 * entity["offset"], 2 * (entity["offset"] + entity["length"])
-            named = units[start:end].decode("utf-16-le", "replace").lower()
-            match entity["type"]:
-                case "mention" if named == handle:
-                    cut = start
-                case "text_mention" if entity["user"]["id"] == self._me["id"]:
-                    cut = start
-                case "bot_command" if named.endswith(handle):
-                    cut = end - 2 * len(handle)
-                case _:
-                    continue
-            is_named = True
-            if not units[:cut].decode("utf-16-le", "replace").strip() or entity["type"] == "bot_command":
-                units = units[:cut] + units[end:]
-        return units.decode("utf-16-le", "replace").strip(), is_named
-
-
-def _place(message: Mapping[str, Any]) -> Place:
-    chat = message["chat"]
-    topic = message.get("message_thread_id") if message.get("is_topic_message") else None
-    name = str(chat.get("title") or chat.get("first_name") or "")
-    return Place(str(chat["id"]), str(topic or ""), chat["type"] == "private", name)
-
-
-def _author(user: Mapping[str, Any], is_bot: bool = False) -> Author:
-    name = f"{user.get('first_name', '')} {user.get('last_name', '')}".strip() or user.get("username", "")
-    return Author(str(user["id"]), name=str(name), is_bot=is_bot or user.get("is_bot") is True)
-
-
-def _files(message: Mapping[str, Any]) -> Iterator[FileRef]:
-    if photos := message.get("photo"):
-        message = {**message, "photo": {"mime_type": "image/jpeg", **max(photos, key=lambda one: one["width"])}}
-    for kind, name in _FILES.items():
-        if found := message.get(kind):
-            key, name = {"file_id": found["file_id"]}, str(found.get("file_name") or name)
-            yield FileRef(name, key, found.get("file_size"), str(found.get("mime_type", "")), kind == "voice")
-
 
 def _target(place: Place, wake: Mapping[str, Any]) -> dict[str, Any]:
     """Return where a message goes: in a group it replies, so that answers and questions form a chain."""
@@ -257,21 +198,6 @@ def _target(place: Place, wake: Mapping[str, Any]) -> dict[str, Any]:
     if "message" in wake and not place.is_private:
         target["reply_parameters"] = {"message_id": wake["message"], "allow_sending_without_reply": True}
     return target
-
-
-def _shown(part: Part) -> dict[str, Any]:
-    keyboard = [[{"text": button.label, "callback_data": button.key}] for button in part.buttons]
-    return {
-        "text": part.text,
-        "parse_mode": "HTML",
-        "link_preview_options": {"is_disabled": True},
-        "reply_markup": {"inline_keyboard": keyboard},
-    }
-
-
-def _ref(message: Mapping[str, Any]) -> Ref:
-    chat, number = message["chat"]["id"], message["message_id"]
-    return {"id": f"{chat}:{number}", "chat": chat, "message": number}
 
 
 def _clipped(text: str, limit: int) -> str:

@@ -8,7 +8,7 @@ import binascii
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -19,19 +19,17 @@ from deerflow.features.channels.types import (
     Accept,
     Author,
     Caps,
-    Click,
     Event,
     FileRef,
+    HttpAdapter,
     Inbound,
     Later,
     Me,
     Misconfigured,
-    OutFile,
     Part,
     Place,
     Ref,
     Refused,
-    Signal,
     Uncertain,
     Unreachable,
 )
@@ -47,7 +45,7 @@ _PREFIX = "whsec_"
 _SETTING = "Set channels.webhook.secret to whsec_ and 24 to 64 random bytes as base64, for example from: openssl rand -base64 32"
 
 
-class Webhook:
+class Webhook(HttpAdapter):
     """A program that sends signed messages to a route of ours, and takes answers at an address of its own.
 
     Args:
@@ -61,9 +59,6 @@ class Webhook:
         self._secrets = secret.split()
         self._url = url
         self._outbound = outbound
-
-    async def aclose(self) -> None:
-        pass
 
     async def identify(self) -> Me:
         if not self._secrets or not all(map(_key, self._secrets)):
@@ -156,21 +151,6 @@ class Webhook:
             raise Refused(f"{file.name}: {blocked}") from None
         except (httpx.HTTPError, OSError) as error:
             raise Unreachable(f"{file.name}: {type(error).__name__}") from None
-
-    async def edit(self, place: Place, ref: Ref, part: Part, seq: int) -> Ref:
-        raise Refused("A webhook that was sent cannot be changed.")
-
-    async def upload(self, place: Place, file: OutFile, key: str, wake: Mapping[str, Any]) -> Ref:
-        raise Refused("Webhooks carry no files; send a link.")
-
-    async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
-        pass
-
-    async def answered(self, click: Click, notice: str) -> None:
-        pass
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return ()
 
 
 def _events(message: str, stamp: int, body: Mapping[str, Any]) -> list[Event]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import secrets
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -15,9 +14,8 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Caps,
-    Click,
-    Event,
     FileRef,
     Me,
     OutFile,
@@ -50,7 +48,7 @@ _KNOWN = {"ret", "errcode", "msgs", "get_updates_buf", "typing_ticket", "upload_
 """One of these stands in every answer that is not empty; another page of JSON is none of WeChat's."""
 
 
-class WeChat:
+class WeChat(Adapter):
     """A personal account that signed in by QR code (see :mod:`wechat_login`).
 
     Args:
@@ -121,9 +119,6 @@ class WeChat:
     async def post(self, place: Place, part: Part, key: str, wake: Mapping[str, Any]) -> Ref:
         return await self._send(place, {"type": TEXT, "text_item": {"text": part.text}}, key, wake)
 
-    async def edit(self, place: Place, ref: Ref, part: Part, seq: int) -> Ref:
-        raise Refused("WeChat cannot change a message that was sent.")
-
     async def upload(self, place: Place, file: OutFile, key: str, wake: Mapping[str, Any]) -> Ref:
         is_image = file.mime.startswith("image/") and file.size <= IMAGE
         allowed(file.name, file.size, self.caps.file_out)
@@ -168,12 +163,6 @@ class WeChat:
         except Refused:
             del self._tickets[place.chat]  # it lasts a day; the next sign gets a new one
             raise
-
-    async def answered(self, click: Click, notice: str) -> None:
-        """Do nothing: WeChat has no buttons."""
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return ()  # the cursor brings all
 
     async def _send(self, place: Place, item: Mapping[str, Any], key: str, wake: Mapping[str, Any]) -> Ref:
         message = {

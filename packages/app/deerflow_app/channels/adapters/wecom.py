@@ -8,7 +8,6 @@ from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from email.message import Message
 from typing import Any
 from urllib.parse import unquote
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CBC
 
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Caps,
     ChannelError,
     Click,
@@ -31,7 +31,6 @@ from deerflow.features.channels.types import (
     Place,
     Ref,
     Refused,
-    Signal,
     Uncertain,
 )
 from deerflow_app.channels.adapters.wecom_events import UNNAMED, card_of, events_of
@@ -53,7 +52,7 @@ PRESSED = 4.5
 """Seconds for which a click allows to change its card; WeCom names five."""
 
 
-class WeCom:
+class WeCom(Adapter):
     """A bot.
 
     An answer hangs on the callback of the message that it answers, as a stream that can be changed for some minutes and until it is
@@ -184,17 +183,11 @@ class WeCom:
             async for piece in limited(pieces, file.name, self.caps.file_in):
                 yield piece
 
-    async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
-        """Show nothing: WeCom has no signs."""
-
     async def answered(self, click: Click, notice: str) -> None:
         """Remember the click, since its card can be changed for a moment; a notice takes its place for the clicker alone."""
         self._pressed = (click.ref["task"], click.wake["req_id"], asyncio.get_running_loop().time())
         if notice:
             await self._updated(click.ref["task"], Part(notice), [click.author.id])
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return ()  # a bot cannot read the history of a chat
 
     async def _named(self, event: Event) -> Event:
         """Return a message with the names of its files, which only the answers at their addresses tell."""

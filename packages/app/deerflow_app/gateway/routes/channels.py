@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -12,12 +10,10 @@ from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 from typing_extensions import TypedDict
 
-from deerflow.errors import NotFoundError, UnavailableError
+from deerflow.errors import NotFoundError
 from deerflow.features.channels.assembly import Channels
-from deerflow.features.channels.types import ChannelError
 from deerflow.identity import Principal
 from deerflow_app.channels.platforms import PLATFORMS, Platform
-from deerflow_app.channels.qr_login import QrLogin, QrState
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(prefix="/api/channels", tags=["channels"])
@@ -137,33 +133,6 @@ class ChannelSettings(BaseModel):
     values: dict[str, str] = Field(max_length=32)
 
 
-class ChannelQrCode(TypedDict):
-    """``content``: what the picture holds. ``id`` and ``server`` are for the questions about it."""
-
-    id: str
-    server: str
-    content: str
-
-
-class ChannelQrQuestion(BaseModel):
-    """``bot_id``: the bot that gets the new sign-in; without it a new one is added, as ``NewBot`` says. ``verify_code``: the number
-    that the phone shows, once the state is ``needs_code``."""
-
-    id: str = Field(max_length=1024)
-    server: str = Field(max_length=256)
-    verify_code: str = Field(default="", max_length=16)
-    bot_id: str | None = Field(default=None, max_length=128)
-    agent: str | None = Field(default=None, max_length=128)
-    model: str | None = Field(default=None, max_length=256)
-    own: bool = False
-
-
-class ChannelQrProgress(TypedDict):
-    state: QrState
-    server: str
-    bot: ChannelBot | None
-
-
 class ChannelAccount(TypedDict):
     """An account of the person's on a platform."""
 
@@ -230,37 +199,10 @@ async def set_up(
 @router.delete("/{kind}/runtime-config", summary="Delete the bots of everyone on a platform")
 async def delete_set_up(kind: Kind, principal: CurrentPrincipal, channels: CurrentChannels) -> ChannelProvider:
     """Those in ``config.yaml`` stay."""
-    _platform(kind)
+    platform_of(kind)
     for bot_id in await _shared_bots(kind, principal, channels):
         await channels.service.remove(principal, bot_id)
     return await _provider(kind, principal, channels)
-
-
-@router.post("/{kind}/qr-code", summary="Make a QR code that signs a bot in")
-async def make_qr_code(kind: Kind, principal: CurrentPrincipal) -> ChannelQrCode:
-    with _errors_of_platform():
-        code = await _login(kind).begin()
-    return {"id": code.id, "server": code.server, "content": code.content}
-
-
-@router.post("/{kind}/qr-code/progress", summary="What became of a QR code; adds the bot once it is confirmed")
-async def qr_progress(
-    kind: Kind, given: ChannelQrQuestion, principal: CurrentPrincipal, channels: CurrentChannels
-) -> ChannelQrProgress:
-    """Waits up to half a minute for something to happen."""
-    if given.bot_id is None:
-        channels.service.check_may_add(principal, own=given.own)
-    elif (await channels.service.get(principal, given.bot_id))["kind"] != kind:
-        raise NotFoundError(f"This bot is not on {_platform(kind).title}.")
-    with _errors_of_platform():
-        progress = await _login(kind).poll(given.id, given.server, given.verify_code)
-    made: dict[str, Any] | None = None
-    if progress.state is QrState.CONFIRMED and given.bot_id is not None:
-        made = await channels.service.change(principal, given.bot_id, progress.settings)
-    elif progress.state is QrState.CONFIRMED:
-        values = {**progress.settings, "agent": given.agent, "model": given.model}
-        made = await channels.service.add(principal, kind, values, own=given.own)
-    return {"state": progress.state, "server": progress.server, "bot": _bot(made) if made is not None else None}
 
 
 async def _provider(kind: str, principal: Principal, channels: Channels) -> ChannelProvider:
@@ -300,13 +242,13 @@ async def _shared_bots(kind: str, principal: Principal, channels: Channels) -> l
 @router.get("/bots", summary="Bots on chat platforms")
 async def list_bots(principal: CurrentPrincipal, channels: CurrentChannels) -> ChannelBots:
     """Those of everyone, and your own. What went wrong, and settings, are for those who may change a bot."""
-    return {"bots": [_bot(one) for one in await channels.service.list(principal)]}
+    return {"bots": [bot_shown(one) for one in await channels.service.list(principal)]}
 
 
 @router.post("/bots", status_code=201, summary="Add a bot")
 async def add_bot(given: NewBot, principal: CurrentPrincipal, channels: CurrentChannels) -> ChannelBot:
     values = _values(given.kind, given.values) | {"agent": given.agent, "model": given.model}
-    return _bot(await channels.service.add(principal, given.kind, values, own=given.own))
+    return bot_shown(await channels.service.add(principal, given.kind, values, own=given.own))
 
 
 @router.patch("/bots/{bot_id}", summary="Change a bot, or switch it on or off")
@@ -319,7 +261,7 @@ async def change_bot(
     values: dict[str, Any] = _values(kind, given.values) | chosen
     if given.is_on is not None:
         values["enabled"] = given.is_on
-    return _bot(await service.change(principal, bot_id, values))
+    return bot_shown(await service.change(principal, bot_id, values))
 
 
 @router.delete("/bots/{bot_id}", status_code=204, summary="Delete a bot and what waits to be sent by it")
@@ -330,7 +272,7 @@ async def delete_bot(bot_id: BotId, principal: CurrentPrincipal, channels: Curre
 @router.post("/bots/{bot_id}/restart", summary="Connect a bot again")
 async def restart_bot(bot_id: BotId, principal: CurrentPrincipal, channels: CurrentChannels) -> ChannelBot:
     await channels.service.restart(principal, bot_id)
-    return _bot(await channels.service.get(principal, bot_id))
+    return bot_shown(await channels.service.get(principal, bot_id))
 
 
 @router.post("/bots/{bot_id}/test", summary="Send a test message to your private chat with a bot")
@@ -413,7 +355,7 @@ async def receive_github(request: Request, channels: CurrentChannels) -> JSONRes
 
 def _values(kind: str, given: dict[str, str]) -> dict[str, Any]:
     """Return what was given as settings; an empty one is no change. Raises NotFoundError for an unknown platform or setting."""
-    platform = _platform(kind)
+    platform = platform_of(kind)
     known = {one.name: one for one in platform.settings}
     if strange := given.keys() - known.keys():
         raise NotFoundError(f"{platform.title} has no setting {min(strange)!r}. It has: {', '.join(known)}.")
@@ -421,31 +363,15 @@ def _values(kind: str, given: dict[str, str]) -> dict[str, Any]:
     return {name: value == "true" if known[name].type == "boolean" else value for name, value in made.items()}
 
 
-def _platform(kind: str) -> Platform:
-    """Raises NotFoundError."""
+def platform_of(kind: str) -> Platform:
+    """Return the platform that a path names. Raises NotFoundError."""
     if kind not in PLATFORMS:
         raise NotFoundError(f"There is no platform {kind!r}. There are: {', '.join(PLATFORMS)}.")
     return PLATFORMS[kind]
 
 
-def _login(kind: str) -> QrLogin:
-    """Raises NotFoundError."""
-    platform = _platform(kind)
-    if platform.login is None:
-        raise NotFoundError(f"{platform.title} has no sign-in by QR code.")
-    return platform.login()
-
-
-@contextmanager
-def _errors_of_platform() -> Iterator[None]:
-    """Let a platform's refusal reach the person."""
-    try:
-        yield
-    except ChannelError as error:
-        raise UnavailableError(str(error)) from error
-
-
-def _bot(one: dict[str, Any]) -> ChannelBot:
+def bot_shown(one: dict[str, Any]) -> ChannelBot:
+    """Return a bot of the service as the page has it."""
     me, settings = one["me"] or {}, one.get("settings") or {}
     platform = PLATFORMS.get(one["kind"])
     shown = {setting.name for setting in platform.settings} if platform else set()

@@ -38,7 +38,7 @@ class Answers:
             if row.state == State.ACCEPTED and not self._inbox.move(connection, row, State.RUNNING, **whose):
                 return False
         for letter_id in self._decisions.close(connection, turn.thread_id, OPTION):
-            self._without_buttons(connection, letter_id)
+            self.close_card(connection, letter_id)
         caps = turn.line.adapter.caps
         if not shows(caps) or self._shown(connection, turn) is not None:
             return True
@@ -110,20 +110,15 @@ class Answers:
         self._decisions.attach(connection, offered, letter_id)
         return number + 1
 
-    def close_card(self, connection: Connection, letter_id: int | None, line: str) -> str | None:
-        """Write on a card who has decided, and take its buttons away; return the connection if that changes something."""
+    def close_card(self, connection: Connection, letter_id: int | None, line: str = "") -> str | None:
+        """Take the buttons of a card away and write on it who has decided; return the connection if that changes something."""
         letter = self._outbox.get(connection, letter_id) if letter_id is not None else None
-        if letter is None or line in (text := letter.body["text"]):
+        if letter is None or (line in letter.body["text"] if line else not letter.body["buttons"]):
             return None
-        target = replace(letter.target, wake={})
-        self._outbox.replace(connection, target, letter.turn, letter.part, f"{text}\n\n{line}", is_final=True)
+        text, target = letter.body["text"], replace(letter.target, wake={})
+        text = f"{text}\n\n{line}" if line else text
+        self._outbox.replace(connection, target, letter.turn, letter.part, text, is_final=True)
         return letter.connection_id
-
-    def _without_buttons(self, connection: Connection, letter_id: int) -> None:
-        letter = self._outbox.get(connection, letter_id)
-        if letter is not None and letter.body["buttons"]:
-            target = replace(letter.target, wake={})
-            self._outbox.replace(connection, target, letter.turn, letter.part, letter.body["text"], is_final=True)
 
     def leave(self, connection: Connection, target: Target, run_id: str, text: str) -> None:
         """Write the end of a turn that cannot be continued."""

@@ -111,7 +111,7 @@ class Bindings:
         now = self._clock()
 
         def job(connection: Connection) -> tuple[str, str | None] | None:
-            if _happened(connection, author, WRONG_CODE, now - HOUR) >= TRIES:
+            if _happened(connection, kind, author, WRONG_CODE, now - HOUR) >= TRIES:
                 raise TooManyRequestsError("Too many wrong codes. Try again in an hour, with a new code.")
             taken = """UPDATE channel_codes SET used_at = ? WHERE hash = ? AND used_at IS NULL AND until > ?
                 AND kind IN (?, '') RETURNING user_id"""
@@ -171,10 +171,10 @@ class Bindings:
         written = await self._database.read(_written, author, user_id, since)
         return Principal(user_id, "user", "channel") if written < per_day else None
 
-    async def has_happened(self, author: Author, why: str, within: timedelta = DAY) -> bool:
+    async def has_happened(self, kind: str, author: Author, why: str, within: timedelta = DAY) -> bool:
         """Return whether a message of the account went no further for this reason lately."""
         since = self._clock() - within
-        return await self._database.read(_happened, author, why, since) > 0
+        return await self._database.read(_happened, kind, author, why, since) > 0
 
 
 def people_of(database: Database) -> People:
@@ -208,10 +208,11 @@ def _end(connection: Connection, identity_id: int, now: datetime) -> bool:
     return sql.update(connection, channel_identities, row, "id = ? AND ended_at IS NULL", identity_id) == 1
 
 
-def _happened(connection: Connection, author: Author, why: str, since: datetime) -> int:
+def _happened(connection: Connection, kind: str, author: Author, why: str, since: datetime) -> int:
     """Return how many messages of an account went no further for this reason. The inbox is the record: it survives a restart."""
-    statement = "SELECT COUNT(*) FROM channel_inbox WHERE accepted_at > ? AND workspace = ? AND author = ? AND why = ?"
-    return sql.execute(connection, statement, since, author.workspace, author.id, why).fetchone()[0]
+    statement = """SELECT COUNT(*) FROM channel_inbox WHERE accepted_at > ? AND workspace = ? AND author = ? AND why = ?
+        AND connection_id IN (SELECT id FROM channel_connections WHERE kind = ?)"""
+    return sql.execute(connection, statement, since, author.workspace, author.id, why, kind).fetchone()[0]
 
 
 def _written(connection: Connection, author: Author, user_id: str, since: datetime) -> int:

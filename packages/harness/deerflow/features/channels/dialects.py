@@ -178,6 +178,19 @@ _PLAIN = Dialect(
     limit=4000, size=_utf16, text=unpinged, code=str, fence=lambda code, _: code, link=_plain_link, bare=str,
     bullet="•", touch="",
 )  # fmt: skip
+_GITHUB = Dialect(
+    limit=60_000, size=_utf16, text=_marked(r"[\\*_~`<>&]|\[(?![ xX]\](?:\s|\Z))|(?<!\[[ xX])\]", _backslash),
+    code=_ticks, fence=_long_fence, link=partial(_between, "](<", ">)", "<>"), bare=lambda url: f"<{_spared(url, '<>')}>",
+    strong=_STARS, em=_STAR, s=_TILDES, heading=6, table="native", rule="---",
+    starts=partial(_line_starts, _backslash), nests=True,
+)  # fmt: skip
+
+
+def _rich(text: str) -> str:
+    """Escape for Telegram, whose Markdown is GitHub's with marked text, formulas and spoilers."""
+    return re.sub(r"==|\$", r"\\\g<0>", _GITHUB.text(text)).replace("||", f"|{BREAK}|")
+
+
 _DINGTALK = Dialect(
     limit=5000, size=_utf16, text=_stars, code=lambda code: f"`{_calm(code).replace('`', 'ˋ')}`",
     fence=lambda code, _: "\n".join("> " + (line or BREAK) for line in _stars(code).split("\n")),
@@ -209,11 +222,11 @@ DIALECTS = {
         strong=_STARS, em=_STAR, s=_TILDES, heading=6, table="native", tables=4, rule="---",
         starts=partial(_line_starts, _entity),
     ),
-    "github": Dialect(
-        limit=60_000, size=_utf16, text=_marked(r"[\\*_~`<>&]|\[(?![ xX]\](?:\s|\Z))|(?<!\[[ xX])\]", _backslash),
-        code=_ticks, fence=_long_fence, link=partial(_between, "](<", ">)", "<>"), bare=lambda url: f"<{_spared(url, '<>')}>",
-        strong=_STARS, em=_STAR, s=_TILDES, heading=6, table="native", rule="---",
-        starts=partial(_line_starts, _backslash), nests=True,
+    "github": _GITHUB,
+    # A message that Telegram does not take as a rich one goes as it is: it must fit a plain one.
+    "telegram-rich": replace(
+        _GITHUB, limit=4000, text=_rich, link=partial(_between, "](", ")", "()<>"),
+        bare=lambda url: f"[{_rich(url)}]({_spared(url, '()<>')})",
     ),
     "dingtalk": _DINGTALK,
     "wecom": replace(

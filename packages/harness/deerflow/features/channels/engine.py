@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from deerflow.errors import NotFoundError
+from deerflow.errors import NotFoundError, UnavailableError
 from deerflow.event_loop import end
 from deerflow.events.notify import Notifier
 from deerflow.features.channels import leases
@@ -155,7 +155,10 @@ class Engine:
         async def accept(events: Any, cursor: str | None) -> None:
             await self.inbox.accept(connection_id, events, cursor)
 
-        return await self._receivers[connection_id][1].receive(headers, body, accept)
+        try:
+            return await self._receivers[connection_id][1].receive(headers, body, accept)
+        except ChannelError as error:
+            raise UnavailableError(str(error)) from error
 
     def receivers(self, kind: str) -> list[str]:
         """Return the connections of a platform that calls us."""

@@ -66,7 +66,7 @@ class Gate:
             return Let(why="not mentioned")
         principal = await self.person(line.kind, message.author, config, connections)
         if principal is None and self._guests(config, connections):
-            return await self._too_much(config, message)
+            return await self._too_much(line, config, message)
         if principal is None:
             return await self._unbound(line, message)
         if line.owner not in (None, principal.user_id):
@@ -103,8 +103,8 @@ class Gate:
     def _guests(self, config: ChannelsConfig, connections: ConnectionsConfig) -> bool:
         return config.guests.enabled or not connections.require_bound_identity
 
-    async def _too_much(self, config: ChannelsConfig, message: Inbound) -> Let:
-        if not message.place.is_private or await self._bindings.has_happened(message.author, TOO_MUCH):
+    async def _too_much(self, line: Line, config: ChannelsConfig, message: Inbound) -> Let:
+        if not message.place.is_private or await self._bindings.has_happened(line.kind, message.author, TOO_MUCH):
             return Let(why=f"{TOO_MUCH}, in silence")
         say = f"Guests may write {config.guests.messages_per_day} messages a day. {self._how()}"
         return Let(why=TOO_MUCH, say=say)
@@ -115,7 +115,7 @@ class Gate:
         try:
             bound = await self._bindings.bind(line.kind, message.author, code)
         except TooManyRequestsError as error:
-            is_first = not await self._bindings.has_happened(message.author, TOO_MANY_CODES, HOUR)
+            is_first = not await self._bindings.has_happened(line.kind, message.author, TOO_MANY_CODES, HOUR)
             return Let(why=TOO_MANY_CODES, say=str(error) if is_first and message.place.is_private else "")
         except RequestError as error:
             return Let(why=WRONG_CODE, say=str(error) if message.place.is_private else "")
@@ -130,7 +130,7 @@ class Gate:
         )
 
     async def _unbound(self, line: Line, message: Inbound) -> Let:
-        if not message.place.is_private or await self._bindings.has_happened(message.author, UNBOUND):
+        if not message.place.is_private or await self._bindings.has_happened(line.kind, message.author, UNBOUND):
             return Let(why=f"{UNBOUND}, in silence")
         return Let(why=UNBOUND, say=self._how())
 

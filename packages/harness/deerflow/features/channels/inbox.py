@@ -26,7 +26,6 @@ MAX_AGE = timedelta(minutes=30)
 TOO_OLD = "too old"
 """Why a message is ignored that the person could not know to be missed; it is summarised in its place, once."""
 _ROWS = 100
-_KEPT = timedelta(days=30)
 
 
 class State(StrEnum):

@@ -94,10 +94,6 @@ class Outbox:
 
     # what is to be sent -----------------------------------------------------------------------------------------------
 
-    def placeholder(self, connection: Connection, target: Target, turn: str, text: str = PLACEHOLDER) -> int:
-        """Show that a turn has started, where messages can be edited. Returns the row's id, that of the turn's part 0."""
-        return self.replace(connection, target, turn, 0, text)
-
     def replace(
         self,
         connection: Connection,
@@ -174,10 +170,10 @@ class Outbox:
         )
         return [turn for (turn,) in sql.execute(connection, query, connection_id)]
 
-    def waiting(self, connection: Connection, connection_id: str) -> int:
-        """Return how many messages were not sent yet."""
-        query = f"SELECT count(*) FROM channel_outbox WHERE connection_id = ? AND {WAITING}"
-        return sql.execute(connection, query, connection_id).fetchone()[0]
+    def refs(self, connection: Connection, connection_id: str, chat: str) -> list[Ref]:
+        """Return what the newest messages of a chat are called on the platform."""
+        query = "SELECT ref FROM channel_outbox WHERE connection_id = ? AND chat = ? AND ref IS NOT NULL ORDER BY id DESC LIMIT 500"
+        return [sql.loads(ref) for (ref,) in sql.execute(connection, query, connection_id, chat).fetchall()]
 
     def get(self, connection: Connection, row_id: int) -> OutboxRow | None:
         return sql.first(connection, OutboxRow, channel_outbox, "WHERE id = ?", row_id)

@@ -23,6 +23,7 @@ from deerflow.features.channels.types import (
     Later,
     Misconfigured,
     OutFile,
+    Place,
     Ref,
     Refused,
     SignedOut,
@@ -39,6 +40,8 @@ OpenFile = Callable[[OutboxRow], Awaitable[OutFile]]
 
 _FAULTS = 5
 """Tries of a row at which the adapter itself fails."""
+_CLOCKS = timedelta(minutes=5)
+"""The most by which a platform's clock is taken to differ from ours."""
 _IN_A_ROW = 3
 """Tries that do not reach the platform, until all of the connection waits."""
 
@@ -103,9 +106,10 @@ class Sender:
             return
         self._unreachable = 0
         self._note_edit(taken)
-        # A repeated key brought the first message, which may hold an older text than the row.
+        # What was there already may hold an older text than the row.
         caps, is_repeated = self._adapter.caps, taken.state == "uncertain" and taken.ref is None
-        known = 0 if is_repeated and caps.key_window and caps.edits and taken.kind == "text" else None
+        is_older = caps.edits and taken.kind == "text" and (caps.key_window or not taken.is_final)
+        known = 0 if is_repeated and is_older else None
         await self._record(self._outbox.sent, taken, self._epoch, ref, known)
 
     async def _request(self, row: OutboxRow) -> Ref:
@@ -120,7 +124,19 @@ class Sender:
             return await self._adapter.upload(place, file, row.key, row.wake)
         if row.ref is not None:
             return await self._adapter.edit(place, row.ref, row.content, row.seq)
+        if row.state == "uncertain" and not row.is_final and (found := await self._found(row, place)) is not None:
+            return found
         return await self._adapter.post(place, row.content, row.key, row.wake)
+
+    async def _found(self, row: OutboxRow, place: Place) -> Ref | None:
+        """Return the placeholder that an earlier try has left, else it would stand alone for good."""
+        if self._adapter.caps.key_window:
+            return None
+        known = await self._database.read(self._outbox.refs, self._id, row.chat)
+        try:
+            return await self._adapter.find(place, row.created_at - _CLOCKS, known, row.wake)
+        except (Refused, Misconfigured):  # without the right to look there is one placeholder more
+            return None
 
     async def _failed(self, row: OutboxRow, error: Exception) -> None:
         """Record a try that failed. What ends the whole connection is raised again."""

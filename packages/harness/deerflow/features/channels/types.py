@@ -205,7 +205,8 @@ do not. Call it without events to store a first cursor: a session that is known 
 class Adapter(Protocol):
     """One connection to a platform. It holds no SQL, no policy and no retry; base addresses are arguments of its constructor.
 
-    Every method raises the errors below. ``caps`` may be narrowed after ``identify``.
+    Every method raises the errors below. ``caps`` may be narrowed after ``identify``. What a platform does not have, its adapter
+    leaves out.
     """
 
     caps: Caps
@@ -225,29 +226,36 @@ class Adapter(Protocol):
 
     async def edit(self, place: Place, ref: Ref, part: Part, seq: int) -> Ref:
         """Make a sent message this. May be repeated. ``seq`` grows from edit to edit."""
-        ...
+        raise Refused("A message that was sent cannot be changed here.")
+
+    async def find(self, place: Place, since: datetime, known: Sequence[Ref], wake: Mapping[str, Any]) -> Ref | None:
+        """Return a text of ours at a place that was sent since then and is none of ``known``: the process that posted it has not kept
+        its reference. For platforms without keys; the text itself may be changed by the search."""
+        return None
 
     async def upload(self, place: Place, file: OutFile, key: str, wake: Mapping[str, Any]) -> Ref:
         """Send a file."""
-        ...
+        raise Refused("No files can be sent here; send a link.")
 
-    def fetch(self, file: FileRef) -> AsyncIterator[bytes]:
+    async def fetch(self, file: FileRef) -> AsyncIterator[bytes]:
         """Yield the bytes of a file that was received."""
-        ...
+        raise Refused("No files can be received here.")
+        yield b""
 
     async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
         """Show a sign at a message of the person's."""
-        ...
+        return None
 
     async def answered(self, click: Click, notice: str) -> None:
         """Tell the platform that a click was taken; ``notice`` is for the clicker alone, if the platform can show it so."""
-        ...
+        return None
 
     async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
         """Return what came to a known place meanwhile, oldest first; for platforms whose ``caps.replays`` is False."""
-        ...
+        return ()
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        return None
 
 
 class HttpAdapter(Adapter, Protocol):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 from tests.harness.features.channels.platform_double import FAST
@@ -14,11 +13,11 @@ from tests.harness.features.channels.platform_double import FAST
 from deerflow.features.channels.assembly import Channels, assemble
 from deerflow.features.channels.types import (
     Accept,
+    Adapter,
     Author,
     Button,
     Caps,
     Click,
-    Event,
     FileRef,
     Inbound,
     Me,
@@ -62,7 +61,7 @@ class Message:
 
 
 @dataclass
-class Platform:
+class Platform(Adapter):
     """The double: what a chat shows, outlives the processes that talk to it."""
 
     caps: Caps = CAPS
@@ -105,11 +104,6 @@ class Platform:
 
     async def answered(self, click: Click, notice: str) -> None:
         self.notices.append(notice)
-
-    async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
-        return []
-
-    async def aclose(self) -> None: ...
 
     def texts(self) -> list[str]:
         return [message.text for message in self.messages]

@@ -19,11 +19,13 @@ names = "PIP_INDEX_URL PIP_EXTRA_INDEX_URL UV_DEFAULT_INDEX UV_INDEX_URL UV_INDE
 chosen, own = [os.environ.get(name, "") for name in names.split()], []
 try:
     from pip._internal.configuration import Configuration
-    from pip._internal.models.index import PyPI
+    from pip._internal.models import index
     settings = Configuration(isolated=False)
     settings.load()
     chosen += [value for name, value in settings.items() if name.endswith("index-url")]
-    own = [PyPI.simple_url, "https://" + PyPI.file_storage_domain]
+    for known in vars(index).values():
+        if hasattr(known, "simple_url") and "test" not in known.netloc:
+            own += [known.simple_url, "https://" + known.file_storage_domain]
 except ImportError:
     pass
 print(*" ".join(map(str, chosen)).split() or own, sep="\\n")

@@ -968,7 +968,7 @@ export interface components {
         /**
          * Connection
          * @description A provider. ``place``: where its key stands (null: not connected); ``in_use``: whether agents use it now; ``models``: that it
-         *     offers.
+         *     offers; ``example``: an address like the one that it needs.
          */
         Connection: {
             /** Id */
@@ -4204,7 +4204,8 @@ export interface components {
          * @description The first run, and those that went on with it after a person's decision.
          *
          *     ``status``, ``stop_reason`` and ``verification`` are those of the last one, ``cost`` is that of all. ``duration_ms`` and
-         *     ``verification`` are None before the end; ``elapsed_ms`` reaches to the end, or until now.
+         *     ``verification`` are None before the end; ``elapsed_ms`` reaches to the end, or until now. ``forgotten``: the events of a run
+         *     are not kept any more, so its spans are missing.
          */
         Timeline: {
             /** Run Id */

@@ -66,7 +66,7 @@ def test_the_example_loads_as_shipped_and_changes_no_default(tmp_path: Path) -> 
 
 
 def test_the_example_loads_with_everything_switched_on(everything: AppConfig) -> None:
-    named = [warning.split(": ")[1:3] for warning in everything.origin.warnings]
+    named = [warning.rstrip(".").split(": ")[1:3] for warning in everything.origin.warnings]
     assert named == [[name, "has no effect here"] for name in ("checkpointer", "run_events", "stream_bridge")]
 
 

@@ -1,60 +1,23 @@
 import { describe, expect, it } from "vitest";
-import type { ProtocolEvent } from "./protocol";
-import { cutBefore, EMPTY, loaded, reduce, type ThreadState } from "./thread-state";
-import { callsOf } from "./session-views";
-import { toTurns, TurnCache, type Surroundings } from "./turns";
+import { cutBefore, EMPTY, loaded, reduce } from "./thread-state";
+import { TurnCache } from "./turns";
 import type { WireMessage } from "./wire-message";
-
-let seq = 0;
-const event = (method: string, data: unknown, namespace: string[] = []): ProtocolEvent => ({
-  seq: (seq += 1),
-  method,
-  params: { namespace, timestamp: 0, data },
-});
-const begin = event("lifecycle", { event: "running", run_id: "r1" });
-const finish = event("lifecycle", { event: "completed", run_id: "r1" });
-const human = (id: string, run: string, content = "hello"): WireMessage => ({
-  id,
-  type: "human",
-  content,
-  additional_kwargs: { run_id: run },
-});
-const ai = (id: string, content: string, more: Partial<WireMessage> = {}): WireMessage => ({
-  id,
-  type: "ai",
-  content,
-  ...more,
-});
-const start = (id: string, role = "ai", more: object = {}) =>
-  event("messages", { event: "message-start", id, role, ...more });
-const block = (index: number, content: object) =>
-  event("messages", { event: "content-block-start", index, content });
-const delta = (index: number, change: object) =>
-  event("messages", { event: "content-block-delta", index, delta: change });
-const end = (usage?: object) => event("messages", { event: "message-finish", usage });
-/** A run has begun with messages that follow on `after`. */
-const begun = (after: string | null, messages: WireMessage[]) =>
-  event("updates", { node: "__start__", after, values: { messages } });
-const update = (...messages: WireMessage[]) => event("updates", { node: "model", values: { messages } });
-const say = (id: string, text: string) => [
-  start(id),
-  block(0, { type: "text", text: "" }),
-  ...[...text].map((letter) => delta(0, { type: "text-delta", text: letter })),
-  end({ input_tokens: 10, output_tokens: 2, total_tokens: 12 }),
-];
-const around = (state: ThreadState, more: Partial<Surroundings> = {}): Surroundings => ({
-  running: state.running,
-  growing: state.growing,
-  outputs: state.outputs,
-  waiting: state.waitingFor.length > 0,
-  waitingCalls: callsOf(state.waitingFor),
-  runs: new Map(),
-  branches: new Map(),
-  marks: state.marks,
-  ...more,
-});
-const turnsOf = (state: ThreadState, more?: Partial<Surroundings>) =>
-  toTurns(state.messages, around(state, more));
+import {
+  ai,
+  around,
+  begin,
+  begun,
+  block,
+  delta,
+  end,
+  event,
+  finish,
+  human,
+  say,
+  start,
+  turnsOf,
+  update,
+} from "./test-events";
 
 describe("a run that is followed", () => {
   const question = begun(null, [human("h1", "r1")]);

@@ -6,7 +6,9 @@ const calls = (name: string, args: Record<string, unknown>) =>
 
 test("a call by call_tool is shown as the call of its tool", () => {
   const args = { text: "hi" };
-  expect(calls("call_tool", { name: "s_echo", arguments: args })).toEqual([{ id: "c", name: "s_echo", args }]);
+  expect(calls("call_tool", { name: "s_echo", arguments: args })).toEqual([
+    { id: "c", name: "s_echo", args },
+  ]);
   expect(calls("call_tool", { name: "s_echo", arguments: "[1]" })).toEqual([
     { id: "c", name: "s_echo", args: {} },
   ]);

@@ -74,7 +74,9 @@ function Panel({ threadId, runId, onClose, onShown }: TimelineProps) {
       {!error && data && (
         <>
           <Totals found={data} />
-          {data.forgotten && <p className="border-b px-4 py-2 text-xs text-muted-foreground">{t("forgotten")}</p>}
+          {data.forgotten && (
+            <p className="border-b px-4 py-2 text-xs text-muted-foreground">{t("forgotten")}</p>
+          )}
           {data.truncated && (
             <p className="border-b bg-warning-soft px-4 py-2 text-xs text-warning">
               {t("truncated", { n: data.spans.length })}

@@ -55,9 +55,7 @@ export function ModelCard({ model }: { model: Model }) {
       <div role="status" className="empty:hidden">
         <TestOutcome test={test} />
       </div>
-      <p className="text-xs leading-relaxed break-words text-muted-foreground">
-        {origin(model, t)}
-      </p>
+      <p className="text-xs leading-relaxed break-words text-muted-foreground">{origin(model, t)}</p>
     </div>
   );
 }

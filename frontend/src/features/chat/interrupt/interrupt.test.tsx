@@ -229,24 +229,18 @@ describe("what a card says", () => {
     expect(screen.getByText(/rm -rf x/)).toBeTruthy();
   });
 
-  it("asks about a host, which is let in for the chat or not", async () => {
-    const effect = { changes: false, lasts: false, destination: "evil.example", server: "" };
+  it.each([
+    [{ host: "a.example" }, "Let commands reach a.example?"],
+    [{ host: "a.example", packages: true }, "Let this chat install packages, from a.example?"],
+  ])("asks about a host, which is let in for the chat or not", async (args, question) => {
+    const effect = { changes: false, lasts: false, destination: args.host, server: "" };
     const given = { name: "network", allowed: ["approve", "reject"] as typeof ALL };
-    const respond = await asked({ effect }, given, { host: "evil.example" });
-    expect(screen.getByText("Let commands reach evil.example?")).toBeTruthy();
-    expect(screen.getByText(/every command in this chat may load from evil.example/)).toBeTruthy();
-    expect(screen.queryByRole("button", { name: "Always" })).toBeNull();
-    expect(screen.queryByRole("button", { name: /^Only for/ })).toBeNull();
+    const respond = await asked({ effect }, given, args);
+    expect(screen.getByText(question)).toBeTruthy();
+    expect(screen.getByText(/every command in this chat may load from a.example/)).toBeTruthy();
+    expect(screen.queryByRole("button", { name: /^(Always|Only for)/ })).toBeNull();
     press("Allow");
     await answered(respond, [{ type: "approve" }]);
-  });
-
-  it("asks whether a chat may install packages, and from where", async () => {
-    const effect = { changes: false, lasts: false, destination: "a.test and b.test", server: "" };
-    const given = { name: "network", allowed: ["approve", "reject"] as typeof ALL };
-    await asked({ effect }, given, { host: "a.test and b.test", packages: true });
-    expect(screen.getByText("Let this chat install packages, from a.test and b.test?")).toBeTruthy();
-    expect(screen.getByText(/every command in this chat may load from a.test and b.test/)).toBeTruthy();
   });
 
   it("says that a destination is open from then on, and what outlives the chat", async () => {

@@ -216,7 +216,7 @@ def test_no_name_can_be_made_to_look_like_another_one() -> None:
 def test_no_tool_of_ours_is_missing_in_the_list_of_names() -> None:
     packages = Path(__file__).parents[3] / "packages"
     text = "\n".join(file.read_text() for file in packages.rglob("*.py"))
-    given = set(re.findall(r'@(?:async_)?tool\(\s*"(\w+)"', text)) | {"ask_clarification", "task"}
+    given = set(re.findall(r'@(?:async_)?tool\(\s*"(\w+)"', text)) | {"ask_clarification", "call_tool", "task"}
     assert given == OWN_NAMES
 
 

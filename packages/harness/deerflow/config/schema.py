@@ -773,8 +773,8 @@ def mcp_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
             made["url"] = given
     transport = made.pop("transport", None)
     if isinstance(kind := made.get("type") or transport or "stdio", str):
-        plain = kind.strip().lower().replace("-", "_")
-        kind = _TRANSPORTS.get(plain, plain)
+        plain = kind.strip().lower()
+        kind = _TRANSPORTS.get(plain.replace("-", "_"), plain)
         made["type"] = "http" if kind == "stdio" and made.get("url") and not made.get("command") else kind
     if (disabled := made.pop("disabled", None)) is not None:
         made.setdefault("enabled", not disabled)

@@ -24,7 +24,7 @@ try:
     settings.load()
     chosen += [value for name, value in settings.items() if name.endswith("index-url")]
     for known in vars(index).values():
-        if hasattr(known, "simple_url") and "test" not in known.netloc:
+        if isinstance(known, index.PackageIndex) and "test" not in known.netloc:
             own += [known.simple_url, "https://" + known.file_storage_domain]
 except ImportError:
     pass

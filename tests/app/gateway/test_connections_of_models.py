@@ -227,7 +227,7 @@ async def test_an_address_is_found_by_trying_and_a_key_typed_here_is_not_of_the_
         assert again.json() == {"models": ["big", "small"]}, "the kept key, at the address that was found"
         wrong = await gateway.admin.post(f"{OTHER}/models", json={"base_url": host, "key": "sk-wrong-key-77"})
         assert "key_refused" in wrong.text
-        nowhere = await gateway.admin.post(f"{OTHER}/models", json={"base_url": "localhost:9"})
+        nowhere = await gateway.admin.post(f"{OTHER}/models", json={"base_url": "localhost:9", "key": KEY})
         assert "no_server" in nowhere.text
 
 

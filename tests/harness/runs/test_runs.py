@@ -82,16 +82,15 @@ async def test_a_model_that_cannot_answer_makes_the_run_an_error_that_says_why(
     assert run.status is RunStatus.SUCCESS
 
 
-async def test_half_an_answer_that_is_asked_for_anew_is_dropped_before_the_new_one_begins(
-    runtime: Runtime, endpoint: ScriptedOpenAI
-):
+async def test_half_an_answer_stays_in_front_of_the_new_one(runtime: Runtime, endpoint: ScriptedOpenAI):
     endpoint.script(Cut(3, "half an answer that never ends"), Text("the whole answer"))
     run = await runtime.runs.start(ME, say("hi"), thread_id=await thread(runtime))
     said = [event async for batch in runtime.runs.events(run) for event in batch]
     retry = next(number for number, event in enumerate(said) if event.method == "custom")
     assert "half" in str([event.data for event in said[:retry] if event.method == "messages"])
     assert said[retry + 1].method == "values" and said[retry + 2].method == "messages"
-    assert await messages(runtime, run) == [("human", "hi"), ("ai", "the whole answer")]
+    halves = [("ai", "half an answer "), ("ai", "the whole answer")]
+    assert await messages(runtime, run) == [("human", "hi"), *halves]
 
 
 async def test_a_request_that_cannot_be_leaves_the_thread_free(runtime: Runtime, endpoint: ScriptedOpenAI):

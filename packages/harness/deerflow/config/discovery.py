@@ -281,14 +281,14 @@ def models_of(
 def _reached(base_url: str, key: str | None, probe: Probe, is_named: bool) -> tuple[str, list[str]]:
     """The address of a server, found by trying where it is not whole, and the models that it lists."""
     meant = addresses(base_url)
-    for address in meant if len(meant) > 1 or not is_named else ():
+    for address in reversed(meant) if len(meant) > 1 or not is_named else ():
         if listed := for_chat(probe(address, key, REMOTE_TIMEOUT)):
             return address, listed[:MAX_LISTED]
     return meant[0], []
 
 
 def addresses(text: str) -> list[str]:
-    """Return the addresses that a person may mean, as ``localhost:1234`` or ``http://host``, in the order in which to try them.
+    """Return the addresses that a person may mean, as ``localhost:1234`` or ``http://host``: the one as it was typed first.
 
     A key is never sent in the clear to a host outside of the person's own network.
     """

@@ -244,7 +244,7 @@ def _found(provider: Provider, meant: Sequence[str], key: str) -> str:
     any_server = provider.title == "OpenAI" or not (provider.presets or provider in SEARCHES)
     if len(meant) == 1 or not any_server:
         return meant[0]
-    for address in meant:
+    for address in reversed(meant):  # at most servers it is the longer one
         try:
             _listed(provider, address, key)
             return address

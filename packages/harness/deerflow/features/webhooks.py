@@ -47,7 +47,9 @@ def enqueue_webhook(
     connection: Connection, principal: Principal, run_id: str, url: str, *, undone: Mapping[str, Any] | None = None
 ) -> None:
     """Ask for the call, in the transaction that ends the run. ``undone``: the run as clients see it, if its row goes."""
-    enqueue(connection, WEBHOOK, run_id, {"user_id": principal.user_id, "url": url} | ({"run": undone} if undone else {}))
+    enqueue(
+        connection, WEBHOOK, run_id, {"user_id": principal.user_id, "url": url} | ({"run": undone} if undone else {})
+    )
 
 
 class WebhookJob:

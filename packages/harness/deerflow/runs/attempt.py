@@ -474,8 +474,9 @@ class Attempt:
         """Count the call of the agent's model that was cut off when the process of an earlier attempt died."""
         if self._spending is None or self.run.attempt == 1 or again:
             return
-        messages = (await agent.aget_state(config_of(self.run.thread_id))).values.get("messages") or [AIMessage("")]
-        if isinstance(messages[-1], AIMessage) or await self._background.undelivered(self._known()):
+        messages = (await agent.aget_state(config_of(self.run.thread_id))).values.get("messages") or ()
+        at_tools = bool(messages) and isinstance(messages[-1], AIMessage)
+        if at_tools or await self._background.undelivered(self._known()):
             return  # tools were at work; what subagents use is counted when they go on
         if tokens := (await self._spending.cut_off()).tokens:
             self._meter.count_reserved(tokens)

@@ -22,6 +22,7 @@ from deerflow.client import DeerFlowClient
 async def main(config, home, documents):
     client = await asyncio.to_thread(lambda: DeerFlowClient(config=json.loads(config), base_dir=Path(home)))
     uploads = client.harness.paths.uploads("t", "default")
+    await client.alist_threads()  # files of threads without a database are refused
     client.harness.paths.ensure_thread_dirs("t", "default")
     for name in ("plan.docx", "red.png"):
         (uploads / name).write_bytes((Path(documents) / name).read_bytes())

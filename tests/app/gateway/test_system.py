@@ -98,7 +98,9 @@ async def test_a_model_that_is_left_alone_says_so_until_a_test_of_it_succeeds(
         return (await gateway.user.get("/api/models/good")).json()["rest"]
 
     assert await rest() is None
-    scripted.script(HttpError(429, headers={"Retry-After": "5400"}), HttpError(500), Text("ready"), Text("hello"))
+    scripted.script(
+        HttpError(429, headers={"Retry-After": "5400"}), HttpError(500), Text("ready"), Text("ready"), Text("hello")
+    )
     thread = (await gateway.user.post("/api/threads", json={})).json()["thread_id"]
     run = {
         "input": {"messages": [{"role": "user", "content": "hi"}]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from tests.contracts.channels.case import Case, Said, Shown
@@ -59,10 +60,18 @@ class WeChatCase(Case):
         return len(self.double.typing)
 
     async def silence(self) -> None:
+        await self._poll()
         self.double.freezes += 1
 
     async def cut(self) -> None:
+        await self._poll()
         self.double.cuts += 1
+
+    async def _poll(self) -> None:
+        """Wait until a poll waits: only such a one can be left without an answer."""
+        polls = self.double.polls
+        while polls == self.double.polls:
+            await asyncio.sleep(0.01)
 
 
 CASE = WeChatCase

@@ -32,7 +32,7 @@ class WeChatDouble(Double):
         messages: all that people wrote; the cursor is how many were read.
         sent: our messages.
         typing: the states of "typing" that we showed.
-        freezes: raised by one, the poll that waits is never answered; ``cuts``: it is cut.
+        freezes: raised by one, the poll that waits is never answered; ``cuts``: it is cut. ``polls``: grows while one waits.
         qr: the answers to questions after a QR code, in order; the last stays.
         unprompted: how many messages may still be sent before a person writes again.
     """
@@ -45,6 +45,7 @@ class WeChatDouble(Double):
         self.typing: list[int] = []
         self.freezes = 0
         self.cuts = 0
+        self.polls = 0
         self.qr: list[dict[str, Any]] = [{"status": "wait"}]
         self.unprompted = 10
         self._blobs: dict[str, bytes] = {}
@@ -128,6 +129,7 @@ class WeChatDouble(Double):
         while (len(self.messages) <= read and time.monotonic() < end) or freezes != self.freezes:
             if cursor == "" and freezes == self.freezes:
                 break
+            self.polls += 1
             await asyncio.sleep(0.01)
             if cuts != self.cuts:
                 raise Cut

@@ -15,6 +15,7 @@ test("a gateway that is killed in mid-run and started again loses nothing", asyn
     await expect(chat.page.getByText("Connection lost.")).toBeVisible();
     await gateway.start();
     await expect(chat.page.getByText("Connection lost.")).toBeHidden();
+    await chat.done();
     await chat.sees("I looked at 20 parts. Nothing is missing.");
   } finally {
     await context.close();

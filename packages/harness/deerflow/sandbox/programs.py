@@ -43,7 +43,7 @@ CHECKS = {
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 SECONDS = 60
 """For each program: the first start of LibreOffice takes ten on a busy machine."""
-DELAY = 20
+DELAY = 60
 """Seconds that a process has for its start before it tries out programs."""
 OWNER = "programs"
 

@@ -44,7 +44,6 @@ MAKERS: dict[tuple[str, str], str] = {
     ("features/ask.py", "__call__"): QUESTION,
     ("features/ask.py", "_ask"): QUESTION,
     ("mcp/tools.py", "_answer"): RESULT,
-    ("runs/attempt.py", "_count_cut"): CONSTANT,
     ("runs/attempt.py", "_sorry"): CONSTANT,
     ("runs/claims.py", "contradiction"): MARKED,
     ("runs/finalize.py", "_answers"): RESULT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -130,7 +129,7 @@ async def test_right_values_of_a_hundred_and_fifty_files_are_read(corpus: Path, 
     assert right >= WANTED, missed
 
 
-@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+@pytest.mark.nightly  # the machine needs LibreOffice
 @pytest.mark.parametrize(
     ("made", "source"), [("doc", "german-table.docx"), ("ppt", "german.pptx"), ("xls", "german.xlsx")]
 )

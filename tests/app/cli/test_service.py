@@ -42,13 +42,14 @@ def test_the_unit_is_written_looked_at_and_removed(folder: Path) -> None:
 
 
 def test_a_unit_that_systemd_does_not_accept_is_named(folder: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not there: nothing can look at the unit.")
     file = service.unit_file()
     file.parent.mkdir(parents=True)
     file.write_text("[Service]\nExecStart=/no/such/program\nRestrat=always\n")
     problem = service._problem(file)
-    assert "Restrat" in problem and "/no/such/program" in problem
+    if shutil.which("systemd-analyze") is None:
+        assert problem == "", "nothing can look at the unit, and it is installed all the same"
+    else:
+        assert "Restrat" in problem and "/no/such/program" in problem
 
 
 def test_an_update_lets_the_unit_start_the_new_version_and_keeps_the_rest(folder: Path) -> None:

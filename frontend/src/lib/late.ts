@@ -41,11 +41,13 @@ export const late = <Props>(
   load: () => Promise<{ default: ComponentType<Props> }>,
 ): LazyExoticComponent<ComponentType<Props>> => lazy(() => loadLate(load));
 
+/** Fetches a part before it is needed. What does not come now is fetched when it is shown. */
+export const preload = (load: () => Promise<unknown>) => void load().catch(() => undefined);
+
 /** A component that the page can begin without: its code is fetched when the browser is idle, or when it is shown. */
 export function afterPage<Props>(
   load: () => Promise<{ default: ComponentType<Props> }>,
 ): LazyExoticComponent<ComponentType<Props>> {
-  if (typeof requestIdleCallback === "function")
-    requestIdleCallback(() => void load().catch(() => undefined));
+  if (typeof requestIdleCallback === "function") requestIdleCallback(() => preload(load));
   return late(load);
 }

@@ -1,7 +1,7 @@
 "use client";
 import { memo, Suspense, useDeferredValue } from "react";
 import { cn } from "@/lib/cn";
-import { late } from "@/lib/late";
+import { late, preload } from "@/lib/late";
 
 // Shiki and KaTeX stay out of the first load.
 const load = () => import("./rich");
@@ -11,7 +11,7 @@ const Rich = late(load);
 export const RemotePicture = late(() => import("./remote-picture"));
 
 /** Before the first text is there. */
-export const preloadMarkdown = () => void load().catch(() => undefined);
+export const preloadMarkdown = () => preload(load);
 
 /** Code that is wider than its frame is scrolled by keyboard, too. Its blocks come late, one by one, from the highlighter. */
 function letKeysReachCode(place: HTMLDivElement) {

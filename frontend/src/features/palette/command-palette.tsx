@@ -1,7 +1,7 @@
 "use client";
 import { useRouter } from "next/navigation";
 import { Suspense, useEffect, useState } from "react";
-import { late } from "@/lib/late";
+import { late, preload } from "@/lib/late";
 import { settingsPath } from "@/lib/route";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useOpened } from "@/lib/palette";
@@ -20,7 +20,7 @@ export function CommandPalette() {
   useShortcut(SHORTCUTS.help, () => setHelp(true));
   useShortcut(SHORTCUTS.settings, () => router.push(settingsPath()));
   useOpened((what) => (what === "help" ? setHelp(true) : setOpen(true)));
-  useEffect(() => void loadPalette().catch(() => undefined), []);
+  useEffect(() => preload(loadPalette), []);
   return (
     <Suspense>
       <Palette open={open} onOpenChange={setOpen} openHelp={() => setHelp(true)} />

@@ -36,7 +36,7 @@ class InstallationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wheels:
-    """Where new versions come from: a directory of wheels, or the package index that uv is set up for."""
+    """The source of new versions: a directory of wheels, or the package index that uv is set up for."""
 
     directory: Path | None = None
 
@@ -77,7 +77,7 @@ class Installation:
 
     @property
     def program(self) -> Path:
-        """What to start, also after the next update: the link while there is one."""
+        """The program to start, also after the next update: behind the link while there is one."""
         return (self.root / "current" if self.current else Path(sys.prefix)) / "bin/deerflow"
 
     def newest(self, wheels: Wheels) -> str:

@@ -185,8 +185,8 @@ class Deltas:
     def _take_calls(self, calls: Sequence[Fields]) -> None:
         """Give each call a number of its own: some servers leave the index out, others send 0 for all of them."""
         for fragment in calls:
-            if isinstance(fragment.get("id"), int):
-                fragment["id"] = str(fragment["id"])  # as LangChain wants it
+            if "id" in fragment:
+                fragment["id"] = text_id(fragment["id"])
             function = fragment["function"] = fragment.get("function") or {}
             arguments = function.get("arguments")
             if arguments is not None and not isinstance(arguments, str):
@@ -254,3 +254,8 @@ def _continues(last: Fields, detail: Fields) -> bool:
     """Return whether a detail is a further fragment of the last one: of its type and index, and without another id."""
     same = all(last.get(name) == detail.get(name) for name in ("type", "index"))
     return same and detail.get("id") in (None, "", last.get("id")) and last.get("type") != "reasoning.encrypted"
+
+
+def text_id(given: Any) -> Any:
+    """Return an id as the text that it should be: some servers send numbers."""
+    return str(given) if isinstance(given, int) else given

@@ -47,7 +47,7 @@ from openai.types.chat import ChatCompletion
 from pydantic import BaseModel, PrivateAttr, model_validator
 
 from deerflow.event_loop import Turns
-from deerflow.models.deltas import HAS_FIELDS, SIGNATURES, Deltas, repair_surrogates, signature_of
+from deerflow.models.deltas import HAS_FIELDS, SIGNATURES, Deltas, repair_surrogates, signature_of, text_id
 from deerflow.models.dialects import (
     PLAIN,
     RESULTS_ANSWERED,
@@ -60,7 +60,7 @@ from deerflow.models.dialects import (
     signed,
 )
 from deerflow.models.failures import keeping
-from deerflow.models.openai_chunks import aread_chunks, readable, text_id
+from deerflow.models.openai_chunks import aread_chunks, readable
 from deerflow.models.thoughts import REASONED_BY, separate, settle_thoughts
 
 if TYPE_CHECKING:

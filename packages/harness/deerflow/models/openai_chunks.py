@@ -17,7 +17,7 @@ import orjson
 from langchain_openai import StreamChunkTimeoutError
 
 from deerflow.event_loop import Turns
-from deerflow.models.deltas import Deltas, repair_surrogates
+from deerflow.models.deltas import Deltas, repair_surrogates, text_id
 from deerflow.server_events import EventDecoder
 
 DRAIN_SECONDS = 0.1
@@ -167,11 +167,6 @@ def readable(request: httpx2.Request, answer: object) -> Iterator[None]:
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         message = f"{request.url} sent an answer that no chat completion looks like: {answer!r:.200}"
         raise BrokenStreamError(message=message, request=request) from error
-
-
-def text_id(given: Any) -> Any:
-    """Return an id as the text that it should be: some servers send numbers."""
-    return str(given) if isinstance(given, int) else given
 
 
 def _with_repaired_rest(chunk: Any) -> Any:

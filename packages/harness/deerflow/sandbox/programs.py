@@ -1,11 +1,10 @@
-"""Programs of the machine that sandboxes can use. Each has run in a sandbox before an agent is told that it is there."""
+"""Programs of the machine that sandboxes can use. Each has run in a sandbox before an agent reads that it is there."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import os
 import shlex
 import shutil
 import time
@@ -14,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
+from deerflow.config.document import write_text
 from deerflow.sandbox.auto import AutoSandboxProvider
 from deerflow.sandbox.interface import SandboxError, SandboxProvider
 from deerflow.sandbox.local import LocalSandboxProvider
@@ -133,8 +133,6 @@ class Programs:
         return {}
 
     def _keep(self, outcomes: Mapping[str, Sequence[object]]) -> None:
-        made = self._file.with_name(f".{self._file.name}.{os.getpid()}")
         with suppress(OSError):  # they are tried out again next time
             self._file.parent.mkdir(0o711, parents=True, exist_ok=True)
-            made.write_text(json.dumps(outcomes, indent=1), "utf-8")
-            made.replace(self._file)
+            write_text(self._file, json.dumps(outcomes, indent=1))

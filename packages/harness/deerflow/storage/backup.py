@@ -37,9 +37,9 @@ import zstandard
 from deerflow.config import Paths
 from deerflow.config.document import parse_yaml, read_text
 from deerflow.config.env import mask_secrets
+from deerflow.storage import rollback
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
 from deerflow.storage.migrate import BEFORE_MIGRATIONS, HEAD, copy_database, versions_of
-from deerflow.storage.rollback import let_go
 
 _MANIFEST = "deerflow-backup.json"
 _DIGESTS = "deerflow-digests.json"
@@ -258,7 +258,7 @@ def _left_out(paths: Paths, location: str) -> list[Path]:
     journals = [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
     copies = [
         *paths.data_dir.glob("*.bak"),
-        *paths.data_dir.glob("before-rollback-*"),
+        *paths.data_dir.glob(f"{rollback.ASIDE}*"),
         *paths.base_dir.glob(f"{_ASIDE}*"),
         *paths.base_dir.glob(f"{WORK_PREFIX}*"),
     ]
@@ -397,7 +397,7 @@ def _interrupt_runs(database: Path) -> None:
 
 def _retire(database: Path, aside: Path) -> None:
     if database.exists():
-        let_go(database)
+        rollback.let_go(database)
     for suffix in ("", "-wal", "-shm"):
         file = database.with_name(database.name + suffix)
         if file.exists():

@@ -14,6 +14,9 @@ from pathlib import Path
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError
 from deerflow.storage.migrate import HEAD, copies_before_upgrades, copy_database, versions_of
 
+ASIDE = "before-rollback-"
+"""What names of directories begin with that hold a newer database."""
+
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
@@ -72,7 +75,7 @@ def _replace(database: Path, why: NewerDatabaseError) -> RolledBack:
     try:
         copy_database(chosen, new / "copy")
         let_go(database)
-        aside = Path(tempfile.mkdtemp(dir=database.parent, prefix=f"before-rollback-{stamp}-"))
+        aside = Path(tempfile.mkdtemp(dir=database.parent, prefix=f"{ASIDE}{stamp}-"))
         os.link(database, aside / database.name)
         for suffix in ("-wal", "-shm"):  # of a damaged file; otherwise they are empty or gone
             if (journal := database.with_name(database.name + suffix)).exists():

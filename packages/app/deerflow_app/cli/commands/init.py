@@ -25,15 +25,8 @@ NETWORKS = (
     ("internet", "every public address, so that commands can install packages"),
     ("host", "everything that this machine reaches, your own network included"),
 )
-CHANNELS = {
-    "telegram": ("bot_token",),
-    "slack": ("bot_token", "app_token"),
-    "discord": ("bot_token",),
-    "feishu": ("app_id", "app_secret"),
-    "dingtalk": ("client_id", "client_secret"),
-    "wecom": ("bot_id", "bot_secret"),
-}
-"""What each platform asks for; the key in config.yaml, and, with the platform before it, the variable."""
+CHANNELS = ("telegram", "slack", "discord", "feishu", "dingtalk", "wecom")
+"""Platforms that need nothing but tokens."""
 
 
 def init(
@@ -74,7 +67,7 @@ def config_text(network: str, channel: str | None) -> str:
     if network != "none":
         text = _after(text, "  use: auto\n", f"\n  network: {network}\n")
     if channel:
-        keys = "".join(f"    {key}: ${_variable(channel, key)}\n" for key in CHANNELS[channel])
+        keys = "".join(f"    {key}: ${_variable(channel, key)}\n" for key in _tokens(channel))
         text = _after(text, "Settings, Channels.\n\n", f"channels:\n  {channel}:\n    enabled: true\n{keys}\n")
     return text
 
@@ -83,6 +76,13 @@ def _after(text: str, place: str, added: str) -> str:
     head, found, tail = text.partition(place)
     assert found, place
     return head + found + added + tail
+
+
+def _tokens(channel: str) -> list[str]:
+    """Return the settings that a platform needs; the key in config.yaml, and, with the platform before it, the variable."""
+    from deerflow_app.channels.platforms import PLATFORMS
+
+    return [one.name for one in PLATFORMS[channel].settings if one.required]
 
 
 def _variable(channel: str, key: str) -> str:
@@ -143,12 +143,11 @@ class Wizard:
 
     def channel(self) -> str | None:
         """Return the platform that was chosen, whose tokens are kept by now."""
-        names = list(CHANNELS)
-        chosen = _choose("Where do you want to chat with it?", ["on the page and in the terminal only", *names])
+        chosen = _choose("Where do you want to chat with it?", ["on the page and in the terminal only", *CHANNELS])
         if chosen == 0:
             return None
-        name = names[chosen - 1]
-        values = {_variable(name, key): _secret(f"{name}: {key}") for key in CHANNELS[name]}
+        name = CHANNELS[chosen - 1]
+        values = {_variable(name, key): _secret(f"{name}: {key}") for key in _tokens(name)}
         self.source.variables.change(values, "encrypted")
         return name
 

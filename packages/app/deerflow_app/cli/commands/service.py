@@ -50,6 +50,7 @@ def install(
 ) -> None:
     """Write the unit for this data directory and configuration, and start it now and after each boot."""
     from deerflow.config import ConfigSource, Paths
+    from deerflow.config.document import write_text
     from deerflow_app.cli.installation import Installation
 
     found = ConfigSource(settings.config).find()
@@ -62,9 +63,7 @@ def install(
         command=" ".join(_quoted(part).replace("$", "$$") for part in line),
     )
     file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
-    new.write_text(text)
-    new.replace(file)
+    write_text(file, text)
     if problem := _problem(file):
         raise Failure(f"systemd does not accept {file}: {problem}")
     typer.echo(f"Wrote {file}. It reads config.yaml and .env (keys of providers, NAME=value) in {Path.cwd()}")
@@ -106,6 +105,8 @@ def unit_file() -> Path:
 
 def restart(program: Path, report: Report) -> None:
     """After an update or a rollback: let the unit start ``program``, and restart it if it is at work."""
+    from deerflow.config.document import write_text
+
     file = unit_file()
     if not file.exists():
         return report("Restart DeerFlow if it is running.")
@@ -114,9 +115,7 @@ def restart(program: Path, report: Report) -> None:
         r'^ExecStart="[^"]*"', lambda _: f"ExecStart={_quoted(str(program)).replace('$', '$$')}", text, flags=re.M
     )
     if changed != text:
-        new = file.with_suffix(".new")
-        new.write_text(changed)
-        new.replace(file)
+        write_text(file, changed)
     if _state() == "active":
         _systemctl(["daemon-reload"], ["restart", UNIT])
         report("The service was restarted: `deerflow service status`.")

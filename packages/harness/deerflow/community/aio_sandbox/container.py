@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deerflow.community.aio_sandbox.engine import ContainerEngine, EngineError, Output
+from deerflow.config.document import write_text
 from deerflow.sandbox.interface import Isolation, Policy, SandboxUnavailableError
 from deerflow.sandbox.isolation.plan import (
     HOME,
@@ -143,7 +144,7 @@ class ContainerLauncher:
             self.engine.remove(container)
 
     def body(self, request: LaunchRequest, owner: str, command: Sequence[str] = ENTRY) -> dict[str, Any]:
-        """What the engine is asked to make. Writes the files that are bound. Blocks."""
+        """Return the container as the engine is asked to make it. Writes the files that are bound. Blocks."""
         refuse_root(request)
         policy, limits = request.policy, request.policy.limits
         uid, gid = (request.uid, request.uid) if request.uid is not None else (os.getuid(), os.getgid())
@@ -218,10 +219,7 @@ class ContainerLauncher:
         for target, text in files.items():
             file = directory / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}-{Path(target).name}"
             if not file.exists():
-                made = directory / f".{secrets.token_hex(8)}"
-                made.write_text(text, "utf-8")
-                made.chmod(0o644)
-                made.replace(file)
+                write_text(file, text)
             bound.append((file, target))
         return bound
 
@@ -247,7 +245,7 @@ class ContainerLauncher:
         return 0
 
     def _fits(self, tools: Path) -> bool:
-        """Whether a tool image was made with a Python as the image has it, at the same place."""
+        """Return whether a tool image was made with a Python as the image has it, at the same place."""
         if not self.python or not (tools / "lib" / self.python).is_dir():
             return False
         settings = (tools / "pyvenv.cfg").read_text("utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""What stands in deploy/: the files that people run unread."""
+"""The files in deploy/, which people run unread."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Paths:
             self.base_dir = folder / Path(named).expanduser() if named else project_root(folder) / ".deer-flow"
         there = environ.get(HOST_BASE_VAR)
         self.host_paths = {self.base_dir: Path(there)} if there else {}
-        """Where a container engine's machine has a directory of ours, if we are in a container ourselves."""
+        """Directories of ours by their places on the container engine's machine, if we are in a container ourselves."""
         there = environ.get(HOST_SKILLS_VAR)
         self.host_skills_dir = Path(there) if there else None
         """The same for the directory of public skills."""
@@ -88,7 +88,7 @@ class Paths:
         self.users_dir = self.base_dir / "users"
         """What belongs to each user, a directory each."""
         self.deleted_dir = self.base_dir / "deleted"
-        """What was moved away to be removed."""
+        """Directories that were moved away to be removed."""
 
     def of_this_machine(self) -> list[Path]:
         """Return what belongs to this machine and its processes, so that no copy of the installation may hold it: where the

@@ -583,7 +583,7 @@ class BackupsConfig(Section):
     """Archives that the server makes by itself, as `deerflow backup` does."""
 
     directory: str | None = None
-    """Where they go, best on another disk; null: none are made. Relative paths start at the project."""
+    """Place of the archives, best on another disk; null: none are made. Relative paths start at the project."""
     every_hours: AboveZero = 24
     keep: Positive = 7
     """Archives; older ones are deleted once a newer one is whole."""

@@ -328,7 +328,7 @@ class GraphStream:
 
     @property
     def has_tasks(self) -> bool:
-        """Whether a subagent has begun."""
+        """True once a subagent has begun."""
         return bool(self._tasks)
 
     def partial(self) -> AIMessage | None:
@@ -447,7 +447,7 @@ class GraphStream:
 
 
 NODES = {"human": "model", "ai": "model", "tool": "tools"}
-"""Where messages join a thread; those of the person that steer a run, with the model's next."""
+"""Nodes at which messages join a thread; those of the person that steer a run, with the model's next."""
 
 
 def emit_message(writer: EventWriter, message: BaseMessage) -> None:

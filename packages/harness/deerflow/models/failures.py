@@ -205,8 +205,8 @@ def classify(error: BaseException) -> Failure:
 
 def refuses_pictures(error: BaseException) -> bool:
     """Return whether a provider refuses a request for the pictures in it, by its words: there is no code for that."""
-    told = status_of(error) in (400, 404, 415, 422, 500) and _PICTURES.search(str(error)[:READ_LIMIT]) is not None
-    return told and classify(error).kind not in (ErrorKind.CONTEXT_LENGTH, ErrorKind.QUOTA, ErrorKind.AUTH)
+    names_them = status_of(error) in (400, 404, 415, 422, 500) and _PICTURES.search(str(error)[:READ_LIMIT]) is not None
+    return names_them and classify(error).kind not in (ErrorKind.CONTEXT_LENGTH, ErrorKind.QUOTA, ErrorKind.AUTH)
 
 
 @contextmanager

@@ -681,10 +681,10 @@ class Attempt:
         is_any = any(map(task_of, self._known())) or (self._stream is not None and self._stream.has_tasks)
         if not is_any:
             return []
-        told = TaskTranscripts()
+        found = TaskTranscripts()
         async with aclosing(self.parts.log.so_far(self.run.thread_id, self.run.run_id)) as batches:
-            await told.read(batches)
-        return await asyncio.to_thread(told.rows, self.run.thread_id)
+            await found.read(batches)
+        return await asyncio.to_thread(found.rows, self.run.thread_id)
 
     async def _ending(self, outcome: Outcome, *, asks: bool) -> Ending:
         checkpoint_id = outcome.checkpoint_id

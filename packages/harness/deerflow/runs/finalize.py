@@ -220,7 +220,7 @@ def _ask_for_title(connection: Connection, run: Run, begun: str, first: str, ans
 
 
 def enqueue_follow_up(connection: Connection, run: Run, *, undone: bool = False) -> datetime | None:
-    """What follows from the end of any run, also of one that never began. Returns when it is due, if at all.
+    """Enqueue what follows from the end of any run, also of one that never began. Return when it is due, if at all.
 
     Args:
         undone: its row goes.

@@ -259,10 +259,10 @@ class RunService:
         if nothing and (ended := await self._without_events(run.run_id)) is not None:
             about = {"run_id": ended.run_id, "thread_id": ended.thread_id, "attempt": ended.attempt}
             reason = FORGOTTEN if ended.attempt else ended.stop_reason
-            told = {"status": ended.status.value, "stop_reason": reason}
+            end = {"status": ended.status.value, "stop_reason": reason}
             yield [
                 RunEvent(after + 1, ended.run_id, "metadata", about),
-                RunEvent(after + 2, ended.run_id, "end", told),
+                RunEvent(after + 2, ended.run_id, "end", end),
             ]
 
     async def _without_events(self, run_id: str) -> Run | None:

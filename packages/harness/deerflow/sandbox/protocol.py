@@ -96,7 +96,7 @@ Event = Ready | Output | End | ProcessReport | State | ResetDone | Failed
 
 
 class Reader(Protocol):
-    """Where frames come from; ``asyncio.StreamReader`` is one."""
+    """A source of frames; ``asyncio.StreamReader`` is one."""
 
     async def readexactly(self, n: int, /) -> bytes:
         """The next ``n`` bytes. Raises IncompleteReadError at the end of the stream."""

@@ -19,7 +19,7 @@ _STARTED = b'"task_started"'
 
 @dataclass
 class TaskTranscripts:
-    """What the events of runs tell of their subagents, by namespace."""
+    """Messages of subagents, read from the events of runs, by namespace."""
 
     task_ids: dict[str, str] = field(default_factory=dict[str, str])
     _messages: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict[str, dict[str, dict[str, Any]]])

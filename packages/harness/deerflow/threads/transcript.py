@@ -164,13 +164,13 @@ class TranscriptView:
         stored = await self.database.browse(lambda connection: kept(connection, *named))
         if stored is not None and task["status"] != "running":
             return stored
-        begun, told = await self._run(principal, task["run_id"], thread_id), TaskTranscripts()
+        begun, found = await self._run(principal, task["run_id"], thread_id), TaskTranscripts()
         for run in await self.database.browse(lambda connection: since(connection, begun)):
             if not run.closed or stored is None:  # a later one, if a person had to decide first
                 async with aclosing(self.log.so_far(thread_id, run.run_id)) as pages:
-                    await told.read(pages)
-        namespaces = [each for each, of_task in told.task_ids.items() if of_task == task_id and told.messages(each)]
-        return told.messages(namespaces[-1]) if namespaces else stored or []
+                    await found.read(pages)
+        namespaces = [each for each, of_task in found.task_ids.items() if of_task == task_id and found.messages(each)]
+        return found.messages(namespaces[-1]) if namespaces else stored or []
 
     async def _is_active(self, run_id: str | None) -> bool:
         run = await self.database.browse(lambda connection: find(connection, run_id or ""))

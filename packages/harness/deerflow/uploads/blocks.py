@@ -42,7 +42,7 @@ class FileBlock:
 
     @property
     def is_picture(self) -> bool:
-        """Whether the client says that it is one."""
+        """True if the client says that it is one."""
         return self.kind in PICTURE_TYPES or self.media_type.startswith("image/")
 
     @property

@@ -1,4 +1,4 @@
-"""What Telegram delivers, as events. ``me``: the bot's own account, as ``getMe`` returns it."""
+"""Events of what Telegram delivers. ``me``: the bot's own account, as ``getMe`` returns it."""
 
 from __future__ import annotations
 

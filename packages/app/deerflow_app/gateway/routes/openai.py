@@ -104,7 +104,7 @@ class Turn:
     error: Mapping[str, Any] | None = None
     annotations: list[dict[str, Any]] = field(default_factory=list)
     streams: bool = True
-    """What was said is with the client already; else an answer that broke off can give way to the next attempt."""
+    """The client has read what was said; else an answer that broke off can give way to the next attempt."""
 
     @property
     def created(self) -> int:
@@ -179,8 +179,8 @@ class Turn:
 
 def _is_of_a_half(data: Any) -> bool:
     """Return whether an event says that an answer broke off in the middle, and that the model is asked again."""
-    told = data if isinstance(data, Mapping) else {}
-    return told.get("type") == LLM_RETRY and told.get("reason") == ErrorKind.BROKEN_OFF
+    notice = data if isinstance(data, Mapping) else {}
+    return notice.get("type") == LLM_RETRY and notice.get("reason") == ErrorKind.BROKEN_OFF
 
 
 # models ---------------------------------------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def _replaced(messages: Sequence[AnyMessage], blocks: Mapping[str, dict[str, Any
 
 
 def _newest_step(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """What came since the model's last answer."""
+    """Return the messages since the model's last answer."""
     answers = [index for index, message in enumerate(messages) if isinstance(message, AIMessage)]
     return messages[answers[-1] + 1 :] if answers else messages
 

@@ -33,7 +33,7 @@ OLDEST_MINOR = 9
 UNFIT = 400
 """As an engine says that a request cannot be met."""
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
-"""What engines call a machine, and what the kernel calls it."""
+"""Names of engines for a machine, and the kernel's."""
 
 
 class ContainerProvider(IsolatingProvider):

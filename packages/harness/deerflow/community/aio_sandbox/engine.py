@@ -26,7 +26,7 @@ class EngineError(Exception):
 
 
 class Output:
-    """What a container writes: its standard output, taken out of the frames in which the engine sends both streams."""
+    """The standard output of a container, taken out of the frames in which the engine sends both streams."""
 
     def __init__(self, stream: StreamReader) -> None:
         self._stream = stream

@@ -252,7 +252,7 @@ class RemoteProvider(IsolatingProvider):
 
 
 class _Pod:
-    """What confines a pod's commands: the cluster."""
+    """The cluster, which confines a pod's commands."""
 
     def isolation(self, policy: Policy) -> Isolation:
         warning = "Network and limits are the cluster's to set; sandbox.network and sandbox.limits do not reach pods."
@@ -271,7 +271,7 @@ def pod_name(sandbox_id: str) -> str:
 
 
 def _taken_apart(output: str) -> tuple[str, str]:
-    """What a command wrote, and the directory that it ended in, if it came to its end."""
+    """Return the output of a command, and the directory that it ended in, if it came to its end."""
     if output.rstrip("\n").endswith(MARK):
         text, _, directory = output.rstrip("\n")[:-1].rpartition(MARK)
         return text, directory

@@ -38,7 +38,7 @@ MAX_DEPTH = 6
 """Folders above a skill."""
 
 _HEAD = """<skill_system>
-Skills are instructions, often with scripts and templates, for kinds of tasks. When a task is of a kind below, first read
+Skills are instructions, often with scripts and templates. When a task is of a kind below, first read
 {root}/<skill>/SKILL.md with read_file and follow it; read the files that it names when you need them. They cannot be changed."""
 _MORE = "{count} more skills are not listed: describe_skill finds them."
 

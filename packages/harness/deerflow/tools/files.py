@@ -175,7 +175,7 @@ async def present_file_tool(
     filepaths: Annotated[list[str], Field(description=f"Paths in {OUTPUTS}; a directory is presented as a ZIP file")],
     runtime: Runtime,
 ) -> Command[Any]:
-    """Show finished files to the user. Only files in /mnt/user-data/outputs can be presented; call it once they are complete."""
+    """Show finished files in /mnt/user-data/outputs to the user. Call it once they are complete."""
     try:
         sandbox = await runtime.context.sandbox()
         found = {path: await _presentable(sandbox, path) for path in await _expanded(sandbox, filepaths)}

@@ -112,7 +112,7 @@ async def bash_tool(
     description: Annotated[str, Field(description="Why; shown to the user")] = "",
 ) -> str | tuple[str, dict[str, Any]]:
     """Run a bash command in the sandbox. Working directory, environment and functions carry over between calls.
-    The default directory is /mnt/user-data/workspace. Use the file tools to read, write and search files."""
+    Use the file tools to read, write and search files."""
     sandbox = await runtime.context.sandbox()
     given = command
     if runtime.context.is_subagent:  # others work in the same shell

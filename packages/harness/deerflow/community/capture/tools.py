@@ -45,9 +45,8 @@ async def web_capture_tool(
         bool, Field(description="The picture shows the whole page, not only its first screen")
     ] = False,
 ) -> str:
-    """Open a page in a browser: its text after its scripts ran, and a screenshot as a PNG file for view_image.
-    Slower than web_fetch: use it for pages that need JavaScript, and to see what a page looks like.
-    Of a file in the thread it also shows the errors of the console."""
+    """Open a page in a browser: its text after its scripts ran, and a screenshot for view_image; of a file in the thread
+    also the errors of the console. Slower than web_fetch: for pages that need JavaScript, and to see how one looks."""
     options, config = options_of(runtime, "web_capture"), settings(runtime)
     if url.startswith(("/", "file:///mnt/")):
         return await _file_shown(url.removeprefix("file://"), runtime, options, full_page)

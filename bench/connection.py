@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         path, _, query = self.url.decode().partition("?")
         method, body = self.parser.get_method().decode(), b"".join(self.body)
         try:
-            if method == "POST" and path.endswith("/chat/completions"):
+            if method == "POST" and path.endswith("/v1/chat/completions"):
                 self._start(self.endpoint.exchange(body, self.headers))
             else:
                 self._write_whole(self.endpoint.control(method, path, parse_qs(query), body, self.headers))

@@ -30,6 +30,19 @@ SHOWN: list[tuple[AnyMessage, dict[str, Any]]] = [
     ),
     (
         AIMessage(
+            "",
+            id="6",
+            tool_calls=[{"name": "call_tool", "args": {"name": "s_echo", "arguments": {"text": "hi"}}, "id": "c"}],
+        ),
+        {
+            "type": "ai",
+            "content": "",
+            "id": "6",
+            "tool_calls": [{"name": "s_echo", "args": {"text": "hi"}, "id": "c"}],
+        },
+    ),
+    (
+        AIMessage(
             "done",
             id="4",
             usage_metadata={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5},

@@ -12,6 +12,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import ValidationError
 
 from deerflow.config import AppConfig, ConfigError, ConfigProblem, ModelConfig, missing_in, require
+from deerflow.config.discovery import addresses
 from deerflow.errors import InvalidRequestError
 from deerflow.models.pricing import ENTRY
 from deerflow.reflection import resolve_class
@@ -262,6 +263,8 @@ def _settings(model: ModelConfig, thinking_enabled: bool) -> dict[str, Any]:
     else:
         overrides = _when_not_thinking(model)
     merged = _merged(settings, overrides or {})
+    if base_url := merged.get("base_url"):
+        merged["base_url"] = addresses(base_url)[0]  # as `localhost:1234`, too
     return {key: value for key, value in merged.items() if value is not None}
 
 

@@ -324,9 +324,23 @@ class OpenAIWire(_Model):
         self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> httpx2.Response:
         body, options = self._wire_request(messages, stop, {**kwargs, "stream": True})
-        return await self.root_async_client.post(
-            PATH, cast_to=httpx2.Response, content=body, options=options, stream=True
-        )
+        return await self._post(cast_to=httpx2.Response, content=body, options=options, stream=True)
+
+    async def _post(self, **request: Any) -> Any:
+        """Post to the chat completions. An address without a path is tried with ``/v1`` too, and keeps it where that is known."""
+        client = self.root_async_client
+        try:
+            return await client.post(PATH, **request)
+        except openai.NotFoundError as error:
+            typed = client.base_url
+            if typed.path.strip("/"):
+                raise
+            client.base_url = typed.copy_with(path="/v1")
+            try:
+                return await client.post(PATH, **request)
+            except openai.NotFoundError:
+                client.base_url = typed
+            raise error from None
 
     async def _agenerate(
         self,
@@ -340,7 +354,7 @@ class OpenAIWire(_Model):
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
         body, options = self._wire_request(messages, stop, {**kwargs, "stream": False})
         with provider_errors():
-            completion = await self.root_async_client.post(PATH, cast_to=ChatCompletion, content=body, options=options)
+            completion = await self._post(cast_to=ChatCompletion, content=body, options=options)
         return self._result_of(completion)
 
     def _patient(self, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from deerflow.features.channels import leases
 from deerflow.features.channels.engine import Engine, Wanted
 from deerflow.features.channels.outbox import Outbox, Target
 from deerflow.features.channels.types import Place
+from deerflow.storage import sql
 from deerflow.storage.database import Database
 
 pytestmark = pytest.mark.nightly
@@ -73,7 +74,8 @@ async def test_a_platform_that_is_away_costs_no_memory(database: Database, platf
         await asyncio.sleep(0.25)
         grown.append(resident() - before)
     print(f"10,000 messages wait: {grown[3]:.1f} MB after 1 s, {grown[-1]:.1f} MB after 10 s")
-    assert await database.read(outbox.waiting, "x0") == 10_000
+    waiting = "SELECT count(*) FROM channel_outbox WHERE state = 'pending'"
+    assert await database.read(lambda c: sql.execute(c, waiting).fetchone()[0]) == 10_000
     platform.is_dead = False
     await until(lambda: len(platform.messages) > 500, 60)
     await engine.aclose()

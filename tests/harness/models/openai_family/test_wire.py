@@ -316,3 +316,21 @@ async def test_a_socks_proxy_of_the_environment_is_used(
         assert (await ask(model, HELLO, "astream")).text == "through"
         await model.root_async_client.close()
     assert used
+
+
+@pytest.mark.parametrize("way", ["ainvoke", "astream"])
+async def test_an_address_without_a_path_is_tried_with_v1(endpoint: ScriptedOpenAI, way: str) -> None:
+    model = build(endpoint, base_url=endpoint.base_url.removesuffix("/v1"))
+    endpoint.script(Text("here"), Text("again"))
+    assert [(await ask(model, way, HELLO)).text for _ in range(2)] == ["here", "again"]
+    assert str(model.root_async_client.base_url) == f"{endpoint.base_url}/"
+
+
+async def test_an_address_that_knows_no_completions_at_all_is_not_found_as_it_was_typed(
+    endpoint: ScriptedOpenAI,
+) -> None:
+    endpoint.script(HttpError(404, "no such model"))
+    model = build(endpoint, base_url=endpoint.base_url.removesuffix("/v1"))
+    with pytest.raises(openai.NotFoundError, match="POST /chat/completions"):
+        await model.ainvoke(HELLO)
+    assert str(model.root_async_client.base_url) == endpoint.base_url.removesuffix("/v1")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from deerflow.events.jsonable import MessageCache, message_json
+from deerflow.models.messages import as_called
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
@@ -22,7 +23,7 @@ class StreamEvent:
 
     - ``messages-tuple``: a piece of a message. AI text ``{type, content, id, reasoning_content?, usage_metadata?}`` with
       ``content`` as a delta; AI calls ``{type, content: "", id, tool_calls: [{name, args, id}]}``, complete, once per
-      message; tool results ``{type, content, name, tool_call_id, id, status}``.
+      message, each as one of the tool that it is for; tool results ``{type, content, name, tool_call_id, id, status}``.
     - ``values``: ``{title, messages, artifacts, todos}`` after each step.
     - ``custom``: what tools and middlewares report, untouched.
     - ``end``: ``{usage: {input_tokens, output_tokens, total_tokens}, error, stop_reason, verification?, refused?}``, always
@@ -159,7 +160,9 @@ def shown_message(message: Mapping[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = {"type": kind, "content": text_of(message.get("content")), "id": message.get("id")}
     if kind == "ai":
         if calls := message.get("tool_calls"):
-            data["tool_calls"] = [{key: call.get(key) for key in ("name", "args", "id")} for call in calls]
+            data["tool_calls"] = [
+                {key: call.get(key) for key in ("name", "args", "id")} for call in map(as_called, calls)
+            ]
         if usage := message.get("usage_metadata"):
             data["usage_metadata"] = {key: int(usage.get(key) or 0) for key in _USAGE_KEYS}
         data |= {key: more[key] for key in ("reasoning_content", "error") if more.get(key)}

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from tests.contracts.channels.receiver import Receiver
-from tests.support.channels.slack_double import ANN, CHANNEL, PRIVATE, TEAM, US, SlackDouble
+from tests.support.channels.slack_double import ANN, BEN, CHANNEL, PRIVATE, TEAM, US, SlackDouble
 
 from deerflow.features.channels.types import (
+    Author,
     Button,
     FileRef,
     Inbound,
@@ -152,6 +153,14 @@ async def test_a_person_of_another_workspace_keeps_it(double: SlackDouble, adapt
     (message,) = await received(double, adapter, text="x", user_team="T2")
 
     assert (message.author.workspace, message.message_id.split(":")[0]) == ("T2", TEAM)
+
+
+async def test_a_persons_time_zone_is_that_of_their_profile(double: SlackDouble, adapter: Slack):
+    double.zones[ANN] = "Asia/Tokyo"
+    zones = [await adapter.time_zone(Author(person, TEAM)) for person in (ANN, BEN, "U9")]
+    double.error = {"error": "missing_scope", "needed": "users:read", "provided": "chat:write"}
+
+    assert [*zones, await adapter.time_zone(Author(ANN, TEAM))] == ["Asia/Tokyo", "", "", ""]
 
 
 async def test_a_missing_scope_is_named(double: SlackDouble, adapter: Slack):

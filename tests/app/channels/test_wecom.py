@@ -13,6 +13,7 @@ from deerflow.features.channels.types import (
     Button,
     Displaced,
     Inbound,
+    Later,
     OutFile,
     Part,
     Place,
@@ -184,8 +185,20 @@ async def test_a_decision_takes_the_place_of_its_buttons_just_after_the_click(wo
     with pytest.raises(Refused):
         await world.adapter.edit(world.place, refs[1], Part("Expired"), 2)
 
-    assert world.shown == ["Allowed by Ann", "May I run it?"]
-    assert [bubble.keys for bubble in world.double.bubbles] == [(), ("yes",)]
+    assert world.shown == ["May I run it?", "Allowed by Ann", "May I run it?", "May I run it?"]
+    assert [bubble.keys for bubble in world.double.bubbles] == [(), (), (), ("yes",)]
+
+
+async def test_a_card_that_was_not_taken_comes_later_and_its_text_does_not_come_again(world: World):
+    ref, part = await world.begin(), Part("May I run it?", (Button("yes", "Yes"),))
+    world.double.fail(Operation.POST, Fault.LATER)
+    with pytest.raises(Later):
+        await world.adapter.edit(world.place, ref, part, 2)
+    with pytest.raises(Refused):
+        await world.adapter.edit(world.place, ref, Part("Decided elsewhere"), 3)
+    await world.adapter.edit(world.place, ref, part, 4)
+
+    assert [(bubble.text, bubble.keys) for bubble in world.double.bubbles] == [(part.text, ()), (part.text, ("yes",))]
 
 
 async def test_a_click_on_what_a_decided_card_keeps_says_nothing(world: World):

@@ -69,7 +69,11 @@ class MailCase(Case):
         self.double.deliver(b"From: \xff\xfe<<>>, @\r\nContent-Type: multipart/;;\r\nDate: never\r\n\r\n\x00\xff")
 
     def shown(self) -> Sequence[Shown]:
-        return [Shown(_text(one)) for one in self.double.sent if not list(one.iter_attachments())]
+        return [
+            Shown(_text(one), ref={"id": one["Message-ID"]})
+            for one in self.double.sent
+            if not list(one.iter_attachments())
+        ]
 
     def received(self) -> Sequence[tuple[str, bytes]]:
         files = [file for one in self.double.sent for file in one.iter_attachments()]

@@ -34,7 +34,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return made
 
 
-@pytest.mark.parametrize("platform", ["telegram", "slack"])
+@pytest.mark.parametrize("platform", ["telegram", "slack", "discord"])
 def test_the_official_client_accepts_the_double(python: str, platform: str):
     done = subprocess.run(
         [python, "-m", "tests.contracts.channels.oracles", platform],

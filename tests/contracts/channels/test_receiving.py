@@ -245,6 +245,19 @@ async def test_a_click_brings_its_key_and_its_message(chat: Chat):
     assert chat.case.shown()[-1].text == "Allowed by Ann" and not chat.case.shown()[-1].keys
 
 
+@on("has_clicks", "has_edits")
+@pytest.mark.parametrize("buttons", [(), (Button("yes", "Yes"), Button("no", "No"))])
+async def test_the_buttons_of_an_edit_are_there_and_no_others(chat: Chat, buttons: tuple[Button, ...]):
+    ref = await chat.post(Part("Working", (Button("stop", "Stop", "danger"),), is_final=False))
+    await chat.adapter.edit(chat.asked.place, ref, Part("May I?", buttons), 2)
+
+    shown = chat.case.shown()[-1]
+    assert [key for one in chat.case.shown() for key in one.keys] == [one.key for one in buttons]
+    if buttons:
+        await chat.case.press(shown.ref, "yes")
+        assert (await chat.receiver.click()).key == "yes"
+
+
 @on("has_clicks")
 async def test_two_clicks_are_two_and_one_click_is_one(chat: Chat):
     ref = await chat.post(Part("May I?", (Button("yes", "Yes"),)))

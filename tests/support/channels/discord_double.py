@@ -16,9 +16,20 @@ from tests.support.channels.double import LATER, Double, Fault, Operation
 from tests.support.channels.loopback import Link
 
 TOKEN = "bot-token"
-ME = {"id": "900", "username": "deer", "bot": True}
-ANN = {"id": "7", "username": "ann", "global_name": "Ann"}
-BEN = {"id": "8", "username": "ben", "global_name": "Ben"}
+_USER = {"discriminator": "0", "avatar": None, "global_name": None}
+ME = {**_USER, "id": "900", "username": "deer", "bot": True}
+ANN = {**_USER, "id": "7", "username": "ann", "global_name": "Ann"}
+BEN = {**_USER, "id": "8", "username": "ben", "global_name": "Ben"}
+_APPLICATION = {
+    "id": ME["id"],
+    "name": "Deer",
+    "icon": None,
+    "description": "",
+    "bot_public": False,
+    "bot_require_code_grant": False,
+    "owner": ANN,
+    "verify_key": "",
+}
 GUILD, CHANNEL, PRIVATE, BENS = "1", "10", "20", "30"
 _EPOCH = 1420070400000
 _UNKNOWN_CHANNEL = (404, 10003, "Unknown Channel")
@@ -93,8 +104,14 @@ class DiscordDouble(Double):
             "timestamp": datetime.fromtimestamp(((int(number) >> 22) + _EPOCH) / 1000, UTC).isoformat(
                 timespec="milliseconds"
             ),
+            "edited_timestamp": None,
+            "tts": False,
+            "pinned": False,
+            "mention_everyone": False,
             "mentions": [],
+            "mention_roles": [],
             "attachments": [],
+            "embeds": [],
             "flags": 0,
             "components": [],
             **more,
@@ -107,7 +124,8 @@ class DiscordDouble(Double):
         attachment = self._snowflake()
         self.files[attachment] = data
         url = f"{self.http}/attachments/{attachment}/{name}"
-        return {"id": attachment, "filename": name, "size": len(data), "content_type": mime, "url": url}
+        about = {"id": attachment, "filename": name, "size": len(data), "content_type": mime}
+        return {**about, "url": url, "proxy_url": url}
 
     def found(self, channel: str, message: str) -> dict[str, Any]:
         return next(one for one in self.messages[channel] if one["id"] == message)
@@ -132,8 +150,11 @@ class DiscordDouble(Double):
         who = {"member": {"user": user, "nick": None}} if channel.get("guild_id") else {"user": user}
         interaction = {
             "id": self._snowflake(),
+            "application_id": ME["id"],
             "type": 3,
+            "version": 1,
             "token": "click-token",
+            "attachment_size_limit": 10 << 20,
             "channel_id": channel["id"],
             "channel": channel,
             "data": {"custom_id": custom_id, "component_type": 2},
@@ -229,7 +250,9 @@ class DiscordDouble(Double):
     def failure(self, fault: Fault) -> Response:
         if fault is Fault.LATER:
             body = {"message": "You are being rate limited.", "retry_after": LATER, "global": False}
-            return as_json(body, 429, **{"Retry-After": str(int(LATER) + 1), "X-RateLimit-Scope": "user"})
+            # The official client takes an answer without Via for one of a firewall.
+            head = {"Retry-After": str(int(LATER) + 1), "X-RateLimit-Scope": "user", "Via": "1.1 google"}
+            return as_json(body, 429, **head)
         if fault is Fault.SIGNED_OUT:
             return refusal(401, 0, "401: Unauthorized")
         return refusal(403, 50013, "Missing Permissions")
@@ -240,14 +263,16 @@ class DiscordDouble(Double):
                 return Response(self.files[file], media_type="application/octet-stream")
             case "POST", ["interactions", interaction, _, "callback"]:
                 self.callbacks[interaction] = await request.json()
-                return Response(status_code=204)
+                if "with_response" not in request.query_params:
+                    return Response(status_code=204)
+                return as_json({"interaction": {"id": interaction, "type": 3}})
         if request.headers.get("authorization") != f"Bot {self._token}":
             return self.failure(Fault.SIGNED_OUT)
         match request.method, request.url.path.strip("/").split("/"):
             case "GET", ["users", "@me"]:
                 return as_json(ME)
-            case "GET", ["applications", "@me"]:
-                return as_json({"id": ME["id"], "flags": 1 << 19 if self.has_content_intent else 0})
+            case "GET", ["applications", "@me"] | ["oauth2", "applications", "@me"]:
+                return as_json({**_APPLICATION, "flags": 1 << 19 if self.has_content_intent else 0})
             case "GET", ["gateway", "bot"]:
                 limit = {"total": 1000, "remaining": self.sign_ins_left, "reset_after": 90_000, "max_concurrency": 1}
                 return as_json({"url": self.ws, "shards": 1, "session_start_limit": limit})
@@ -295,15 +320,16 @@ class DiscordDouble(Double):
         else:
             assert request.headers["content-type"] == "application/json"
             body = await request.json()
-        if len(body.get("content", "")) > 2000 or any(len(data) > 10 << 20 for _, data in files):
+        content = body.pop("content", None) or ""
+        if len(content) > 2000 or any(len(data) > 10 << 20 for _, data in files):
             return refusal(400, 50035, "Invalid Form Body")
-        if not body.get("content") and not files:
+        if not content and not files:
             return refusal(400, 50006, "Cannot send an empty message")
         for one in self.messages.get(channel, []):
             if body.get("enforce_nonce") and one.get("nonce") == body["nonce"]:
                 return as_json(one)
         attached = [self.attachment(name, data) for name, data in files]
-        message = self.written(body.pop("content", ""), channel, ME, **body | {"attachments": attached})
+        message = self.written(content, channel, ME, **body | {"attachments": attached})
         await self.deliver("MESSAGE_CREATE", message)
         return as_json(message)
 

@@ -35,6 +35,7 @@ class SlackDouble(Double):
         acknowledged: ids of envelopes, in order.
         messages: of the app, by (channel, ts).
         history: messages of people.
+        zones: time zones of people, by their id.
     """
 
     def __init__(self, bot_token: str = "xoxb-1-secretbot", app_token: str = "xapp-1-secretapp") -> None:
@@ -50,6 +51,7 @@ class SlackDouble(Double):
         self.files: dict[str, bytes] = {}
         self.notices: list[dict[str, Any]] = []
         self.reactions: list[dict[str, Any]] = []
+        self.zones: dict[str, str] = {}
         self.page = 200
         self.error: dict[str, Any] | None = None
         """Answered to every method of the bot."""
@@ -220,6 +222,12 @@ class SlackDouble(Double):
 
     def _files_info(self, body: Mapping[str, Any]) -> Response:
         return _ok(file={"id": body["file"], "url_private": f"{self.http}/files-pri/{body['file']}/a"})
+
+    def _users_info(self, body: Mapping[str, Any]) -> Response:
+        if body["user"] not in (ANN, BEN, ROBOT):
+            return _error("user_not_found")
+        zone = {"tz": self.zones[body["user"]], "tz_offset": 0} if body["user"] in self.zones else {}
+        return _ok(user={"id": body["user"], "name": "someone", **zone})
 
     def _conversations_history(self, body: Mapping[str, Any]) -> Response:
         roots = [one for one in self._said() if one.get("thread_ts", one["ts"]) == one["ts"]]

@@ -210,7 +210,8 @@ class WeComDouble(Double):
         if body["msgtype"] in ("file", "image"):
             self.received.append(self._media[body[body["msgtype"]]["media_id"]])
             return 0
-        stream, card = body.get("stream"), body.get("template_card")
+        stream = body.get("stream")
+        card = body.get("template_card") if body["msgtype"] == "template_card" else None  # none shows beside a stream
         text = stream["content"] if stream else body["markdown"]["content"] if "markdown" in body else ""
         if len(text.encode()) > LIMIT:
             return 40058

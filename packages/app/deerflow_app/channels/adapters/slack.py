@@ -17,7 +17,9 @@ from websockets.asyncio.client import ClientConnection
 from deerflow.features.channels.types import (
     Accept,
     Adapter,
+    Author,
     Caps,
+    ChannelError,
     Click,
     Event,
     FileRef,
@@ -201,6 +203,12 @@ class Slack(Adapter):
         if notice:  # the acknowledged envelope is the answer; a notice is a message that the clicker alone sees
             body = {**target(click.place), "user": click.author.id, "text": notice}
             await self._call("chat.postEphemeral", json=body)
+
+    async def time_zone(self, author: Author) -> str:
+        with suppress(ChannelError):  # without users:read, the date is the server's
+            found = await self._call("users.info", repeatable=True, data={"user": author.id})
+            return str((found.get("user") or {}).get("tz") or "")
+        return ""
 
     async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
         read = partial(written, team=self._me.workspace, me=self._me)

@@ -56,7 +56,9 @@ class WeCom(Adapter):
     """A bot.
 
     An answer hangs on the callback of the message that it answers, as a stream that can be changed for some minutes and until it is
-    finished. What belongs to no callback, or to one that is too old, is a message of its own, which can never be changed.
+    finished. What belongs to no callback, or to one that is too old, is a message of its own, which can never be changed. Buttons are a
+    message of their own below a finished text: a card beside a stream is not shown on a long connection, and one below progress could
+    never be taken away.
 
     Args:
         working_message: stands in a placeholder that has no text of its own.
@@ -82,6 +84,7 @@ class WeCom(Adapter):
         self._arrived = asyncio.Event()
         self._ended: deque[str] = deque(maxlen=1000)
         self._silent: deque[str] = deque(maxlen=1000)
+        self._worded: deque[tuple[str, str]] = deque(maxlen=1000)
         self._pressed: tuple[str, str, float] = ("", "", 0.0)
 
     async def aclose(self) -> None:
@@ -124,16 +127,13 @@ class WeCom(Adapter):
 
     async def post(self, place: Place, part: Part, key: str, wake: Mapping[str, Any]) -> Ref:
         req_id, stream = str(wake.get("req_id", "")), f"df-{key}"
-        said: dict[str, Any] = {"msgtype": "stream", "stream": self._stream(stream, part)}
-        if part.buttons:
-            said |= {"msgtype": "stream_with_template_card", "template_card": card_of(part, key)}
-        ref = {"id": stream, "task": key} if part.buttons else {"id": stream}
-        if await self._respond(req_id, said):
-            return {**ref, "req_id": req_id, "stream": stream, "shown": _shown(part)}
-        await self._send(place, {"msgtype": "markdown", "markdown": {"content": part.text}})
-        if part.buttons:
-            await self._send(place, {"msgtype": "template_card", "template_card": card_of(part, key)})
-        return ref
+        ref: dict[str, Any] = {"id": stream}
+        if (stream, _shown(part)) not in self._worded:
+            if await self._respond(req_id, {"msgtype": "stream", "stream": self._stream(stream, part)}):
+                ref |= {"req_id": req_id, "stream": stream, "shown": _shown(part)}
+            else:
+                await self._send(place, {"msgtype": "markdown", "markdown": {"content": part.text}})
+        return {**ref, **await self._carded(place, part, stream)}
 
     async def edit(self, place: Place, ref: Ref, part: Part, seq: int) -> Ref:
         """Change a stream, or a card that was just pressed. Raises Refused if neither is possible any more, and Uncertain without
@@ -143,10 +143,10 @@ class WeCom(Adapter):
             return ref
         if await self._updated(str(ref.get("task", "")), part):
             return {**ref, "shown": shown}
-        if ref.get("stream") and not ref["shown"]:
-            body = {"msgtype": "stream", "stream": self._stream(ref["stream"], part)}
-            if await self._respond(ref["req_id"], body):
-                return {**ref, "shown": shown}
+        if (stream := ref.get("stream")) and not ref["shown"]:
+            body = {"msgtype": "stream", "stream": self._stream(stream, part)}
+            if (stream, shown) in self._worded or await self._respond(ref["req_id"], body):
+                return {**ref, "shown": shown, **await self._carded(place, part, stream)}
         raise Refused("WeCom no longer lets this message be changed.")
 
     async def upload(self, place: Place, file: OutFile, key: str, wake: Mapping[str, Any]) -> Ref:
@@ -222,6 +222,14 @@ class WeCom(Adapter):
     async def _send(self, place: Place, body: Mapping[str, Any]) -> None:
         chat = {"chatid": place.chat, "chat_type": 1 if place.is_private else 2}
         await self._link.call("aibot_send_msg", {**chat, **body})
+
+    async def _carded(self, place: Place, part: Part, stream: str) -> Ref:
+        """Send the buttons of a finished text, and return the name of their card. Another try sends the card alone."""
+        if not (part.is_final and part.buttons):
+            return {}
+        self._worded.append((stream, _shown(part)))
+        await self._send(place, {"msgtype": "template_card", "template_card": card_of(part, stream)})
+        return {"task": stream}
 
     async def _updated(self, task: str, part: Part, people: Sequence[str] = ()) -> bool:
         """Change a card that was pressed a moment ago, for all or for some. Return False if it is too late."""

@@ -83,10 +83,12 @@ def _items(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def card_of(part: Part, task: str) -> dict[str, Any]:
     styles = {"": 2, "primary": 1, "danger": 3}
     buttons = [{"text": one.label, "style": styles[one.style], "key": one.key} for one in part.buttons]
+    # A question stands whole in the message above. Of a decision, the last paragraph says who has taken it.
+    text = part.text if buttons else part.text.rpartition("\n\n")[2]
     return {
         "card_type": "button_interaction",
         "main_title": {"title": "Your decision" if buttons else "Decided"},
-        "sub_title_text": part.text if len(part.text) <= 110 else f"{part.text[:109]}…",
+        "sub_title_text": text if len(text) <= 110 else f"{text[:109]}…",
         "button_list": buttons or [{"text": "OK", "style": 2, "key": DONE}],
         "task_id": task,
     }

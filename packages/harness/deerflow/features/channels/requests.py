@@ -36,7 +36,8 @@ class Requests:
             context["model_name"] = model
         if conversation.mode:
             context["mode"] = conversation.mode
-        if (zone := turn.rows[-1].event.author.time_zone) and turn.owner.user_id == turn.principal.user_id:
+        is_own = turn.owner.user_id == turn.principal.user_id
+        if is_own and (zone := await turn.line.adapter.time_zone(turn.rows[-1].event.author)):
             context.setdefault("time_zone", zone)
         made["context"] = {**context, **turn.context}
         made["metadata"] = {"channel": turn.line.kind, "connection_id": turn.line.id}

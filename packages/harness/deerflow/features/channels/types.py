@@ -31,7 +31,7 @@ class Author:
     Args:
         id: stable for this person on the platform.
         workspace: the team, tenant or company whose ids these are; empty if ids are global.
-        time_zone: theirs, by its IANA name or as ``+05:30``, where the platform says it.
+        time_zone: theirs, by its IANA name or as ``+05:30``, where the message says it.
     """
 
     id: str
@@ -245,6 +245,10 @@ class Adapter(Protocol):
     async def signal(self, place: Place, message_id: str, signal: Signal, wake: Mapping[str, Any]) -> None:
         """Show a sign at a message of the person's."""
         return None
+
+    async def time_zone(self, author: Author) -> str:
+        """Return a person's time zone, as in ``Author``, or an empty text if the platform does not say it. Raises nothing."""
+        return author.time_zone
 
     async def answered(self, click: Click, notice: str) -> None:
         """Tell the platform that a click was taken; ``notice`` is for the clicker alone, if the platform can show it so."""

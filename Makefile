@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run dev chat install install-dev page wheels standalone node-modules test test-python test-page lint-python lint-page types-page e2e nightly screenshots budget lint fmt types bench doctor lock \
 	tool-image clean check start stop setup setup-sandbox config config-upgrade up down logs \
-	docker-image docker-sandbox docker-init docker-start docker-stop docker-logs test-docker
+	docker-image docker-image-full docker-sandbox docker-init docker-start docker-stop docker-logs test-docker
 NODE := scripts/with-node
 DOCKER ?= docker
 COMPOSE ?= $(shell $(DOCKER) compose version >/dev/null 2>&1 && echo $(DOCKER) compose || echo docker-compose)
@@ -85,6 +85,9 @@ wheels: install page ## Build what `pip install` takes: dist/*.whl, with the pag
 docker-image: wheels ## Build the image of DeerFlow (docs/docker.md)
 	@$(BUILD) --quiet --tag deerflow --file deploy/docker/Dockerfile .
 
+docker-image-full: wheels ## Build it with the sandbox's Python packages inside (docs/docker.md)
+	@$(BUILD) --build-arg TOOL_IMAGE=1 --quiet --tag deerflow:full --file deploy/docker/Dockerfile .
+
 docker-sandbox: ## Build the image of sandboxes that are containers
 	@$(DOCKER) build --build-arg http_proxy --build-arg https_proxy $(DOCKER_BUILD_FLAGS) --quiet --tag deerflow-sandbox deploy/sandbox
 
@@ -107,7 +110,7 @@ docker-stop:
 docker-logs:
 	@cd deploy && $(COMPOSE) --file compose.dev.yaml logs --follow --tail 200
 
-test-docker: install-dev docker-image docker-sandbox ## Try images, compose files and containers as sandboxes, with the engine of DOCKER_HOST
+test-docker: install-dev docker-image docker-image-full docker-sandbox ## Try images, compose files and containers as sandboxes, with the engine of DOCKER_HOST
 	@$(BIN)/python -m pytest -m docker -n 0 --timeout=600 --timeout-method=thread tests
 
 standalone: $(STANDALONE)/server.js ## Build the page as a Node.js server of its own, for use behind nginx

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,30 +27,46 @@ class Answer:
 
 
 async def post(
-    url: str, body: dict[str, Any], *, mark: bytes = b"", enough: Callable[[bytearray], bool] | None = None
+    url: str,
+    body: dict[str, Any],
+    *,
+    headers: Mapping[str, str] = {},
+    mark: bytes = b"",
+    enough: Callable[[bytearray], bool] | None = None,
 ) -> Answer:
     """One request on a connection of its own.
 
     Args:
+        headers: further ones.
         mark: what to note the arrival of.
         enough: hang up when this says so of the body so far.
     """
     sent = json.dumps(body).encode()
-    return await _asked(url, "POST", sent, mark, enough)
+    return await _asked(url, "POST", sent, headers, mark, enough)
 
 
-async def get(url: str) -> Answer:
-    return await _asked(url, "GET", b"", b"", None)
+async def get(url: str, headers: Mapping[str, str] = {}) -> Answer:
+    return await _asked(url, "GET", b"", headers, b"", None)
 
 
-async def _asked(url: str, method: str, sent: bytes, mark: bytes, enough: Callable[[bytearray], bool] | None) -> Answer:
+async def _asked(
+    url: str,
+    method: str,
+    sent: bytes,
+    headers: Mapping[str, str],
+    mark: bytes,
+    enough: Callable[[bytearray], bool] | None,
+) -> Answer:
     parts = urlsplit(url)
     path = f"{parts.path}?{parts.query}" if parts.query else parts.path
     started = time.perf_counter()
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    is_secure = parts.scheme == "https"
+    port = parts.port or (443 if is_secure else 80)
+    reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=is_secure or None)
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     head = (
         f"{method} {path} HTTP/1.1\r\nhost: {parts.netloc}\r\nconnection: close\r\n"
-        f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n{more}\r\n"
     )
     writer.write(head.encode() + sent)
     answer = Answer()

@@ -35,7 +35,7 @@ def test_one_is_made_when_it_is_due_and_the_oldest_goes(
     (clean_environment / "data/deerflow.db").write_bytes(sqlite_template.read_bytes())
     directory = tmp_path / "elsewhere"
     made = make_due(config)
-    assert made and verify(made).database == "sqlite" and made.stat().st_mode & 0o077 == 0
+    assert isinstance(made, Path) and verify(made).database == "sqlite" and made.stat().st_mode & 0o077 == 0
     assert make_due(config) is None
     made.unlink()
     oldest, older, mine = _of(9, directory), _of(3, directory), directory / "my-own.tar.zst"

@@ -121,3 +121,18 @@ def test_a_sandbox_in_the_container_keeps_the_whole_contract():
     )
     run = subprocess.run(["docker", *command], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-6000:]
+
+
+def test_the_full_image_has_the_packages_of_sandboxes_inside() -> None:
+    strict = ("run", "--rm", "--network", "none", *STRICT, *seccomp())
+    report = json.loads(docker(*strict, "deerflow:full", "doctor", "--json", check=False))
+    [packages] = [one for one in report["checks"] if one["name"] == "Python packages"]
+    assert packages["status"] == "ok" and packages["found"].startswith("/opt/deerflow/share/"), packages
+    program = (
+        "--entrypoint",
+        f"{packages['found']}/bin/python",
+        "deerflow:full",
+        "-c",
+        "import pandas, matplotlib, docx",
+    )
+    assert docker(*strict, *program) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 
 READY_THREADS = 100
+SHIPPED_TOOLS = Path(sys.prefix, "share/deerflow/tools")
+"""Where the container image ``deerflow:full`` has the tool image."""
 NO_ACCOUNT = "agent@localhost"
 """Mail address in the commits of a person without an account."""
 
@@ -234,7 +237,7 @@ class Harness:
 def tool_image(config: AppConfig, paths: Paths) -> ToolImage:
     """The Python packages of sandboxes, as configured."""
     requirements = config.sandbox.tool_image.requirements
-    return ToolImage(paths.tools_dir, Path(requirements) if requirements else None)
+    return ToolImage(paths.tools_dir, Path(requirements) if requirements else None, shipped=SHIPPED_TOOLS)
 
 
 def _settings(config: AppConfig) -> str:

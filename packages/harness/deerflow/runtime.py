@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from deerflow.accounts import UserRepository
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
+from deerflow.counts import RunEnds
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Hub, Notifier
@@ -214,6 +215,7 @@ class Runtime(RunObserver):
         self._scheduler = Scheduler(self.database, self._start_cron_run, self.jobs.ring)
         self.crons = CronService(self.database, self.assistants, self.jobs.ring, webhooks=webhooks)
         self.retention = Retention(self.database, self.threads, paths)
+        self.run_ends = RunEnds()
         self._run_store = run_store
         self._limits = config.runs
         self._warming_up: asyncio.Task[object] | None = None
@@ -326,6 +328,10 @@ class Runtime(RunObserver):
     # what becomes of runs --------------------------------------------------------------------------------------------
 
     def status_changed(self, run: Run) -> None:
+        if run.ended_at is not None:
+            self.run_ends.seconds[run.status.value].add(
+                (run.ended_at - (run.started_at or run.ended_at)).total_seconds()
+            )
         notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
         self.hub.publish(run.user_id, notice)
         self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})

@@ -41,6 +41,7 @@ RULES: dict[str, Rule] = {
     # the gateway
     "GET /health": Rule(PUBLIC),
     "GET /ready": Rule(PUBLIC),
+    "GET /metrics": Rule(PUBLIC),  # to this machine; from elsewhere see test_metrics.py
     "GET /api/ok": Rule(PUBLIC),
     "GET /api/info": Rule(PUBLIC),
     "GET /preview/{token}/{path:file}": Rule(PUBLIC),

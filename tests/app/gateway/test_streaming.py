@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -48,7 +49,9 @@ async def serving(source: Source, heartbeat: float = GUARD) -> AsyncIterator[str
         headers = {"Location": "/threads/t/runs/r/stream", "Content-Location": "/threads/t/runs/r"}
         return EventStreamResponse(source.stream(), headers=headers, on_disconnect=source.leave, heartbeat=heartbeat)
 
-    app = CompressionMiddleware(Starlette(routes=[Route("/", endpoint)]))
+    inner = Starlette(routes=[Route("/", endpoint)])
+    inner.state.metrics = SimpleNamespace(open_streams=0)
+    app = CompressionMiddleware(inner)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="off"))
     running = asyncio.create_task(server.serve())
     try:

@@ -71,6 +71,18 @@ def nothing_half_made(root: Path) -> bool:
 
 
 @needs_python
+def test_one_that_came_with_the_program_is_used_and_nothing_is_written_there(
+    tmp_path: Path, requirements: Path
+) -> None:
+    shipped = tmp_path / "shipped"
+    built = ToolImage(shipped, requirements).build()
+    image = ToolImage(tmp_path / "tools", requirements, shipped=shipped)
+    assert image.status().ready and image.path() == image.build() == built and not (tmp_path / "tools").exists()
+    requirements.write_text(make_wheel(tmp_path / "wheels", "another"))
+    assert not image.status().ready and image.path().parent == tmp_path / "tools", "it has other packages"
+
+
+@needs_python
 def test_an_image_is_built_once_and_works_where_it_lies(tmp_path: Path, requirements: Path) -> None:
     image = ToolImage(tmp_path / "tools", requirements)
     before = image.status()

@@ -33,6 +33,7 @@ from deerflow_app.gateway.http.errors import Failures
 from deerflow_app.gateway.http.requests import BodyLimit, HostCheck, InTurn, Prefixes, TrustedProxies
 from deerflow_app.gateway.routes import web
 from deerflow_app.gateway.settings import GatewaySettings
+from deerflow_app.metrics import Metrics
 
 if TYPE_CHECKING:
     from deerflow.runtime import Runtime
@@ -46,7 +47,7 @@ store are also served without `/api` and under `/api/langgraph`.
 """
 
 
-SERVED_AT_ONCE = ("health", "auth", "auth.token_routes")
+SERVED_AT_ONCE = ("health", "metrics", "auth", "auth.token_routes")
 RUNTIME_ROUTERS = (
     "agents",
     "approvals",
@@ -125,7 +126,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
     app.state.runtime = None
     app.state.database = database
     app.state.settings = settings
-
+    app.state.metrics = Metrics(database)
     app.state.authenticator = authenticator
     app.state.accounts = Accounts(database, authenticator, settings)
     app.state.model_tests = Throttle(window=60)
@@ -134,6 +135,27 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
     app.router.routes.append(_Pending())
     if settings.serve_ui:
         app.include_router(web.router)
+    return app
+
+
+def create_status_app(runtime: Runtime, settings: GatewaySettings) -> FastAPI:
+    """The application of a worker whose runtime is started: health and figures."""
+    authenticator = Authenticator(runtime.database, settings)
+    app = FastAPI(
+        middleware=_middleware(settings, authenticator),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.opening = asyncio.get_running_loop().create_future()
+    app.state.opening.set_result(None)
+    app.state.start_error = None
+    app.state.runtime = runtime
+    app.state.database = runtime.database
+    app.state.metrics = Metrics(runtime.database)
+    app.state.authenticator = authenticator
+    errors.install(app)
+    _include(app, "health", "metrics")
     return app
 
 

@@ -12,10 +12,10 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deerflow.config import ConfigError
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway import FILE_NAME, RunningServer, announce, withdraw
-from deerflow_app.gateway.app import create_app
+from deerflow_app.gateway.app import create_app, create_status_app
 from deerflow_app.gateway.http.connections import BoundedHttp, ConnectionLimits
 from deerflow_app.gateway.settings import GatewaySettings
 
@@ -111,6 +111,37 @@ def serve(
             logger.error("The runtime could not start.", exc_info=error)
             code = 1
     return code
+
+
+@contextlib.asynccontextmanager
+async def serve_status(runtime: Runtime, settings: GatewaySettings) -> AsyncIterator[str]:
+    """Answer for the health and the figures of a worker meanwhile; yields the address.
+
+    Raises:
+        ServerError: the port is taken, or the address is not ours.
+    """
+    with contextlib.closing(_listen(settings.host, settings.port)) as listener:
+        app = create_status_app(runtime, settings)
+        limits = ConnectionLimits.of_process(settings.trusted_proxies)
+        http: Any = partial(BoundedHttp, limits=limits)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, proxy_headers=False, server_header=False, lifespan="off", http=http
+        )
+        server = _StatusServer(config)
+        serving = asyncio.create_task(server.serve(sockets=[listener]), name="health")
+        try:
+            yield _url(settings.host, listener)
+        finally:
+            server.should_exit = True
+            await serving
+
+
+class _StatusServer(uvicorn.Server):
+    """Leaves signals to the worker."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 def _is_fault(record: logging.LogRecord) -> bool:

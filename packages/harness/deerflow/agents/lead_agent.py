@@ -267,7 +267,9 @@ def _slots(
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
         "summarization": summarization,
-        "token_usage": TokenUsageMiddleware(emits=config.token_usage.enabled, size=summarization.size),
+        "token_usage": TokenUsageMiddleware(
+            emits=config.token_usage.enabled, size=summarization.size, calls=harness.models.calls
+        ),
         "vision": ViewImageMiddleware(),
     }
     if deferred := _deferred(config, tools):

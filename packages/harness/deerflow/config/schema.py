@@ -579,14 +579,27 @@ class RetentionConfig(Section):
     """The way back to earlier turns of threads that nobody used. The thread as it is now stays."""
 
 
+class BucketConfig(Section):
+    """A bucket of an S3-compatible storage. Its keys are the variables DEER_FLOW_BACKUP_KEY_ID and DEER_FLOW_BACKUP_SECRET_KEY."""
+
+    address: Annotated[str, Field(pattern=r"^https?://[^/?#@\s]+(/[^?#\s]*)?$")]
+    """Of the storage, without the bucket."""
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    prefix: str = ""
+    """How the names of archives there begin, such as `deerflow/`."""
+    region: SomeText = "us-east-1"
+
+
 class BackupsConfig(Section):
-    """Archives that the server makes by itself, as `deerflow backup` does."""
+    """Archives that the server makes by itself, as `deerflow backup` does. Without `directory` and `bucket` none are made."""
 
     directory: str | None = None
-    """Place of the archives, best on another disk; null: none are made. Relative paths start at the project."""
+    """Place of the archives, best on another disk. Relative paths start at the project."""
+    bucket: BucketConfig | None = None
+    """Further place of the archives, or the only one."""
     every_hours: AboveZero = 24
     keep: Positive = 7
-    """Archives; older ones are deleted once a newer one is whole."""
+    """Archives in each place; older ones are deleted once a newer one is whole."""
 
 
 # safety --------------------------------------------------------------------------------------------------------------

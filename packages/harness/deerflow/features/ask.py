@@ -33,6 +33,7 @@ from deerflow.events.graph_stream import UsageMeter
 from deerflow.identity import Principal
 from deerflow.models import ModelCache, ModelInfo, model_info
 from deerflow.models.context_window import estimate, estimate_usage, has_figures
+from deerflow.models.endpoint import model_id
 from deerflow.models.failures import classify, explain
 from deerflow.models.resilience import Rest
 from deerflow.models.thoughts import without_thoughts
@@ -87,6 +88,7 @@ class Asker:
             if meter.usage:
                 add_usage(connection, principal.user_id, purpose, meter.usage)
 
+        calls = self._models.calls
         try:
             async with asyncio.timeout(TIMEOUT):
                 answer = await model.ainvoke(
@@ -96,6 +98,10 @@ class Asker:
             if not has_figures(answer):
                 estimate_usage(answer, estimate(question))
             meter.count(answer, purpose)
+            calls.answered(model_id(model), dict(answer.usage_metadata or {}))
+        except Exception as error:
+            calls.errors[model_id(model), classify(error).kind.value] += 1
+            raise
         finally:
             if is_limited or meter.usage:
                 await self._database.write(count)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from deerflow.config import AppConfig, ConfigError, ConfigProblem, ModelConfig, missing_in, require
 from deerflow.config.discovery import addresses
+from deerflow.counts import ModelCalls
 from deerflow.errors import InvalidRequestError
 from deerflow.models.pricing import ENTRY
 from deerflow.reflection import resolve_class
@@ -163,14 +164,16 @@ def model_info(app_config: AppConfig) -> list[ModelInfo]:
 
 
 class ModelCache:
-    """Chat models that live on, with their connections and what they remember of earlier requests.
+    """Chat models that live on, with their connections, what they remember of earlier requests, and counts of their calls.
 
     Args:
         max_size: models kept; beyond it the one unused for longest is let go.
+        calls: where they are counted; None: apart from those of other caches.
     """
 
-    def __init__(self, max_size: int = 64) -> None:
+    def __init__(self, max_size: int = 64, calls: ModelCalls | None = None) -> None:
         self._max_size = max_size
+        self.calls = calls or ModelCalls()
         self._models: OrderedDict[tuple[object, ...], BaseChatModel] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -43,7 +43,7 @@ MOST_AGENTS = 32
 class _OfLoop:
     """Building a graph costs more than a short run; a model's connections belong to one event loop."""
 
-    models: ModelCache = field(default_factory=ModelCache)
+    models: ModelCache
     agents: OrderedDict[Hashable, Agent] = field(default_factory=OrderedDict)
 
 
@@ -172,7 +172,7 @@ class Workshop:
             await used.shutdown()
 
     def _kept(self) -> _OfLoop:
-        return self._loops.setdefault(asyncio.get_running_loop(), _OfLoop())
+        return self._loops.setdefault(asyncio.get_running_loop(), _OfLoop(ModelCache(calls=self.harness.models.calls)))
 
     async def _agent(
         self,

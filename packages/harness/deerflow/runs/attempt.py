@@ -674,7 +674,7 @@ class Attempt:
         if self._trace is not None:
             self._trace.close(ending.stop_reason if failed else None, ending.stop_reason)
         next_run_id, due = left[0]
-        return Closed(replace(run, status=ending.status), next_run_id, due)
+        return Closed(replace(run, status=ending.status, ended_at=utc_now()), next_run_id, due)
 
     async def _transcripts(self) -> Sequence[Mapping[str, Any]]:
         """Return what is to be kept of the run's subagents."""

@@ -73,6 +73,10 @@ class AutoSandboxProvider(SandboxProvider):
         self._chosen: SandboxProvider | None = None
         self._choosing = threading.Lock()
 
+    @property
+    def alive(self) -> int:
+        return self._chosen.alive if self._chosen else 0
+
     def probe(self) -> ProbeReport:
         return self.choose().probe()
 

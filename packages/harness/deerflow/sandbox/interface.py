@@ -384,6 +384,11 @@ def sandbox_id(thread_id: str, user_id: str) -> str:
 class SandboxProvider(ABC):
     """Hands out one sandbox per thread, with :func:`sandbox_id` as its id."""
 
+    @property
+    def alive(self) -> int:
+        """The number of sandboxes whose shell is up, as far as the provider knows."""
+        return 0
+
     @abstractmethod
     def probe(self) -> ProbeReport:
         """Try the real recipe and report. May take a second; the result is cached."""

@@ -115,6 +115,10 @@ class IsolatingProvider(SandboxProvider):
         """Whether sandboxes run under uids of their own because this process is root."""
         return os.geteuid() == 0
 
+    @property
+    def alive(self) -> int:
+        return sum(sandbox.live for sandbox in list(self._sandboxes.values()))
+
     def probe(self) -> ProbeReport:
         return self._examination()[0]
 

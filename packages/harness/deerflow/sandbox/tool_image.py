@@ -94,6 +94,7 @@ class ToolImage:
         tools_root: Path,
         requirements: Path | None = None,
         *,
+        shipped: Path | None = None,
         pythons: Sequence[str] = PYTHONS,
         uv: str | None = None,
     ) -> None:
@@ -101,10 +102,12 @@ class ToolImage:
         Args:
             tools_root: where images lie; any number of processes may share it.
             requirements: a requirements file with hashes; None: the one that comes with DeerFlow.
+            shipped: where images lie that came with the program; nothing is written there.
             pythons: interpreters to choose from, the first suitable one is taken.
             uv: the uv executable; None: beside this Python, else on PATH.
         """
         self._root = tools_root.absolute()
+        self._shipped = shipped
         self._requirements = requirements or PACKAGED_REQUIREMENTS
         self._pythons = tuple(pythons)
         self._uv = uv
@@ -117,7 +120,10 @@ class ToolImage:
         with suppress(OSError):
             content = self._requirements.read_bytes() + b"\0" + _decoder().read_bytes()
             facts = f"{LAYOUT} {version} {platform.machine()} {platform.libc_ver()[0]}".encode()
-            return self._root / hashlib.sha256(facts + b"\0" + content).hexdigest()[:16]
+            name = hashlib.sha256(facts + b"\0" + content).hexdigest()[:16]
+            if self._shipped is not None and (self._shipped / name / MANIFEST).is_file():
+                return self._shipped / name
+            return self._root / name
         return self._root / "none"
 
     def status(self) -> ToolImageStatus:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple
 
@@ -29,6 +30,16 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 Job = Callable[[Connection], T]
 Purpose = Literal["read", "browse", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``connections`` that are open, of ``most``, and jobs that wait for one."""
+
+    connections: int
+    most: int
+    waiting: int
+
 
 BROWSE_SECONDS = 10
 """How long the database may work on what a person searches."""
@@ -78,6 +89,10 @@ class Database:
         await self.migrate()
         with explained(self.location):
             return await asyncio.wrap_future(self._connections.submit(job, purpose, durable=durable))
+
+    def loads(self) -> dict[str, Load]:
+        """Return what the connections of each pool have to do now."""
+        return self._connections.loads()
 
     async def migrate(self) -> None:
         """Bring the tables up to date, after a copy of an older SQLite file was made. Done by itself before the first job.
@@ -142,6 +157,10 @@ class _Sqlite:
 
         return self.writer.submit(on_thread, alone=True)
 
+    def loads(self) -> dict[str, Load]:
+        names = {"write": self.writer, "read": self.reader, "browse": self.browser}
+        return {name: Load(int(thread.is_open), 1, thread.waiting) for name, thread in names.items()}
+
     def close(self) -> None:
         for thread in (self.browser, self.reader, self.writer):
             thread.close()
@@ -171,6 +190,9 @@ class _Postgres:
     def upgrade(self) -> Future[None]:
         return self.submit(upgrade, "write")
 
+    def loads(self) -> dict[str, Load]:
+        return {"runs": self.runs.load, "browse": self._people.load}
+
     def close(self) -> None:
         for pool in (self.runs, self._people):
             pool.close()
@@ -193,11 +215,16 @@ class _Pool:
             isolation_level="AUTOCOMMIT",
             connect_args={"client_encoding": "utf8"},
         )
+        self._size = size
         self._threads = ThreadPoolExecutor(size, "deerflow-postgres")
         self._of_thread = threading.local()
         self._open: set[Connection] = set()
         self._once = threading.Lock()
         self._done: set[str] = set()
+
+    @property
+    def load(self) -> Load:
+        return Load(len(self._open), self._size, self._threads._work_queue.qsize())
 
     def submit(self, job: Job[T], *, writes: bool) -> Future[T]:
         return self._threads.submit(self._run, job, writes)

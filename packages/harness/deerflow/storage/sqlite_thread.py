@@ -85,6 +85,15 @@ class SqliteThread:
         self._thread: threading.Thread | None = None
         self._closed = False
 
+    @property
+    def is_open(self) -> bool:
+        return self._thread is not None and not self._closed
+
+    @property
+    def waiting(self) -> int:
+        """The number of jobs that are queued."""
+        return self._tasks.qsize()
+
     def submit(self, job: Job[T], *, writes: bool = True, alone: bool = False, durable: bool = False) -> Future[T]:
         """Queue ``job``; its result or exception arrives in the future, after the commit.
 

@@ -78,6 +78,35 @@ def path(settings: Settings) -> None:
 
 
 @command(app)
+def secret(
+    settings: Settings,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Of a variable that config.yaml or DeerFlow itself refers to.")
+    ],
+    forget: Annotated[bool, typer.Option("--forget", help="Forget it instead.")] = False,
+) -> None:
+    """Keep a variable encrypted in the data directory: asked for on a terminal, else read from standard input."""
+    import re
+    import sys
+
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+        raise usage_failure(f"{name!r} is no name of a variable.", "Use letters, digits and underscores.")
+    variables = _source(settings).variables
+    if variables.place_of(name) == "environment":
+        raise usage_failure(f"{name} is set in the environment, which counts more.", "Change it there.")
+    if forget:
+        value = None
+    elif sys.stdin.isatty():
+        value = typer.prompt(name, hide_input=True)
+    else:
+        value = sys.stdin.read().strip()
+    if not forget and not value:
+        raise usage_failure(f"There is nothing to keep as {name}.")
+    variables.change({name: value}, "encrypted")
+    typer.echo(f"{name} is {'forgotten' if forget else 'kept encrypted'}.")
+
+
+@command(app)
 def init(
     settings: Settings, path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("config.yaml")
 ) -> None:

@@ -9,6 +9,7 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from deerflow.features.retention import RetentionPolicy
     from deerflow.runtime import Runtime
     from deerflow.sandbox.tool_image import ToolImage
+    from deerflow_app.bucket import Bucket
 
 log = logging.getLogger(__name__)
 
@@ -125,6 +127,16 @@ def worker(
         Path | None,
         typer.Option("--health-file", envvar="DEER_FLOW_HEALTH_FILE", help="Touched while the database answers."),
     ] = None,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            "--health-port",
+            envvar="DEER_FLOW_HEALTH_PORT",
+            min=0,
+            max=65535,
+            help="Answer /ready and /metrics there, at the address of GATEWAY_HOST.  [default: no port]",
+        ),
+    ] = None,
 ) -> None:
     """Execute runs that gateways with the same PostgreSQL take in. Stops at SIGTERM and hands over what is not finished."""
     from deerflow.runtime import Runtime
@@ -135,7 +147,19 @@ def worker(
     if not runtime.database.is_postgres:
         raise usage_failure("A worker needs database.backend: postgres. With SQLite the gateway executes runs itself.")
     runtime.workshop.harness.programs.try_out_aside()
-    asyncio.run(_work(runtime, health_file))
+    if health_port is None:
+        return asyncio.run(_work(runtime, health_file, contextlib.nullcontext("")))
+    from deerflow_app.gateway.server import ServerError, serve_status
+    from deerflow_app.gateway.settings import GatewaySettings, SettingsError
+
+    environ = source.current().origin.environ
+    try:
+        status = GatewaySettings.from_environ(environ, paths.base_dir, port=health_port, serve_ui=False)
+        asyncio.run(_work(runtime, health_file, serve_status(runtime, status)))
+    except SettingsError as error:
+        raise usage_failure(str(error)) from error
+    except ServerError as error:
+        raise Failure(str(error)) from error
 
 
 def prune(
@@ -170,7 +194,12 @@ def prune(
 
 def backup(
     settings: Settings,
-    target: Annotated[Path, typer.Argument(help="The archive to write: NAME.tar.zst or NAME.tar.gz.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="The archive to write: NAME.tar.zst or NAME.tar.gz, or s3://BUCKET/KEY in the storage of `backups`."
+        ),
+    ],
     verify: Annotated[
         bool, typer.Option("--verify", help="Check an archive instead: is all of it as it was written?")
     ] = False,
@@ -183,14 +212,16 @@ def backup(
     from deerflow.storage.backup import backup as write_backup
     from deerflow.storage.backup import verify as read_backup
 
+    source, paths = opened(settings)
     if verify:
-        manifest = read_backup(target)
+        with _fetched(target, source, paths) as archive:
+            manifest = read_backup(archive)
         typer.echo(f"{target} is whole: a backup of {manifest.created_at}, with a {manifest.database} database.")
         return
-    source, paths = opened(settings)
     file = source.current().origin.config_file
     files = [file] if file else []
-    written = write_backup(location_of(source, paths), paths, target, config_files=files, keys=not without_keys)
+    with _delivered(target, source, paths) as archive:
+        written = write_backup(location_of(source, paths), paths, archive, config_files=files, keys=not without_keys)
     holds = "it holds the secrets of your configuration, too"
     if without_keys:
         holds = f"without {', '.join(written.manifest.without) or 'keys, since there are none'}"
@@ -202,7 +233,12 @@ def backup(
 
 def restore(
     settings: Settings,
-    archive: Annotated[Path, typer.Argument(help="What `deerflow backup` wrote.")],
+    archive: Annotated[
+        str,
+        typer.Argument(
+            help="What `deerflow backup` wrote; s3://BUCKET/KEY in the storage of `backups`; a KEY that ends in / means the newest there."
+        ),
+    ],
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the runs that were at work when it was written.")
     ] = False,
@@ -212,14 +248,67 @@ def restore(
     from deerflow.storage.backup import restore as read_backup
 
     source, paths = opened(settings)
-    with alone(paths.ensure_base_dir()):
-        aside = read_backup(archive, location_of(source, paths), paths, config_dir=Path.cwd(), resume=resume)
+    with alone(paths.ensure_base_dir()), _fetched(archive, source, paths) as file:
+        missing = manifest_of(file).without
+        aside = read_backup(file, location_of(source, paths), paths, config_dir=Path.cwd(), resume=resume)
     typer.echo(f"Restored. What was there before is in {aside}")
-    if missing := manifest_of(archive).without:
+    if missing:
         typer.echo(
             f"The backup was made without {', '.join(missing)}. Bring these files back, also from what was there before; otherwise "
             "everyone signs in again, and enters what was encrypted (connections, keys of skills) again."
         )
+
+
+@contextlib.contextmanager
+def _fetched(archive: str, source: ConfigSource, paths: Paths) -> Iterator[Path]:
+    """Yield the file of an archive, which is downloaded if it lies in a bucket. Raises BucketError."""
+    from deerflow_app.bucket import SCHEME
+
+    if not archive.startswith(SCHEME):
+        yield Path(archive)
+        return
+    with _in_bucket(archive, source, paths) as (bucket, name, directory):
+        if not name:
+            from deerflow_app.backups import matching
+
+            if not (found := matching(bucket.names())):
+                raise usage_failure(
+                    f"There is no archive in {bucket} that the server has made.", "Name one by its key."
+                )
+            name = found[-1]
+            typer.echo(f"The newest is {bucket}{name}")
+        bucket.get(name, directory / name)
+        yield directory / name
+
+
+@contextlib.contextmanager
+def _delivered(archive: str, source: ConfigSource, paths: Paths) -> Iterator[Path]:
+    """Yield the file to write an archive to, which is uploaded in the end if it shall lie in a bucket. Raises BucketError."""
+    from deerflow_app.bucket import SCHEME
+
+    if not archive.startswith(SCHEME):
+        yield Path(archive)
+        return
+    with _in_bucket(archive, source, paths) as (bucket, name, directory):
+        yield directory / name
+        bucket.put(directory / name, name)
+
+
+@contextlib.contextmanager
+def _in_bucket(address: str, source: ConfigSource, paths: Paths) -> Iterator[tuple[Bucket, str, Path]]:
+    """Yield the bucket, the name of an archive there, and a directory for it."""
+    import tempfile
+
+    from deerflow.storage.backup import WORK_PREFIX
+    from deerflow_app.bucket import SCHEME, Bucket
+
+    name, _, key = address.removeprefix(SCHEME).partition("/")
+    prefix, slash, file = key.rpartition("/")
+    with (
+        contextlib.closing(Bucket.of(source.current(), name, prefix + slash)) as bucket,
+        tempfile.TemporaryDirectory(dir=paths.ensure_base_dir(), prefix=WORK_PREFIX) as directory,
+    ):
+        yield bucket, file, Path(directory)
 
 
 def opened(settings: Settings) -> tuple[ConfigSource, Paths]:
@@ -297,7 +386,7 @@ def _prepare(image: ToolImage) -> None:
         typer.echo(f"{error}\nThe agent works without Python libraries until `deerflow setup` succeeds.", err=True)
 
 
-async def _work(runtime: Runtime, health_file: Path | None) -> None:
+async def _work(runtime: Runtime, health_file: Path | None, status: AbstractAsyncContextManager[str]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -305,8 +394,10 @@ async def _work(runtime: Runtime, health_file: Path | None) -> None:
         await runtime.start()
         _opened_runtime(runtime.config_source, runtime.paths, execute=True)
         living = asyncio.create_task(_show_life(runtime, health_file)) if health_file is not None else None
-        typer.echo("This worker takes runs. (Ctrl-C stops it; others go on with them)")
-        await stop.wait()
+        async with status as url:
+            where = f" Health and figures: {url}/ready, {url}/metrics." if url else ""
+            typer.echo(f"This worker takes runs.{where} (Ctrl-C stops it; others go on with them)")
+            await stop.wait()
         if living is not None:
             living.cancel()
     finally:

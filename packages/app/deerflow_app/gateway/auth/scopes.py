@@ -52,6 +52,7 @@ _ROUTES: tuple[tuple[tuple[Scope, ...] | None, tuple[str, ...]], ...] = (
         BY_CONTENT,
         (
             "POST /api/mcp",
+            "GET /metrics",
             "POST /api/threads/{thread_id}/commands",
         ),
     ),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response, StreamingResponse
@@ -140,6 +140,17 @@ async def rendered(
                 return
 
 
+@contextmanager
+def open_stream(scope: Scope) -> Iterator[None]:
+    """Count a stream of the application while it is open."""
+    metrics = scope["app"].state.metrics
+    metrics.open_streams += 1
+    try:
+        yield
+    finally:
+        metrics.open_streams -= 1
+
+
 class EventStreamResponse(Response):
     """Sends each chunk as it is made, and a comment when there was none for a while.
 
@@ -170,6 +181,10 @@ class EventStreamResponse(Response):
         self._heartbeat = heartbeat
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with open_stream(scope):
+            await self._follow(receive, send)
+
+    async def _follow(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send(send))
         leaving = asyncio.create_task(_disconnected(receive))

@@ -23,7 +23,7 @@ from deerflow.runs.protocol_commands import READING, Command, ProtocolCommands, 
 from deerflow.runs.protocol_stream import EventStreamRequest
 from deerflow_app.gateway.auth.scopes import require
 from deerflow_app.gateway.http.errors import ErrorBody, described
-from deerflow_app.gateway.http.streaming import EventStreamResponse
+from deerflow_app.gateway.http.streaming import EventStreamResponse, open_stream
 from deerflow_app.gateway.routes import CurrentCredential, CurrentPrincipal, CurrentRuntime, Runtime, raw
 
 router = APIRouter(tags=["events"])
@@ -132,7 +132,8 @@ async def connect(socket: WebSocket, thread_id: str, principal: CurrentPrincipal
 
     session = ProtocolSession(principal, thread_id, commands=_commands(runtime), streams=runtime.streams, send=send)
     try:
-        await session.run(_heard(socket))
+        with open_stream(socket.scope):
+            await session.run(_heard(socket))
     except UnauthenticatedError:  # signed out, or the token was revoked, while the socket was open
         with suppress(WebSocketDisconnect, RuntimeError):
             await socket.close(POLICY_VIOLATION)

@@ -29,8 +29,10 @@ from deerflow.agents.middlewares.base import (
 from deerflow.agents.middlewares.loop_detection_middleware import stripped, without_tools
 from deerflow.config.schema import PricingConfig, SpendingConfig
 from deerflow.context import RunContext
+from deerflow.counts import ModelCalls
 from deerflow.models.context_window import ESTIMATED, estimate, estimate_usage, has_figures
 from deerflow.models.endpoint import model_id
+from deerflow.models.failures import classify
 from deerflow.models.pricing import ENTRY, cost_of, entry_of, pricing_of
 from deerflow.storage.budgets import Amount, Budget, LimitReached
 
@@ -55,10 +57,12 @@ class TokenUsageMiddleware(Middleware):
     Args:
         emits: a log line and a ``token_usage`` event per call: tokens, and money where the model's price is known.
         size: tokens of a request.
+        calls: counts the calls of all runs.
     """
 
-    def __init__(self, *, emits: bool = True, size: Size | None = None) -> None:
+    def __init__(self, *, emits: bool = True, size: Size | None = None, calls: ModelCalls | None = None) -> None:
         super().__init__()
+        self.calls = calls or ModelCalls()
         self.emits = emits
         self.size = size or (lambda request: sum(map(estimate, request.messages)))
 
@@ -84,6 +88,9 @@ class TokenUsageMiddleware(Middleware):
             result = await handler(request)
         except asyncio.CancelledError:
             self._count(request, AIMessage("", id=str(uuid4())))
+            raise
+        except Exception as error:
+            self.calls.errors[model_id(request.model), classify(error).kind.value] += 1
             raise
         for message in messages_of(result):
             if isinstance(message, AIMessage) and message.id:  # one without is ours, not a model's
@@ -134,10 +141,11 @@ class TokenUsageMiddleware(Middleware):
                 caller = f"subagent:{context.subagent_name}"
                 message.response_metadata["run_id"] = context.run_id  # its thread is not the run's
             context.count_usage(message, caller)
-        if not self.emits:
-            return
         usage: dict[str, Any] = dict(message.usage_metadata or {})
         model = model_id(request.model)  # the one that was asked, which a fallback may have changed
+        self.calls.answered(model, usage)
+        if not self.emits:
+            return
         logger.info(
             "Token usage of %s: input=%s output=%s total=%s cache_read=%s",
             model,

@@ -48,6 +48,10 @@ class AioSandboxProvider(SandboxProvider):
                 host_paths=host_paths,
             )
 
+    @property
+    def alive(self) -> int:
+        return self.backend.alive
+
     def probe(self) -> ProbeReport:
         return self.backend.probe()
 

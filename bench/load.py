@@ -90,7 +90,7 @@ class Load:
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
 
     def report(self) -> str:
-        """Return what a person reads."""
+        """Return the report as text."""
         done, failed = len(self.answers), self.failures.total()
         lines = [
             f"{done + failed} runs in {self.seconds:.1f} s, {done / (self.seconds or 1):.2f} a second, {failed} failed"
@@ -134,7 +134,7 @@ def _share(values: Sequence[float], share: float) -> float:
 
 
 def _quantile(before: Mapping[str, float], after: Mapping[str, float], name: str, share: float) -> float:
-    """Return the bound of a histogram below which so many of what was added lie."""
+    """Return the bound below which the given share of what a histogram has gained lies."""
     bounds = {
         float(found[1]): count - before.get(key, 0.0)
         for key, count in after.items()

@@ -48,7 +48,7 @@ def keep_making(config_now: Callable[[], AppConfig]) -> None:
                 make_due(config_now())
                 pause = LOOK_SECONDS
             except Exception as error:
-                # What is wrong with a bucket is told by its sentence.
+                # The sentence of a BucketError says all that a trace would.
                 trace = None if isinstance(error, BucketError) else error
                 pause = min(2 * pause, LONGEST_PAUSE)
                 text = "The backup that was due could not be made; the next try is in %d minutes: %s"

@@ -63,7 +63,7 @@ class _PassingError(BucketError):
 
 
 class _Body(NamedTuple):
-    """``read`` gives the content anew at each attempt."""
+    """``read`` gives the content, at each attempt from its beginning."""
 
     read: Callable[[], Iterator[bytes]]
     size: int
@@ -116,7 +116,7 @@ class Bucket:
         return f"{SCHEME}{self.name}/{self.prefix}"
 
     def names(self) -> list[str]:
-        """Return what lies directly below the prefix, without it, in order."""
+        """Return the names directly below the prefix, without it, in order."""
         found: list[str] = []
         query = {"list-type": "2", "prefix": self.prefix, "delimiter": "/"}
         while True:

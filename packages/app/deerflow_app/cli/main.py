@@ -21,6 +21,7 @@ from deerflow_app.cli.commands import (
     Settings,
     accounts,
     agents,
+    backup,
     command,
     config,
     init,
@@ -197,8 +198,8 @@ for function in (
     server.stop,
     server.worker,
     server.prune,
-    server.backup,
-    server.restore,
+    backup.backup,
+    backup.restore,
     update.update,
     update.rollback,
 ):

@@ -774,7 +774,7 @@ export interface components {
         };
         /**
          * ChatRequest
-         * @description Whatever else OpenAI's API knows is ignored: the agent has its own tools and settings.
+         * @description What else OpenAI's API knows is refused if it would be missed, else named in the answer's headers.
          */
         ChatRequest: {
             /**
@@ -788,10 +788,16 @@ export interface components {
              * Stream
              * @default false
              */
-            stream: boolean;
+            stream: boolean | null;
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /** Reasoning Effort */
             reasoning_effort?: string | null;
+            /** Response Format */
+            response_format?: {
+                [key: string]: unknown;
+            } | null;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * Check
@@ -807,13 +813,20 @@ export interface components {
         };
         /**
          * CheckRequest
-         * @description A command of the sandbox that must exit with 0, or a file that must exist.
+         * @description A command of the sandbox that must exit with 0, a file that must exist, or a JSON schema of the answer.
          */
         CheckRequest: {
             /** Command */
             command?: string | null;
             /** File Exists */
             file_exists?: string | null;
+            /**
+             * Answer Schema
+             * @description The answer must be JSON of this schema.
+             */
+            answer_schema?: {
+                [key: string]: unknown;
+            } | null;
             /**
              * Timeout
              * @description Seconds that the command may take.
@@ -2976,7 +2989,7 @@ export interface components {
         };
         /**
          * ResponsesRequest
-         * @description Whatever else OpenAI's API knows is ignored.
+         * @description What else OpenAI's API knows is refused if it would be missed, else named in the answer's headers.
          */
         ResponsesRequest: {
             /**
@@ -3001,8 +3014,24 @@ export interface components {
              * Stream
              * @default false
              */
-            stream: boolean;
+            stream: boolean | null;
+            /**
+             * Background
+             * @description Answer at once; the response is read with GET.
+             * @default false
+             */
+            background: boolean | null;
             reasoning?: components["schemas"]["Reasoning"] | null;
+            text?: components["schemas"]["TextSettings"] | null;
+            /**
+             * Metadata
+             * @description Shown with the response.
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+        } & {
+            [key: string]: unknown;
         };
         /** Rest */
         Rest: {
@@ -3950,6 +3979,13 @@ export interface components {
             } | null;
             /** Result */
             result?: unknown;
+        };
+        /** TextSettings */
+        TextSettings: {
+            /** Format */
+            format?: {
+                [key: string]: unknown;
+            } | null;
         };
         /** Thread */
         Thread: {

@@ -9,8 +9,10 @@ class RequestError(Exception):
     status = 400
     code = "bad_request"
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str | None = None, param: str | None = None) -> None:
+        """``param``: the parameter at fault."""
         super().__init__(message)
+        self.param = param
         if code is not None:
             self.code = code
 

@@ -145,7 +145,7 @@ class Runtime(RunObserver):
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
         self.connections = ConnectionService(config_source)
-        ask = Asker(self.database, self.workshop.harness.models)
+        ask = self.ask = Asker(self.database, self.workshop.harness.models)
         allow_nets = config.runs.webhook_allow_nets
         outbound = Outbound(Network("internet", allow_nets=allow_nets), "runs.webhook_allow_nets")
         of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)

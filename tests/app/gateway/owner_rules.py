@@ -210,6 +210,10 @@ RULES: dict[str, Rule] = {
         SIGNED_IN, {"model": "lead_agent", "messages": [{"role": "user", "content": "Hi"}]}
     ),
     "POST /api/openai/v1/responses": Rule(SIGNED_IN, {"model": "lead_agent", "input": "Hi"}),
+    "GET /api/openai/v1/responses/{response_id}": Rule(OWNED),
+    "GET /api/openai/v1/responses/{response_id}/input_items": Rule(OWNED),
+    "POST /api/openai/v1/responses/{response_id}/cancel": Rule(OWNED),
+    "DELETE /api/openai/v1/responses/{response_id}": Rule(OWNED),
     # agents
     "GET /api/agents": Rule(SIGNED_IN),
     "POST /api/agents": Rule(SIGNED_IN, {"name": "another"}),

@@ -103,8 +103,10 @@ async def with_things(gateway: Gateway, owner: httpx.AsyncClient) -> dict[str, s
         "thread_id"
     ]
     run = {"assistant_id": "lead_agent", "input": {"messages": [{"role": "user", "content": f"Keep the {SECRET}"}]}}
-    await make("POST", f"/api/threads/{thread}/runs/wait", json=run)
-    things["run_id"] = (await make("GET", f"/api/threads/{thread}/runs"))[0]["run_id"]
+    for _ in range(2):
+        await make("POST", f"/api/threads/{thread}/runs/wait", json=run)
+    newest, first = await make("GET", f"/api/threads/{thread}/runs")
+    things |= {"run_id": newest["run_id"], "response_id": f"resp_{first['run_id']}"}
     things["checkpoint_id"] = (await make("GET", f"/api/threads/{thread}/state"))["checkpoint_id"]
     await make("POST", f"/api/threads/{thread}/uploads", files={"files": ("note.txt", SECRET.encode())})
     assistant = {"graph_id": "lead_agent", "name": SECRET}

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import (
+    AIMessage,
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
@@ -60,7 +61,21 @@ class Asker:
     async def __call__(
         self, config: AppConfig, principal: Principal, prompt: str, *, model_name: str | None, purpose: str
     ) -> str:
-        """The model's answer to ``prompt``, thinking off, what it thought aloud left out.
+        """Return the model's answer to ``prompt``, what it thought aloud left out. See :meth:`answer`."""
+        asked = [HumanMessage(prompt)]
+        answer = await self.answer(config, principal, asked, model_name=model_name, purpose=purpose)
+        return without_thoughts(answer.text)
+
+    async def answer(
+        self,
+        config: AppConfig,
+        principal: Principal,
+        messages: Sequence[BaseMessage],
+        *,
+        model_name: str | None,
+        purpose: str,
+    ) -> AIMessage:
+        """Return the model's answer to ``messages``, thinking off.
 
         Args:
             model_name: None: the default model.
@@ -71,7 +86,7 @@ class Asker:
             Exception: whatever can go wrong with a model; TimeoutError after a minute.
         """
         model = await asyncio.to_thread(self._models.get, config, model_name)
-        question = HumanMessage(prompt)
+        length = sum(estimate(message) for message in messages)
         limits, meter = config.spending, UsageMeter(config, model_name=model_name)
         keys = {"person": principal.user_id, "run": f"{purpose}:{uuid4()}"}
         used = lambda currency: spent(meter.usage, currency)  # noqa: E731
@@ -79,7 +94,7 @@ class Asker:
         if is_limited:
             budget = Budget(self._database, limits, keys, used, attended=False, resumed=False)
             try:
-                await budget.reserve(purpose, Amount(estimate(question)))
+                await budget.reserve(purpose, Amount(length))
             except LimitReached as reached:
                 raise UnavailableError(f"Not asked: {reached}. {reached.remedy}") from reached
 
@@ -92,11 +107,11 @@ class Asker:
         try:
             async with asyncio.timeout(TIMEOUT):
                 answer = await model.ainvoke(
-                    [question],
+                    list(messages),
                     config={"run_name": purpose, "tags": [f"middleware:{purpose.removesuffix('_agent')}"]},
                 )
             if not has_figures(answer):
-                estimate_usage(answer, estimate(question))
+                estimate_usage(answer, length)
             meter.count(answer, purpose)
             calls.answered(model_id(model), dict(answer.usage_metadata or {}))
         except Exception as error:
@@ -105,7 +120,7 @@ class Asker:
         finally:
             if is_limited or meter.usage:
                 await self._database.write(count)
-        return without_thoughts(answer.text)
+        return answer
 
 
 _TAG = re.compile(r"</?(?:title|answer|output)>", re.IGNORECASE)
@@ -354,7 +369,7 @@ async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check
     try:
         answer, problem = await _ask(models, config, name), None
     except Exception as error:
-        answer, problem = None, _explain(error, info, config)
+        answer, problem = None, explained(error, info, config, CHECK_TIMEOUT)
     return Check(problem is None, round((monotonic() - began) * 1000), answer, problem)
 
 
@@ -398,12 +413,13 @@ async def _ask(models: ModelCache, config: AppConfig, name: str) -> str:
     return said[:ANSWER_CHARACTERS]
 
 
-def _explain(error: Exception, model: ModelInfo, config: AppConfig) -> str:
+def explained(error: Exception, model: ModelInfo, config: AppConfig, seconds: float) -> str:
+    """Return what went wrong with a model, and what to do. ``seconds``: how long it had."""
     if isinstance(error, ConfigError):  # whose own words begin with the place of the file
         return " ".join(str(replace(problem, file=None)) for problem in error.problems)
     if isinstance(error, ImportError):
         return str(error)
     if isinstance(error, TimeoutError) and not str(error):
-        return f"{model.display_name} did not answer within {CHECK_TIMEOUT:g} seconds. Check the address, or try again later."
+        return f"{model.display_name} did not answer within {seconds:g} seconds. Check the address, or try again later."
     entry = next(entry for entry in config.models if entry.__dict__.get("name") == model.name)
     return explain(classify(error), model=model.display_name, provider=str(entry.use))

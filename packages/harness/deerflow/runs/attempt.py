@@ -509,8 +509,9 @@ class Attempt:
             return outcome
         sandbox = None
         try:
-            sandbox = await context.sandbox()
-            self._checks = await finalize.run_checks(sandbox, request.checks)
+            if self._claims or any(check.answer_schema is None for check in request.checks):
+                sandbox = await context.sandbox()
+            self._checks = await finalize.run_checks(sandbox, request.checks, answer)
         except SandboxError as error:
             failed: Check = {"check": "the sandbox", "passed": False, "output": str(error)}
             self._checks = [failed] if request.checks else []

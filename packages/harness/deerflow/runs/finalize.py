@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -17,6 +17,7 @@ from deerflow.features.ask import enqueue_title
 from deerflow.features.memory import follow_run
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
+from deerflow.runs.json_answer import problem_of
 from deerflow.runs.timeline import run_json
 from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
@@ -128,9 +129,19 @@ def _answers(messages: Sequence[AnyMessage], why: str) -> list[ToolMessage]:
 # acceptance checks: what must hold before the work of a run counts as done ----------------------------------------------
 
 
-async def run_checks(sandbox: Sandbox, checks: Sequence[CheckRequest]) -> list[Check]:
-    """Make the checks one after the other, apart from the agent's own shell."""
-    return [await _checked(sandbox, check) for check in checks]
+async def run_checks(sandbox: Sandbox | None, checks: Sequence[CheckRequest], answer: str) -> list[Check]:
+    """Make the checks one after the other, apart from the agent's own shell. ``sandbox``: for those that are not of the answer."""
+    return [
+        await _checked_answer(answer, check.answer_schema)
+        if sandbox is None or check.answer_schema is not None
+        else await _checked(sandbox, check)
+        for check in checks
+    ]
+
+
+async def _checked_answer(answer: str, schema: Mapping[str, Any] | None) -> Check:
+    problem = await asyncio.to_thread(problem_of, answer, schema or {})
+    return {"check": "the answer is JSON of the schema that was asked for", "passed": not problem, "output": problem}
 
 
 async def _checked(sandbox: Sandbox, check: CheckRequest) -> Check:

@@ -23,18 +23,19 @@ Hooks = list[str] | Literal["*"]
 
 
 class CheckRequest(BaseModel):
-    """A command of the sandbox that must exit with 0, or a file that must exist."""
+    """A command of the sandbox that must exit with 0, a file that must exist, or a JSON schema of the answer."""
 
     model_config = ConfigDict(extra="forbid")
 
     command: str | None = Field(default=None, max_length=10_000)
     file_exists: str | None = Field(default=None, max_length=4096)
+    answer_schema: dict[str, Any] | None = Field(default=None, description="The answer must be JSON of this schema.")
     timeout: float = Field(default=600, gt=0, le=3600, description="Seconds that the command may take.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> CheckRequest:
-        if bool(self.command) == bool(self.file_exists):
-            raise ValueError("A check has either a command or file_exists.")
+        if [bool(self.command), bool(self.file_exists), self.answer_schema is not None].count(True) != 1:
+            raise ValueError("A check has either a command, file_exists or answer_schema.")
         return self
 
 

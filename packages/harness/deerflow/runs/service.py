@@ -28,6 +28,7 @@ from deerflow.identity import Principal
 from deerflow.models.factory import find_model
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import enqueue_follow_up
+from deerflow.runs.json_answer import check_schema
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
 from deerflow.runs.timeline import Timeline, goes_on, timeline
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
@@ -102,6 +103,9 @@ class RunService:
             return owned_run(known, principal, run_id, thread_id)
         if request.webhook is not None:
             self.webhooks.check(request.webhook)
+        for check in request.checks:
+            if check.answer_schema is not None:
+                await asyncio.to_thread(check_schema, check.answer_schema)
         request, agent = await self._resolved(principal, request)
         options = run_options(request.configurable(), agent)
         if options.model_name is not None:

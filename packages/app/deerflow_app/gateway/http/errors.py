@@ -83,8 +83,10 @@ async def response_for(request: Request, error: Exception) -> Response:
     if not request.scope["path"].startswith("/api/openai/"):
         return answer
     body = orjson.loads(answer.body)
+    fields = body.get("errors") or [{"field": getattr(error, "param", None)}]
+    param = fields[0]["field"]
     kind = "invalid_request_error" if answer.status_code < 500 else "server_error"
-    as_openai = {"message": body["detail"], "type": kind, "code": body["code"], "param": None}
+    as_openai = {"message": body["detail"], "type": kind, "code": body["code"], "param": param}
     headers = {key: value for key, value in answer.headers.items() if key not in ("content-length", "content-type")}
     return JSONResponse({**body, "error": as_openai}, answer.status_code, headers=headers)
 

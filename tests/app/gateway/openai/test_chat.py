@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
 
 import httpx
 import openai
 import pytest
 from bench.scripted_openai import Cut, HttpError, ScriptedOpenAI, Text, ToolCalls
-from tests.app.gateway.conftest import Gateway, WithRuntime
+from tests.app.gateway.conftest import Gateway
+from tests.app.gateway.openai.conftest import threads
 
 REPORT = ("write_file", {"path": "/mnt/user-data/outputs/report.md", "content": "# Report"})
 PRESENT = ("present_files", {"filepaths": ["/mnt/user-data/outputs/report.md"]})
-
-
-@pytest.fixture
-async def gateway(with_runtime: WithRuntime) -> AsyncIterator[Gateway]:
-    async with with_runtime(memory={"enabled": False}) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(gateway: Gateway) -> AsyncIterator[openai.AsyncOpenAI]:
-    made = await gateway.user.post("/api/v1/auth/tokens", json={"name": "t", "scopes": ["read", "write"]})
-    async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=made.json()["token"], max_retries=0) as client:
-        yield client
-
-
-async def threads(gateway: Gateway) -> list[str]:
-    return [each["thread_id"] for each in (await gateway.user.post("/api/threads/search", json={})).json()]
 
 
 async def test_agents_are_models_of_their_owner(gateway: Gateway, client: openai.AsyncOpenAI):
@@ -156,9 +139,13 @@ async def test_what_cannot_be_is_said_in_openais_way(
     gateway: Gateway, client: openai.AsyncOpenAI, scripted: ScriptedOpenAI
 ):
     user = [{"role": "user", "content": "Hi"}]
-    with pytest.raises(openai.UnprocessableEntityError) as unknown:
-        await client.chat.completions.create(model="gpt-unknown", messages=user)
-    assert "There is no assistant 'gpt-unknown'" in unknown.value.body["message"]
+    for model in ("gpt-unknown", "gpt-unknown:text"):
+        with pytest.raises(openai.NotFoundError) as unknown:
+            await client.chat.completions.create(model=model, messages=user)
+        assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
+        with pytest.raises(openai.NotFoundError, match="does not exist"):
+            await client.responses.create(model=model, input="Hi")
+    assert await threads(gateway) == []
     with pytest.raises(openai.UnprocessableEntityError, match="must end with"):
         await client.chat.completions.create(model="lead_agent", messages=[{"role": "system", "content": "Hi"}])
     with pytest.raises(openai.AuthenticationError):

@@ -22,7 +22,7 @@ from deerflow_app.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
-    from deerflow.config import ModelConfig, Paths
+    from deerflow.config import AppConfig, ModelConfig, Paths
     from deerflow.harness import Harness
     from deerflow.models import ModelInfo
     from deerflow.sandbox.tool_image import ToolImage
@@ -100,7 +100,7 @@ def open_backend(settings: Settings) -> Backend:
 
 
 def open_here(settings: Settings) -> DeerFlowClient:
-    """The product in this process. Raises ConfigError."""
+    """The product in this process. Raises ConfigError; ForeignDatabaseError before anything is written."""
     from deerflow.client import DeerFlowClient
 
     client = DeerFlowClient(
@@ -113,8 +113,17 @@ def open_here(settings: Settings) -> DeerFlowClient:
         is_bootstrap=settings.is_bootstrap,
         unattended=settings.unattended,
     )
+    refuse_foreign(client.harness.config, client.harness.paths)
     log_to_file(client.harness.config.log_level, settings.debug)
     return client
+
+
+def refuse_foreign(config: AppConfig, paths: Paths) -> None:
+    """Raise ForeignDatabaseError if the file of the database is not ours: no log and no key may come beside it either."""
+    from deerflow.storage.sqlite_thread import check_file
+
+    if config.database.backend == "sqlite":
+        check_file(Path(config.database.location(paths.data_dir, config.origin.project_root)), None)
 
 
 def _here(settings: Settings, notice: str) -> Backend:

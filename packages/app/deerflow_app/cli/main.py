@@ -27,6 +27,8 @@ from deerflow_app.cli.commands import (
     init,
     mcp,
     memory,
+    migrate_database,
+    moving_in,
     reports,
     server,
     service,
@@ -187,6 +189,7 @@ app.add_typer(agents.app, name="agents")
 app.add_typer(skills.app, name="skills")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(memory.app, name="memory")
+app.add_typer(moving_in.app, name="import")
 app.add_typer(service.app, name="service")
 for function in (
     init.init,
@@ -204,6 +207,7 @@ for function in (
     update.rollback,
 ):
     command(app)(function)
+command(app, "migrate-database")(migrate_database.migrate_database)
 command(app, hidden=True)(update.trial)
 
 

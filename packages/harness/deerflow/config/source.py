@@ -332,7 +332,12 @@ def _problem(error: dict[str, Any], document: Document) -> ConfigProblem:
 def _warnings(document: Document) -> Iterator[str]:
     """What works but deserves a look: an old version, doubled names, unknown keys."""
     version = version_number(document.data.get("config_version"))
-    if version < CONFIG_VERSION:
+    if _is_foreign(document.data):
+        yield (
+            f"{document.file}: config_version {version} is deer-flow's, which counts by itself: what is known of the file holds. "
+            "`deerflow import deer-flow DIR` takes over its data."
+        )
+    elif version < CONFIG_VERSION:
         yield (
             f"{document.file}: config_version is {version}, the current one is {CONFIG_VERSION}. "
             "Run 'deerflow config upgrade' to add what is new; the old file is kept as config.yaml.bak."
@@ -379,6 +384,12 @@ WITHOUT_EFFECT = {
     "stream_bridge": "processes notify each other through PostgreSQL",
 }
 """Sections and keys that other versions know, and what there is instead."""
+
+
+def _is_foreign(data: Mapping[str, Any]) -> bool:
+    """Return whether the file is of deer-flow from after version 8, up to which the numbers are the same: it has its sections."""
+    is_higher = version_number(data.get("config_version")) > CONFIG_VERSION
+    return is_higher and bool(data.keys() & WITHOUT_EFFECT.keys() - AppConfig.model_fields.keys())
 
 
 def _unknown(section: type[BaseModel], data: Mapping[str, Any], at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
@@ -453,13 +464,19 @@ def upgrade_config(path: str | Path, *, example: Path | None = None) -> UpgradeR
 
     Raises:
         FileNotFoundError: there is no such file.
-        ConfigError: it is not usable YAML, or would not be afterwards.
+        ConfigError: it is not usable YAML, or would not be afterwards, or it is of deer-flow.
     """
     # Through a link, or the link would be replaced and the file it names left as it is.
     file, example = Path(path).resolve(), example or example_file()
     original = text = read_text(file)
     model, data = parse_yaml(read_text(example), example).data, parse_yaml(text, file).data
     old, new = version_number(data.get("config_version")), version_number(model.get("config_version"))
+    if _is_foreign(data):
+        message = (
+            f"{old} is a version of deer-flow, which counts by itself. The file was left as it is, and works as it is."
+        )
+        remedy = "`deerflow config init` writes one of DeerFlow's own; `deerflow import deer-flow DIR` takes over deer-flow's data."
+        raise ConfigError(ConfigProblem(message, file, key="config_version", remedy=remedy))
     if old >= new:
         return UpgradeReport(old, old, changed=False)
     if "config_version" not in data:

@@ -30,7 +30,19 @@ from deerflow.agents.memory.facts import (
     undo,
     withdraw,
 )
-from deerflow.agents.memory.store import EARLIER, MANUAL, MemoryStore, Shelf, document_of, fill, memory_store, text_of
+from deerflow.agents.memory.storage import EARLIER_VERSION
+from deerflow.agents.memory.store import (
+    CHECKED,
+    EARLIER,
+    MANUAL,
+    MemoryStore,
+    Shelf,
+    document_of,
+    fill,
+    memory_store,
+    read_document,
+    text_of,
+)
 from deerflow.agents.turn import FACTS, MEMORY
 from deerflow.config import AppConfig, Paths
 from deerflow.errors import InvalidRequestError
@@ -142,6 +154,38 @@ class MemoryService:
         most, store = (await self._config()).memory.max_facts, await self._opened()
         await store.write(_owner(principal, agent), lambda shelf: fill(shelf, document, most))
         return await self.document(principal, agent)
+
+    async def take_in(
+        self, principal: Principal, document: Mapping[str, Any], origin: str, agent: str | None = None
+    ) -> list[Fact]:
+        """Add what another program remembered to what is there, which counts more: facts that are not known, and summaries where there
+        are none. As of an earlier version, facts that text from outside may have made wait for the person; summaries that
+        may hold such text are made again from facts.
+
+        Returns:
+            The facts that were added and hold.
+        """
+        most = (await self._config()).memory.max_facts
+        sections, _, facts = read_document({**document, "version": EARLIER_VERSION})
+        facts = [replace(fact, untrusted=origin) if fact.untrusted is not None else fact for fact in facts]
+        texts = {
+            part: {name: "" if CHECKED.search(each["summary"]) else each["summary"] for name, each in names.items()}
+            for part, names in sections.items()
+        }
+
+        def job(shelf: Shelf) -> list[Fact]:
+            known, _ = shelf.sections()
+            new = {
+                part: {name: text for name, text in names.items() if name not in known.get(part, {})}
+                for part, names in texts.items()
+            }
+            unknown = [fact for fact in facts if shelf.get(fact.id) is None]
+            unknown.sort(key=lambda fact: fact.created_at)
+            added = apply(shelf, Changes(sections=new, facts=unknown), most)
+            withdraw(shelf, [fact for fact in added if fact.untrusted is not None])
+            return [found for fact in added if (found := shelf.get(fact.id)) is not None and found.ended_at is None]
+
+        return await self._write(_owner(principal, agent), job)
 
     async def add(
         self,

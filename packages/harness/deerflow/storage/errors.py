@@ -59,6 +59,20 @@ class NewerDatabaseError(DatabaseError):
         )
 
 
+class ForeignDatabaseError(DatabaseError):
+    """The database belongs to deer-flow, whose tables have names of ours and other columns."""
+
+    TABLE = "threads_meta"
+    """A table that each of its databases has, and none of ours."""
+
+    def __init__(self, location: str) -> None:
+        where = "The PostgreSQL database" if "://" in location else f"The database {location}"
+        super().__init__(
+            f"{where} belongs to deer-flow. Nothing was changed. Give DeerFlow a data directory and a database of its own "
+            "(DEER_FLOW_HOME, `database`), then take everything over with `deerflow import deer-flow DIR`."
+        )
+
+
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full. Nothing was changed. Free some space and try again.",
     sqlite3.SQLITE_IOERR: "reading or writing failed. Check the disk, its free space and quota, and try again.",

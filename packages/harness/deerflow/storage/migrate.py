@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, inspect, text
+from sqlalchemy.pool import NullPool
 
-from deerflow.storage.errors import NewerDatabaseError, check_encoding, explained
+from deerflow.storage.errors import ForeignDatabaseError, NewerDatabaseError, check_encoding, explained
+from deerflow.storage.sqlite_thread import check_file, unchanged
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +127,8 @@ def versions_of(location: str) -> tuple[str, str]:
         options = {"client_encoding": "utf8", "connect_timeout": 10}
         engine = create_engine(f"postgresql+psycopg://{location.split('://', 1)[1]}", connect_args=options)
     else:
-        engine = create_engine(f"sqlite:///{Path(location).absolute()}")
+        address = unchanged(Path(location))
+        engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=NullPool)
     try:
         with explained(location), engine.connect() as connection:
             if connection.dialect.name == "postgresql":
@@ -136,8 +139,20 @@ def versions_of(location: str) -> tuple[str, str]:
         engine.dispose()
 
 
+def check_usable(location: str, users_dir: Path) -> str:
+    """Return the version of a database's tables, or raise the DatabaseError that a server would. Writes nothing. Blocks."""
+    if "://" not in location:
+        check_file(Path(location), users_dir)
+    version, readable_from = versions_of(location)
+    if readable_from > HEAD:
+        raise NewerDatabaseError(version, HEAD)
+    return version
+
+
 def _versions(connection: Connection) -> tuple[str, str]:
     found = None
+    if connection.dialect.name == "postgresql" and inspect(connection).has_table(ForeignDatabaseError.TABLE):
+        raise ForeignDatabaseError("postgresql://")  # a file was looked at before it was opened
     if inspect(connection).has_table("alembic_version"):
         found = connection.scalar(text("SELECT max(version_num) FROM alembic_version"))
     version = found or BEFORE_MIGRATIONS

@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -206,6 +206,20 @@ def _put(connection: Connection, thread_id: str, user_id: str, message_id: str, 
         _unindex(connection, known[0], user_id, known[1])
     (row_id,) = sql.insert(connection, message_search, row, f"{upsert} RETURNING id").fetchone()
     add_words(connection, row_id, user_id, said)
+
+
+def put_row(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Add a row of another database as it is, unless it is there, and make it findable."""
+    if connection.dialect.name == "sqlite":
+        if sql.insert(connection, message_search, row, "ON CONFLICT DO NOTHING").rowcount:
+            add_words(connection, row["id"], row["user_id"], row["text"])
+        return
+    names, marks = ", ".join(row), ", ".join("?" * len(row))
+    statement = (
+        f"INSERT INTO message_search ({names}, words) VALUES ({marks}, array_to_tsvector(CAST(? AS text[])))"
+        " ON CONFLICT DO NOTHING"
+    )
+    sql.execute(connection, statement, *row.values(), list(dict.fromkeys(words_of(row["text"]))))
 
 
 def add_words(connection: Connection, row_id: int, user_id: str, said: str) -> None:

@@ -15,13 +15,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from deerflow.storage.errors import DatabaseError, DiskFullError, explanation
+from deerflow.storage.errors import DatabaseError, DiskFullError, ForeignDatabaseError, explanation
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class SqliteThread:
 
     def _connect(self) -> sqlite3.Connection:
         if self._path != ":memory:":
-            self._check_not_lost(Path(self._path))
+            check_file(Path(self._path), self._users_dir)
             _create(Path(self._path))
         until = time.monotonic() + _OPENS_WITHIN
         while True:
@@ -194,15 +194,37 @@ class SqliteThread:
                     raise
                 time.sleep(0.02)
 
-    def _check_not_lost(self, path: Path) -> None:
-        if self._users_dir is None or str(path) == ":memory:" or (path.exists() and not _is_empty(str(path))):
-            return
-        if next(self._users_dir.glob("*/threads/*"), None) is not None:
-            raise DatabaseError(
-                f"The database {path} is {'empty' if path.exists() else 'missing'}, but {self._users_dir} has files of "
-                "threads. Nothing was changed. Bring a backup back with `deerflow restore ARCHIVE`, or move that directory "
-                "away to begin without those threads."
-            )
+
+def check_file(path: Path, users_dir: Path | None) -> None:
+    """Look at the file before it is opened. Writes nothing. Blocks.
+
+    Raises:
+        ForeignDatabaseError: another program's tables are in it.
+        DatabaseError: it is empty or missing, and ``users_dir`` has files of threads.
+    """
+    if path.exists() and not _is_empty(str(path)):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(unchanged(path), uri=True)) as connection:
+            statement = "SELECT 1 FROM sqlite_master WHERE name = ?"
+            if connection.execute(statement, (ForeignDatabaseError.TABLE,)).fetchone():
+                raise ForeignDatabaseError(str(path))
+        return
+    if users_dir is not None and next(users_dir.glob("*/threads/*"), None) is not None:
+        raise DatabaseError(
+            f"The database {path} is {'empty' if path.exists() else 'missing'}, but {users_dir} has files of "
+            "threads. Nothing was changed. Bring a backup back with `deerflow restore ARCHIVE`, or move that directory "
+            "away to begin without those threads."
+        )
+
+
+def unchanged(path: Path) -> str:
+    """Return the URI by which SQLite reads a file and leaves it, and what lies beside it, as they were.
+
+    A log that holds something would go into the file when the last connection that may write is closed; one that may not would
+    leave an empty log. Never ``immutable``: closing that drops the locks of this process.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    mode = "ro" if log.exists() and log.stat().st_size else "rw"
+    return f"{path.absolute().as_uri()}?mode={mode}"
 
 
 def _is_empty(path: str) -> bool:

@@ -91,7 +91,7 @@ def reset_password(
     password = secrets.token_urlsafe(12)
 
     async def work(_: Database, users: UserRepository) -> User:
-        user = await _find(users, email)
+        user = await find_user(users, email)
         return await users.set_password(user, await Passwords().hash(password), needs_setup=True)
 
     user = with_database(settings, work)
@@ -112,7 +112,7 @@ def change_role(
     """Make someone an administrator, or no longer one."""
 
     async def work(_: Database, users: UserRepository) -> User:
-        return await users.set_role((await _find(users, email)).id, _role(role))
+        return await users.set_role((await find_user(users, email)).id, _role(role))
 
     user = with_database(settings, work)
     typer.echo(f"{user.email} is {user.role} now.")
@@ -137,7 +137,7 @@ def delete_user(
     paths = Paths()
 
     async def look(database: Database, users: UserRepository) -> tuple[User, int]:
-        user = await _find(users, email)
+        user = await find_user(users, email)
         admins = [one.id for one in await users.list(limit=EVERYONE) if one.role == "admin"]
         if admins == [user.id]:
             raise Failure(
@@ -227,7 +227,7 @@ def _scopes(words: list[str]) -> tuple[Scope, ...]:
     return tuple(scope for scope in SCOPES if scope in words)
 
 
-async def _find(users: UserRepository, email: str | None) -> User:
+async def find_user(users: UserRepository, email: str | None) -> User:
     """The account with that address; without one the oldest administrator. Raises Failure."""
     if email is not None:
         if user := await users.by_email(email.strip()):
@@ -274,7 +274,7 @@ def with_tokens(settings: Settings, email: str | None, work: Callable[[TokenRepo
     from deerflow.identity import Principal
 
     async def run(database: Database, users: UserRepository) -> T:
-        user = await _find(users, email)
+        user = await find_user(users, email)
         return await work(TokenRepository(database), Principal(user.id, role=user.role))
 
     return with_database(settings, run)

@@ -216,23 +216,26 @@ def storage(paths: Paths) -> Iterator[Finding]:
 
 
 def database(config: AppConfig, paths: Paths) -> Iterator[Finding]:
-    """Whether the threads can be read."""
-    location = str(config.database.location(paths.data_dir, config.origin.project_root))
-    if config.database.backend == "postgres":
-        from deerflow.storage.errors import DatabaseError
-        from deerflow.storage.migrate import versions_of
+    """Whether a server would open the database, and whether the threads can be read."""
+    from deerflow.storage.errors import DatabaseError
+    from deerflow.storage.migrate import check_usable
+    from deerflow.storage.sqlite_thread import unchanged
 
-        try:
-            yield "database", "ok", f"PostgreSQL, tables of version {versions_of(location)[0]}"
-        except DatabaseError as error:
-            yield "database", "bad", str(error)
-    if config.database.backend != "sqlite":
-        return
-    file = Path(location)
-    if not file.exists():
+    location = str(config.database.location(paths.data_dir, config.origin.project_root))
+    is_new = config.database.backend == "sqlite" and not Path(location).exists()
+    if config.database.backend == "memory" or (is_new and not next(paths.users_dir.glob("*/threads/*"), None)):
         return
     try:
-        with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        version = check_usable(location, paths.users_dir)
+    except DatabaseError as error:
+        yield "database", "bad", str(error)
+        return
+    if config.database.backend == "postgres":
+        yield "database", "ok", f"PostgreSQL, tables of version {version}"
+        return
+    file = Path(location)
+    try:
+        with contextlib.closing(sqlite3.connect(unchanged(file), uri=True)) as connection:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(f"malformed: {found}")
@@ -251,8 +254,12 @@ _GLYPHS = {"ok": ("✓", "ok"), "warn": ("!", "warn"), "bad": ("✗", "bad")}
 def diagnose(settings: Settings) -> list[Check]:
     """All checks. What cannot be checked because the configuration is broken is left out; the break is told."""
     checks = [Check("System", *finding) for finding in machine()]
+    from deerflow.storage.errors import ForeignDatabaseError
+
     try:
         client = open_here(settings)
+    except ForeignDatabaseError as error:
+        return [*checks, Check("Storage", "database", "bad", str(error))]
     except Exception as error:
         if settings.debug:
             raise

@@ -193,11 +193,12 @@ def prune(
 
 def opened(settings: Settings) -> tuple[ConfigSource, Paths]:
     from deerflow.config import ConfigSource, Paths
-    from deerflow_app.cli.backend import log_to_stderr
+    from deerflow_app.cli.backend import log_to_stderr, refuse_foreign
 
-    source = ConfigSource(settings.config)
+    source, paths = ConfigSource(settings.config), Paths()
     log_to_stderr("debug" if settings.debug else source.current().log_level)
-    return source, Paths()
+    refuse_foreign(source.current(), paths)
+    return source, paths
 
 
 @contextlib.contextmanager

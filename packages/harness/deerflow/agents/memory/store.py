@@ -228,7 +228,7 @@ MAX_UNCONFIRMED = 50
 MANUAL, UNKNOWN = "manual", "unknown"
 EARLIER = "earlier version"
 """``untrusted`` of facts that were kept before the person's own words counted, until their thread was looked at."""
-_CHECKED = re.compile(r"[\d@]|\w\.\w|://")
+CHECKED = re.compile(r"[\d@]|\w\.\w|://")
 """Digits and addresses: of facts that text from outside may have made, those that can do harm."""
 _ENDED = "superseded"
 """Facts that ended, in files: they can be restored."""
@@ -285,7 +285,7 @@ def read_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], datetime
 
 def _is_doubtful(fact: Fact) -> bool:
     is_learned = fact.source not in (MANUAL, UNKNOWN) and fact.untrusted is None
-    return is_learned and _CHECKED.search(fact.content) is not None
+    return is_learned and CHECKED.search(fact.content) is not None
 
 
 def fact_json(fact: Fact) -> dict[str, Any]:

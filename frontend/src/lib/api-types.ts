@@ -141,6 +141,18 @@ export interface components {
             /** Agents */
             agents: components["schemas"]["Agent"][];
         };
+        /**
+         * AllowedUpload
+         * @description Of one request; sizes in bytes.
+         */
+        AllowedUpload: {
+            /** Max Files */
+            max_files: number;
+            /** Max File Size */
+            max_file_size: number;
+            /** Max Total Size */
+            max_total_size: number;
+        };
         /** Artifact */
         Artifact: {
             /**
@@ -488,6 +500,51 @@ export interface components {
             /** Is On */
             is_on?: boolean | null;
         };
+        /** Branch */
+        Branch: {
+            /** Thread Id */
+            thread_id: string;
+            /** Parent Thread Id */
+            parent_thread_id: string;
+            /**
+             * Parent Checkpoint Id
+             * @description Where the new thread goes on.
+             */
+            parent_checkpoint_id: string;
+            /** Branched From Message Id */
+            branched_from_message_id: string;
+            /**
+             * Workspace Clone Mode
+             * @description Files are copied, as they are now.
+             * @constant
+             */
+            workspace_clone_mode: "copy";
+            /**
+             * History Seed Mode
+             * @description Former states are there, too.
+             * @constant
+             */
+            history_seed_mode: "checkpoint";
+        };
+        /** BranchRequest */
+        BranchRequest: {
+            /**
+             * Message Id
+             * @description The new thread has the turn of this message, and none after it.
+             */
+            message_id: string;
+            /**
+             * Message Ids
+             * @description Other messages of the same answer; the last in the thread counts.
+             * @default []
+             */
+            message_ids: string[];
+            /**
+             * Title
+             * @description Default: that of the thread.
+             */
+            title?: string | null;
+        };
         /**
          * Cancellation
          * @description Which runs: the named ones, or all of a status.
@@ -499,6 +556,17 @@ export interface components {
             run_ids?: string[] | null;
             /** Status */
             status?: ("pending" | "running" | "all") | null;
+        };
+        /** ChangeSummary */
+        ChangeSummary: {
+            /** Created */
+            created: number;
+            /** Modified */
+            modified: number;
+            /** Deleted */
+            deleted: number;
+            /** Total */
+            total: number;
         };
         /** ChangedFact */
         ChangedFact: {
@@ -1388,6 +1456,13 @@ export interface components {
             /** Key */
             key: string;
         };
+        /** EditRequest */
+        EditRequest: {
+            /** Human Message Id */
+            human_message_id: string;
+            /** Replacement Text */
+            replacement_text: string;
+        };
         /** EditedArtifact */
         EditedArtifact: {
             /** Path */
@@ -1404,6 +1479,11 @@ export interface components {
              * @description To send as `If-Match` with the next edit.
              */
             etag: string;
+            /**
+             * Sha256
+             * @description Of what it holds now, for `expected_sha256`.
+             */
+            sha256: string;
         };
         /** Entries */
         Entries: {
@@ -1411,6 +1491,18 @@ export interface components {
             data: components["schemas"]["Entry"][];
             /** Has More */
             has_more: boolean;
+        };
+        /** EntriesPage */
+        EntriesPage: {
+            /** Data */
+            data: components["schemas"]["Entry"][];
+            /** Has More */
+            has_more: boolean;
+            /**
+             * Next Before Seq
+             * @description `before_seq` of the page before this one; null: this is the first.
+             */
+            next_before_seq: number | null;
         };
         /** Entry */
         Entry: {
@@ -1553,6 +1645,17 @@ export interface components {
             /** Expiresat */
             expiresAt?: string | null;
         };
+        /** Feature */
+        Feature: {
+            /** Enabled */
+            enabled: boolean;
+        };
+        /** Features */
+        Features: {
+            agents_api: components["schemas"]["Feature"];
+            browser_control: components["schemas"]["Feature"];
+            mcp_tasks: components["schemas"]["Feature"];
+        };
         /** FeedbackStats */
         FeedbackStats: {
             /** Run Id */
@@ -1621,6 +1724,11 @@ export interface components {
              * @description Bytes; of a deleted file those that it had.
              */
             size: number;
+            /**
+             * Diff
+             * @description Unified; of a delivered text, if it was asked for.
+             */
+            diff?: string | null;
         };
         /**
          * FileReceipt
@@ -2230,10 +2338,10 @@ export interface components {
             original_filename?: string | null;
             /**
              * Size
-             * @description Bytes, as text.
+             * @description Bytes.
              * @example 48213
              */
-            size: string;
+            size: number;
             /**
              * Path
              * @description As the agent sees it.
@@ -2370,6 +2478,13 @@ export interface components {
             /** Prompts */
             prompts: components["schemas"]["McpPrompt"][];
         };
+        /** McpReset */
+        McpReset: {
+            /** Success */
+            success: boolean;
+            /** Message */
+            message: string;
+        };
         /**
          * McpServerState
          * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
@@ -2402,6 +2517,13 @@ export interface components {
         McpServers: {
             /** Servers */
             servers: components["schemas"]["McpServerState"][];
+        };
+        /** McpSwitch */
+        McpSwitch: {
+            /** Server Name */
+            server_name: string;
+            /** Enabled */
+            enabled: boolean;
         };
         /**
          * McpTool
@@ -2796,6 +2918,59 @@ export interface components {
              */
             url: string;
         };
+        /**
+         * Prepared
+         * @description Start an ordinary run with `input`, `checkpoint` and `metadata`.
+         */
+        Prepared: {
+            /** Input */
+            input: {
+                [key: string]: unknown;
+            };
+            /** Checkpoint */
+            checkpoint: {
+                [key: string]: unknown;
+            };
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Target Run Id
+             * @description The run that it replaces.
+             */
+            target_run_id: string;
+        };
+        /** PreparedEdit */
+        PreparedEdit: {
+            /** Input */
+            input: {
+                [key: string]: unknown;
+            };
+            /** Checkpoint */
+            checkpoint: {
+                [key: string]: unknown;
+            };
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Target Run Id
+             * @description The run that it replaces.
+             */
+            target_run_id: string;
+            /**
+             * Replacement Human Message Id
+             * @description The id of the message in `input`.
+             */
+            replacement_human_message_id: string;
+            /**
+             * Source Message Ids
+             * @description The messages that stand in its place now.
+             */
+            source_message_ids: string[];
+        };
         /** PreviewAnswer */
         PreviewAnswer: {
             /**
@@ -2986,6 +3161,26 @@ export interface components {
             tool: string;
             /** Why */
             why: string;
+        };
+        /** RegenerateRequest */
+        RegenerateRequest: {
+            /**
+             * Message Id
+             * @description The answer, or the message that it answers.
+             */
+            message_id: string;
+        };
+        /** Reloaded */
+        Reloaded: {
+            /** Success */
+            success: boolean;
+            /**
+             * Scope
+             * @constant
+             */
+            scope: "process";
+            /** Message */
+            message: string;
         };
         /**
          * ResponsesRequest
@@ -3516,6 +3711,11 @@ export interface components {
              */
             registration: boolean;
             /**
+             * Registration Enabled
+             * @description The same.
+             */
+            registration_enabled: boolean;
+            /**
              * Authentication
              * @description False: everyone is the local user.
              */
@@ -3592,7 +3792,8 @@ export interface components {
         };
         /**
          * SkillInfo
-         * @description A skill as the API shows it. ``path``: where agents see it; ``secrets``: what its scripts need.
+         * @description A skill as the API shows it. ``editable``: it is the person's own; ``path``: where agents see it; ``secrets``: what its scripts
+         *     need.
          */
         SkillInfo: {
             /** Name */
@@ -3610,6 +3811,8 @@ export interface components {
             category: "public" | "custom";
             /** Enabled */
             enabled: boolean;
+            /** Editable */
+            editable: boolean;
             /** Path */
             path: string;
             /** Allowed Tools */
@@ -3669,6 +3872,8 @@ export interface components {
             category: "public" | "custom";
             /** Enabled */
             enabled: boolean;
+            /** Editable */
+            editable: boolean;
             /** Path */
             path: string;
             /** Allowed Tools */
@@ -3917,6 +4122,19 @@ export interface components {
              * @description Default: the first model.
              */
             model_name?: string | null;
+        };
+        /** SuggestionsConfig */
+        SuggestionsConfig: {
+            /**
+             * Enabled
+             * @description There is a model to ask.
+             */
+            enabled: boolean;
+            /**
+             * Max Suggestions
+             * @description The largest `n`.
+             */
+            max_suggestions: number;
         };
         /** Summary */
         Summary: {
@@ -4465,10 +4683,10 @@ export interface components {
             original_filename?: string | null;
             /**
              * Size
-             * @description Bytes, as text.
+             * @description Bytes.
              * @example 48213
              */
-            size: string;
+            size: number;
             /**
              * Path
              * @description As the agent sees it.
@@ -4617,6 +4835,24 @@ export interface components {
         WaitingThreads: {
             /** Threads */
             threads: components["schemas"]["WaitingThread"][];
+        };
+        /** WorkspaceChanges */
+        WorkspaceChanges: {
+            /** Thread Id */
+            thread_id: string;
+            /** Run Id */
+            run_id: string;
+            summary: components["schemas"]["ChangeSummary"];
+            /**
+             * Files
+             * @description Empty unless `include_files`.
+             */
+            files: components["schemas"]["FileChange"][];
+            /**
+             * Truncated
+             * @description The run changed more files than are counted.
+             */
+            truncated: boolean;
         };
         /** Deleted */
         deerflow_app__gateway__routes__feedback__Deleted: {

@@ -103,6 +103,8 @@ RULES: dict[str, Rule] = {
     "DELETE /api/connections/{provider}": Rule(ADMIN, owner=(404,)),
     "GET /api/mcp/config": Rule(ADMIN),
     "PUT /api/mcp/config": Rule(ADMIN, {"mcp_servers": {}}),
+    "PATCH /api/mcp/config": Rule(ADMIN, {"server_name": "s", "enabled": False}, owner=(404,)),
+    "POST /api/mcp/cache/reset": Rule(ADMIN),
     "GET /api/mcp/servers": Rule(SIGNED_IN),
     "GET /api/mcp/prompts": Rule(SIGNED_IN),
     "POST /api/mcp/servers/{name}/connect": Rule(SIGNED_IN, owner=(404,)),
@@ -144,6 +146,7 @@ RULES: dict[str, Rule] = {
     "GET /api/skills/custom/{skill_name}/history": Rule(OWNED),
     "POST /api/skills/custom/{skill_name}/rollback": Rule(OWNED, {}, owner=(404,)),
     "POST /api/skills/archive": Rule(SIGNED_IN),
+    "POST /api/skills/reload": Rule(SIGNED_IN),
     "POST /api/skills/install": Rule(SIGNED_IN, {"thread_id": "x", "path": "/mnt/user-data/outputs/x.skill"}),
     # assistants
     "POST /api/assistants": Rule(SIGNED_IN, {"graph_id": "lead_agent", "name": "mine"}),
@@ -165,12 +168,14 @@ RULES: dict[str, Rule] = {
     f"GET {_THREAD}/artifacts.zip": Rule(OWNED),
     f"GET {_THREAD}/artifacts/versions": Rule(OWNED, params={"path": "/mnt/user-data/outputs/out.txt"}),
     f"GET {_THREAD}/changes": Rule(OWNED),
+    f"GET {_ONE_RUN}/workspace-changes": Rule(OWNED),
     f"HEAD {_FILE}": Rule(OWNED),
     f"GET {_FILE}": Rule(OWNED),
     f"PUT {_FILE}": Rule(OWNED, {"changed": True}, headers={"if-match": '"x"'}, owner=(412,)),
     f"POST {_THREAD}/preview": Rule(OWNED, {"path": "/{path}"}, reads=True),
     f"POST {_THREAD}/uploads": Rule(OWNED, files=True),
     f"GET {_THREAD}/uploads/list": Rule(OWNED),
+    f"GET {_THREAD}/uploads/limits": Rule(OWNED),
     f"DELETE {_THREAD}/uploads/{{filename}}": Rule(OWNED),
     # crons
     f"POST {_THREAD}/runs/crons": Rule(OWNED, {"schedule": "0 0 1 1 *", **_RUN}),
@@ -190,6 +195,7 @@ RULES: dict[str, Rule] = {
     "GET /api/runs/{run_id}/feedback": Rule(OWNED),
     # messages
     f"GET {_THREAD}/messages": Rule(OWNED),
+    f"GET {_THREAD}/messages/page": Rule(OWNED),
     f"GET {_ONE_RUN}/messages": Rule(OWNED),
     "GET /api/runs/{run_id}/messages": Rule(OWNED),
     f"GET {_ONE_RUN}/events": Rule(OWNED),
@@ -245,6 +251,8 @@ RULES: dict[str, Rule] = {
     "GET /api/models/{model_name:path}": Rule(SIGNED_IN),
     "POST /api/models/{model_name:path}/test": Rule(SIGNED_IN),
     "GET /api/system": Rule(SIGNED_IN),
+    "GET /api/features": Rule(SIGNED_IN),
+    "GET /api/suggestions/config": Rule(SIGNED_IN),
     # streams
     "GET /api/events": Rule(SIGNED_IN),
     f"POST {_THREAD}/commands": Rule(OWNED, {"id": 1, "method": "state.get", "params": {}}, reads=True),
@@ -267,6 +275,11 @@ RULES: dict[str, Rule] = {
     "GET /api/runs/{run_id}/timeline": Rule(OWNED),
     f"GET {_ONE_RUN}/join": Rule(OWNED),
     f"GET {_ONE_RUN}/stream": Rule(OWNED),
+    f"POST {_ONE_RUN}/stream": Rule(OWNED),
+    f"POST {_THREAD}/runs/regenerate/prepare": Rule(OWNED, {"message_id": "{message_id}"}, reads=True),
+    f"POST {_THREAD}/runs/edit-regenerate/prepare": Rule(
+        OWNED, {"human_message_id": "{message_id}", "replacement_text": "again"}, reads=True
+    ),
     "POST /api/runs": Rule(SIGNED_IN, _RUN),
     "POST /api/runs/stream": Rule(SIGNED_IN, _RUN),
     "POST /api/runs/wait": Rule(SIGNED_IN, _RUN),
@@ -296,6 +309,7 @@ RULES: dict[str, Rule] = {
     f"PATCH {_THREAD}": Rule(OWNED, {"metadata": {"changed": True}}),
     f"DELETE {_THREAD}": Rule(OWNED),
     f"POST {_THREAD}/copy": Rule(OWNED, owner=(409,)),
+    f"POST {_THREAD}/branches": Rule(OWNED, {"message_id": "{message_id}"}, owner=(409,)),
 }
 
 FOREIGN_IDS_IN_BODIES: dict[str, tuple[str, Any]] = {

@@ -107,7 +107,8 @@ async def with_things(gateway: Gateway, owner: httpx.AsyncClient) -> dict[str, s
         await make("POST", f"/api/threads/{thread}/runs/wait", json=run)
     newest, first = await make("GET", f"/api/threads/{thread}/runs")
     things |= {"run_id": newest["run_id"], "response_id": f"resp_{first['run_id']}"}
-    things["checkpoint_id"] = (await make("GET", f"/api/threads/{thread}/state"))["checkpoint_id"]
+    state = await make("GET", f"/api/threads/{thread}/state")
+    things |= {"checkpoint_id": state["checkpoint_id"], "message_id": state["values"]["messages"][0]["id"]}
     await make("POST", f"/api/threads/{thread}/uploads", files={"files": ("note.txt", SECRET.encode())})
     assistant = {"graph_id": "lead_agent", "name": SECRET}
     things["assistant_id"] = (await make("POST", "/api/assistants", json=assistant))["assistant_id"]

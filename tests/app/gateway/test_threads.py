@@ -101,6 +101,7 @@ async def test_the_sdk_imports_copies_and_prunes(sdk: LangGraphClient) -> None:
     pruned: Any = await sdk.threads.prune([made["thread_id"]], strategy="delete")
 
     assert made["values"]["messages"][0]["content"] == "hi"
+    assert copied["values"].pop("sandbox") != made["values"].pop("sandbox")
     assert copied["values"] == made["values"] and copied["thread_id"] != made["thread_id"]
     assert pruned == {"pruned_count": 1}
 

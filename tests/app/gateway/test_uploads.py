@@ -46,7 +46,7 @@ async def test_files_may_come_before_the_first_message_and_their_answer_names_no
     first, second = answer.json()["files"]
     assert first == {
         "filename": "a b.csv",
-        "size": "8",
+        "size": 8,
         "path": "/mnt/user-data/uploads/a b.csv",
         "virtual_path": "/mnt/user-data/uploads/a b.csv",
         "artifact_url": "/api/threads/t1/artifacts/mnt/user-data/uploads/a%20b.csv",
@@ -186,7 +186,7 @@ async def test_a_file_is_on_disk_before_the_rest_of_it_has_come(site: FilesApp):
         yield b"\r\n" + END
 
     answer = await site.client.post(URL, content=body(), headers=FORM)
-    assert answer.json()["files"][0]["size"] == str(24 << 20)
+    assert answer.json()["files"][0]["size"] == 24 << 20
     assert max(behind[2:]) <= 2 << 20
 
 
@@ -257,8 +257,8 @@ async def test_uploads_are_listed_and_deleted(site: FilesApp):
     await site.client.post(URL, files=[("files", ("b.tar.gz", b"22")), ("files", ("a", b"1"))])
     listed = (await site.client.get(f"{URL}/list")).json()
     assert [(file["filename"], file["size"], file["extension"]) for file in listed["files"]] == [
-        ("a", "1", ""),
-        ("b.tar.gz", "2", ".gz"),
+        ("a", 1, ""),
+        ("b.tar.gz", 2, ".gz"),
     ]
     assert listed["count"] == 2
     assert (await site.client.delete(f"{URL}/a")).json()["success"] is True

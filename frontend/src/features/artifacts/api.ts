@@ -45,7 +45,7 @@ export const uploadsQuery = (threadId: string) =>
       return files.map(({ path, filename, size, modified }) => ({
         path,
         filename,
-        size: Number(size),
+        size,
         modified: new Date(modified * 1000).toISOString(),
         mime_type: "",
       }));

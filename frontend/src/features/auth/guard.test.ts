@@ -7,6 +7,7 @@ import type { SetupStatus } from "./wire";
 const setup = (facts: Partial<SetupStatus> = {}): SetupStatus => ({
   needs_setup: false,
   registration: false,
+  registration_enabled: false,
   authentication: true,
   code_required: false,
   ...facts,

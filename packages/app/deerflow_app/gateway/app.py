@@ -52,6 +52,7 @@ RUNTIME_ROUTERS = (
     "agents",
     "approvals",
     "assistants",
+    "changes",
     "channel_logins",
     "channels",
     "channels.http_routes",
@@ -61,6 +62,7 @@ RUNTIME_ROUTERS = (
     "crons",
     "events",
     "events.protocol_routes",
+    "features",
     "feedback",
     "mcp",
     "memory",
@@ -79,6 +81,7 @@ RUNTIME_ROUTERS = (
     "threads.state_routes",
     "uploads",
     "users",
+    "ways",
 )
 """Modules below ``routes``, and what there is in them besides ``router``."""
 

@@ -50,7 +50,7 @@ _FLAG = re.compile(rf"--?{_SECRET}", re.IGNORECASE)
 
 
 class McpService:
-    """``config``, ``update``, ``restart``, ``changes``, ``accept`` and ``log`` raise ForbiddenError to those who are no administrators.
+    """``config``, ``update``, ``switch``, ``reset``, ``restart``, ``changes``, ``accept`` and ``log`` raise ForbiddenError to those who are no administrators.
 
     Args:
         harness: of the configuration as it is now.
@@ -83,6 +83,30 @@ class McpService:
         if gone:
             await harness.mcp.forget(gone)
         return await self.config(principal)
+
+    async def switch(self, principal: Principal, name: str, enabled: bool) -> dict[str, Any]:
+        """Switch a server on or off; all else in its entry stays as it is. Raises NotFoundError, UnavailableError, ForbiddenError."""
+        file = await self._file(principal)
+        async with self._writing:
+            await asyncio.to_thread(_switch, file, name, enabled)
+        await self.states(principal)
+        return await self.config(principal)
+
+    async def reset(self, principal: Principal) -> list[str]:
+        """Open new sessions with all servers that are up or could not be reached: their tools are read again. Return their names."""
+        _check(principal)
+        await self.states(principal)
+        harness = await self._harness()
+
+        async def restarted(name: str) -> str | None:
+            try:
+                await harness.mcp.restart(name, principal.user_id)
+            except NotFoundError:
+                return None  # the person has no connection to it
+            return name
+
+        names = await asyncio.gather(*map(restarted, harness.config.extensions.enabled_mcp_servers))
+        return [name for name in names if name is not None]
 
     async def states(self, principal: Principal) -> list[McpServerState]:
         """Of each server, in the order of the file. Others than administrators see those that are on, without what went wrong."""
@@ -220,12 +244,26 @@ def _write(file: Path, servers: Mapping[str, Mapping[str, Any]], variables: Coll
     before = _servers(document)
     key = next((key for key in KEYS if key in document), KEYS[0])
     document[key] = {name: _checked(name, entry, before.get(name) or {}, variables) for name, entry in servers.items()}
+    _store(file, document)
+    return [name for name in before if name not in servers]
+
+
+def _switch(file: Path, name: str, enabled: bool) -> None:
+    document = _read(file)
+    key = next((key for key in KEYS if document.get(key)), KEYS[0])
+    servers = dict(document.get(key) or {})
+    if name not in servers:
+        raise NotFoundError(f"There is no MCP server {name!r}.")
+    servers[name] = {**mcp_entry(servers[name]), "enabled": enabled}
+    _store(file, {**document, key: servers})
+
+
+def _store(file: Path, document: Mapping[str, Any]) -> None:
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     try:
         write_text(file.resolve(), json.dumps(document, indent=2, ensure_ascii=False) + "\n", mode)
     except OSError as error:
         raise UnavailableError(f"{file.name} cannot be written: {error.strerror}.") from error
-    return [name for name in before if name not in servers]
 
 
 def _checked(

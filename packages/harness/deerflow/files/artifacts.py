@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import fcntl
+import hashlib
 import logging
 import mimetypes
 import os
@@ -49,6 +50,7 @@ ENCODED = 1 << 18
 """Bytes by which an encoding is guessed."""
 
 _SKILL = ".skill/"
+_CHANGED = "The file was changed meanwhile. Load it again, then apply your changes."
 
 PIECE = 8 << 20
 """Bytes read at a time: artifacts may be larger than memory."""
@@ -95,13 +97,23 @@ class ArtifactService:
         await self._threads.get(principal, thread_id)
         return await asyncio.to_thread(self._open, thread_id, principal.user_id, virtual_path(path))
 
-    async def write(self, principal: Principal, thread_id: str, path: str, data: bytes, *, etag: str) -> FileContent:
-        """Replace an existing text in one step, if it still is what ``etag`` stands for; ``*`` for whatever it is.
+    async def write(
+        self,
+        principal: Principal,
+        thread_id: str,
+        path: str,
+        data: bytes,
+        *,
+        etag: str = "*",
+        sha256: str | None = None,
+    ) -> FileContent:
+        """Replace an existing text in one step, if it still is what ``etag`` stands for (``*``: whatever it is) and ``sha256`` is the
+        digest of, in hexadecimal digits.
 
         Returns the file as it is now; the caller closes it.
 
         Raises:
-            ChangedError: it was changed meanwhile.
+            ChangedError, ConflictError: it was changed meanwhile, by the ``etag`` or the ``sha256``.
             InvalidRequestError: ``data`` is not UTF-8.
             TooLargeError, DiskFullError, and as ``open``.
         """
@@ -112,7 +124,9 @@ class ArtifactService:
             data.decode()
         except UnicodeDecodeError:
             raise InvalidRequestError("Only text (UTF-8) can be edited.") from None
-        return await asyncio.to_thread(self._write, thread_id, principal.user_id, virtual_path(path), data, etag)
+        return await asyncio.to_thread(
+            self._write, thread_id, principal.user_id, virtual_path(path), data, etag, sha256
+        )
 
     async def archive(self, principal: Principal, thread_id: str) -> AsyncGenerator[bytes, None]:
         """All outputs as a ZIP, in pieces; links are left out. Raises NotFoundError before the first piece."""
@@ -123,6 +137,20 @@ class ArtifactService:
         """What each run created, modified and deleted, the newest run first. Raises NotFoundError."""
         await self._threads.get(principal, thread_id)
         return await asyncio.to_thread(versions_of(self._paths, thread_id, principal.user_id).changes)
+
+    async def run_changes(
+        self, principal: Principal, thread_id: str, run_id: str, *, with_diffs: bool = False
+    ) -> RunChanges | None:
+        """Return what a run did; None if that is nothing, or not kept any more. Raises NotFoundError.
+
+        Args:
+            with_diffs: of delivered texts.
+        """
+        found = next((each for each in await self.changes(principal, thread_id) if each.run_id == run_id), None)
+        if found is None or not with_diffs:
+            return found
+        kept = versions_of(self._paths, thread_id, principal.user_id)
+        return await asyncio.to_thread(kept.with_diffs, found)
 
     async def versions(self, principal: Principal, thread_id: str, path: str) -> builtins.list[Version]:
         """What is kept of a file, the newest first. Raises NotFoundError, or RequestError for a path of no thread."""
@@ -155,13 +183,17 @@ class ArtifactService:
             raise NotFoundError(f"Version {version} of {shown_path(path)} is not kept (any more).") from None
         return OpenFile(fd, path.rsplit("/", 1)[-1])
 
-    def _write(self, thread_id: str, user_id: str, path: str, data: bytes, etag: str) -> FileContent:
+    def _write(
+        self, thread_id: str, user_id: str, path: str, data: bytes, etag: str, sha256: str | None
+    ) -> FileContent:
         name = path.rsplit("/", 1)[-1]
         with thread_files(self._paths, thread_id, user_id) as files, file_requests(path):
             with _held(files.open_fd(path)), closing(OpenFile(files.open_fd(path), name)) as now:
                 # Opened anew while held: whoever held it before us has put another file in its place.
                 if etag not in ("*", now.etag):
-                    raise ChangedError("The file was changed meanwhile. Load it again, then apply your changes.")
+                    raise ChangedError(_CHANGED)
+                if sha256 is not None and sha256.lower() != _digest(now):
+                    raise ConflictError(_CHANGED, code="file_changed")
                 self._keep_version(thread_id, user_id, files, path)
                 files.write(path, data)
             self._keep_version(thread_id, user_id, files, path)
@@ -172,6 +204,13 @@ class ArtifactService:
             versions_of(self._paths, thread_id, user_id).record_edit(files, files.real_path(path))
         except Exception:
             logger.warning("No version is kept of an edit in thread %s.", thread_id, exc_info=True)
+
+
+def _digest(content: FileContent) -> str:
+    digest = hashlib.sha256()
+    for offset in range(0, content.size, PIECE):
+        digest.update(content.read(offset, PIECE))
+    return digest.hexdigest()
 
 
 @contextmanager

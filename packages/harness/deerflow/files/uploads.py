@@ -96,6 +96,11 @@ class UploadService:
             await asyncio.to_thread(self._paths.remove, directory)
             raise NotFoundError("The thread was deleted meanwhile.") from None
 
+    async def limits_for(self, principal: Principal, thread_id: str) -> UploadLimits:
+        """Return the limits of uploads to a thread, which may not be there yet. Raises NotFoundError: it is someone else's."""
+        await self._threads.check_not_foreign(principal, thread_id)
+        return self.limits
+
     async def list(self, principal: Principal, thread_id: str) -> list[Upload]:
         """Raises NotFoundError."""
         await self._threads.get(principal, thread_id)
@@ -226,7 +231,7 @@ def upload_entry(thread_id: str, upload: Upload, original: str | None = None) ->
     url = f"/api/threads/{thread_id}/artifacts/mnt/user-data/uploads/{quote(upload.filename)}"
     entry = {
         "filename": upload.filename,
-        "size": str(upload.size),
+        "size": upload.size,
         "path": upload.path,
         "virtual_path": upload.path,
         "artifact_url": url,

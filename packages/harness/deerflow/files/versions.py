@@ -18,6 +18,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -44,6 +45,8 @@ MAX_VERSIONS = 30
 MAX_VERSION_BYTES = 8 << 20
 MAX_STORED_BYTES = 64 << 20
 """Of one thread."""
+MAX_DIFF_BYTES = 256 << 10
+"""Of one text, and of all diffs of a run."""
 
 _DEPTH = 32
 _CHUNK = 1 << 20
@@ -56,6 +59,11 @@ class FileChange(BaseModel):
     path: str
     change: Change
     size: int = Field(description="Bytes; of a deleted file those that it had.")
+    diff: str | None = Field(
+        default=None,
+        exclude_if=lambda diff: diff is None,
+        description="Unified; of a delivered text, if it was asked for.",
+    )
 
 
 class RunChanges(BaseModel):
@@ -170,6 +178,29 @@ class FileVersions:
     def changes(self) -> list[RunChanges]:
         """What runs did, the newest first; runs that changed nothing are left out."""
         return self._read().runs[::-1]
+
+    def with_diffs(self, done: RunChanges) -> RunChanges:
+        """Return the changes of a run with diffs of those texts whose versions are kept."""
+        kept, left, files = self._read().versions, MAX_DIFF_BYTES, list[FileChange]()
+        for file in done.files:
+            diff = self._diff(kept.get(file.path, []), done.run_id, is_new=file.change == "created")
+            left -= len(diff or "")
+            files.append(file.model_copy(update={"diff": diff if left >= 0 else None}))
+        return done.model_copy(update={"files": files})
+
+    def _diff(self, kept: list[Version], run_id: str, *, is_new: bool) -> str | None:
+        at = next((index for index, version in enumerate(kept) if version.run_id == run_id), None)
+        if at is None or (at == 0 and not is_new):
+            return None
+        before, after = kept[at - 1] if at else None, kept[at]
+        if any(version.size > MAX_DIFF_BYTES for version in (before, after) if version is not None):
+            return None
+        try:
+            texts = [(self._blobs / version.blob).read_text("utf-8") if version else "" for version in (before, after)]
+        except (OSError, UnicodeDecodeError):
+            return None
+        old, new = (text.splitlines() for text in texts)
+        return "".join(f"{line}\n" for line in unified_diff(old, new, "before", "after", lineterm=""))
 
     def versions(self, path: str) -> list[Version]:
         """What is kept of a file, the newest first."""

@@ -39,7 +39,7 @@ from deerflow.storage.sql import check_unicode, storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.threads import find as find_thread
-from deerflow.threads.checkpoint import config_of
+from deerflow.threads.checkpoint import config_of, without_computed
 from deerflow.threads.input import client_messages, messages_of, visible_input, with_facts
 from deerflow.threads.transcript import TranscriptView, owned_run
 
@@ -111,6 +111,7 @@ class RunService:
         if options.model_name is not None:
             find_model(await self.config(), options.model_name)
         if isinstance(request.input, dict):
+            request = request.model_copy(update={"input": without_computed(request.input, principal.user_id)})
             visible_input(request.input)
         if request.command is not None:
             visible_input(request.command.changes())

@@ -169,6 +169,12 @@ class SkillCatalog:
         own = self.config.skills.directory(self.config.origin.project_root) / PUBLIC
         return own if self.config.skills.path is not None or own.is_dir() else shipped_skills()
 
+    def forget(self) -> None:
+        """Read everything again when it is asked for next, also files that look unchanged, as on some network drives."""
+        self._sets.clear()
+        self._parsed.clear()
+        self._seen = ()
+
     def load(self, user_id: str) -> SkillSet:
         """The skills that a person has now. Blocks; of two with one name the person's own counts."""
         kept, folder = OwnSkills(self._paths, user_id), self.public

@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 
 
 class SkillInfo(TypedDict):
-    """A skill as the API shows it. ``path``: where agents see it; ``secrets``: what its scripts need."""
+    """A skill as the API shows it. ``editable``: it is the person's own; ``path``: where agents see it; ``secrets``: what its scripts
+    need."""
 
     name: str
     description: str
@@ -42,6 +43,7 @@ class SkillInfo(TypedDict):
     compatibility: str | None
     category: Category
     enabled: bool
+    editable: bool
     path: str
     allowed_tools: list[str] | None
     secrets: list[str]
@@ -314,6 +316,7 @@ def skill_info(skill: Skill) -> SkillInfo:
         "compatibility": skill.compatibility,
         "category": skill.category,
         "enabled": skill.enabled,
+        "editable": skill.category == "custom",
         "path": skill.path,
         "allowed_tools": None if skill.allowed_tools is None else list(skill.allowed_tools),
         "secrets": list(skill.secrets),

@@ -114,6 +114,12 @@ class ThreadRepository:
         """Raises NotFoundError."""
         return await self._database.read(owned, principal.user_id, thread_id)
 
+    async def check_not_foreign(self, principal: Principal, thread_id: str) -> None:
+        """Raises NotFoundError for a thread of someone else's; one that is not there yet is anyone's."""
+        found = await self._database.browse(lambda connection: find(connection, thread_id))
+        if found is not None and found.user_id != principal.user_id:
+            raise NotFoundError(f"There is no thread {thread_id}.")
+
     async def update(
         self,
         principal: Principal,

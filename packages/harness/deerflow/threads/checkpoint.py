@@ -13,11 +13,14 @@ from langgraph.types import Overwrite, StateSnapshot
 
 from deerflow.agents.factory import Agent
 from deerflow.events.jsonable import message_json, plain, values_json
+from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, sandbox_id
 from deerflow.storage.checkpoints import Checkpointer
+from deerflow.storage.threads import Thread
 from deerflow.tools.clarification import NAME as ASK
 from deerflow.tools.clarification import Question, question
 
 TITLE_LENGTH = 60
+_DIRECTORIES = {"workspace_path": WORKSPACE, "uploads_path": UPLOADS, "outputs_path": OUTPUTS}
 _HIDDEN_METADATA = frozenset({"counters_since_delta_snapshot", "thread_id"})
 
 Render = Callable[[BaseMessage], dict[str, Any]]
@@ -79,17 +82,17 @@ def provisional_title(message: HumanMessage) -> str:
 # states as clients read them -------------------------------------------------------------------------------------------
 
 
-def state_json(snapshot: StateSnapshot, title: str | None = None, message: Render = message_json) -> dict[str, Any]:
+def state_json(snapshot: StateSnapshot, thread: Thread | None = None, message: Render = message_json) -> dict[str, Any]:
     """``{values, next, tasks, metadata, created_at, checkpoint, parent_checkpoint, interrupts}``, and the two checkpoints'
     bare ids.
 
     Args:
-        title: what the thread is called by now, whatever it was called then.
+        thread: whose state it is; None: a subgraph's.
         message: renders a message.
     """
     checkpoint, parent = checkpoint_of(snapshot.config), checkpoint_of(snapshot.parent_config)
     return {
-        "values": state_values(snapshot.values, title, message),
+        "values": state_values(snapshot.values, thread, message),
         "next": list(snapshot.next),
         "tasks": [_task_json(task) for task in snapshot.tasks],
         "metadata": {
@@ -106,9 +109,38 @@ def state_json(snapshot: StateSnapshot, title: str | None = None, message: Rende
     }
 
 
-def state_values(values: Any, title: str | None = None, message: Render = message_json) -> dict[str, Any]:
-    """Without host paths and pictures' bytes."""
-    return values_json(values if isinstance(values, Mapping) else {}, message) | ({"title": title} if title else {})
+def state_values(values: Any, thread: Thread | None = None, message: Render = message_json) -> dict[str, Any]:
+    """Return values without host paths and pictures' bytes. Those of a thread have the title of now, and as soon as something was said
+    its directories as the agent sees them, its sandbox, and the files that came with the person's last message."""
+    shown = values_json(values if isinstance(values, Mapping) else {}, message)
+    if thread is None:
+        return shown
+    if thread.title:
+        shown["title"] = thread.title
+    if messages := shown.get("messages"):
+        said = next((each for each in reversed(messages) if each.get("type") == "human"), {})
+        shown |= {
+            "thread_data": _DIRECTORIES,
+            "sandbox": {"sandbox_id": sandbox_id(thread.thread_id, thread.user_id)},
+            "uploaded_files": (said.get("additional_kwargs") or {}).get("files") or [],
+        }
+    return shown
+
+
+def without_computed(values: Mapping[str, Any], user_id: str) -> dict[str, Any]:
+    """Return values that a client sends without those that :func:`state_values` made: they come back with all others.
+
+    Args:
+        user_id: the client's; a sandbox of someone else is no such value.
+    """
+
+    def is_computed(key: str, value: Any) -> bool:
+        if key == "sandbox":
+            known = value.get("sandbox_id") if isinstance(value, Mapping) and len(value) == 1 else None
+            return isinstance(known, str) and known.startswith(sandbox_id("", user_id))
+        return key == "uploaded_files" or (key == "thread_data" and value == _DIRECTORIES)
+
+    return {key: value for key, value in values.items() if not is_computed(key, value)}
 
 
 def checkpoint_of(config: RunnableConfig | dict[str, Any] | None) -> dict[str, Any] | None:

@@ -151,7 +151,7 @@ class ThreadService:
 
     async def _with_state(self, thread: Thread) -> dict[str, Any]:
         snapshot = await self.states.snapshot(thread.thread_id)
-        values = await asyncio.to_thread(state_values, snapshot.values, thread.title)
+        values = await asyncio.to_thread(state_values, snapshot.values, thread)
         asked = {
             task.id: [plain(interrupt) for interrupt in task.interrupts] for task in snapshot.tasks if task.interrupts
         }

@@ -25,7 +25,7 @@ from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
-from deerflow.threads.checkpoint import checkpoint_of, read_history, state_json, waits
+from deerflow.threads.checkpoint import checkpoint_of, read_history, state_json, waits, without_computed
 from deerflow.threads.input import OWN_KEYS, client_messages
 
 Graph = Callable[[], Awaitable[Agent]]
@@ -65,7 +65,7 @@ class ThreadStates:
         """
         thread = await self.threads.get(principal, thread_id)
         snapshot = await self.snapshot(thread_id, checkpoint, subgraphs=subgraphs)
-        state = await asyncio.to_thread(state_json, snapshot, thread.title)
+        state = await asyncio.to_thread(state_json, snapshot, thread)
         if checkpoint is None and thread.status == "busy" and not state["next"]:
             # A run is on its way and has saved nothing yet: who reads the state to see whether to follow it must see it.
             state["next"] = ["__start__"]
@@ -141,7 +141,7 @@ class ThreadStates:
         except ValueError as error:  # LangGraph's savers do not look for every key
             raise InvalidRequestError(f"metadata: {_first_line(error)}") from error
         rendered = MessageCache()
-        return await asyncio.to_thread(lambda: [state_json(snapshot, thread.title, rendered) for snapshot in page])
+        return await asyncio.to_thread(lambda: [state_json(snapshot, thread, rendered) for snapshot in page])
 
     async def update(
         self,
@@ -165,6 +165,7 @@ class ThreadStates:
             InvalidRequestError: a value that the state does not have, or that cannot be set; an unknown node.
         """
         thread = await self.threads.get(principal, thread_id)
+        values = None if values is None else without_computed(values, principal.user_id)
         title = shortened(values["title"]) if values and isinstance(values.get("title"), str) else None
         if title:
             await self.threads.set_title(principal, thread_id, title)

@@ -69,6 +69,7 @@ class SetupStatus(BaseModel):
     needs_setup: bool = Field(description="There is no administrator yet; make one with /api/v1/auth/initialize.")
     code_required: bool = Field(description="Whoever asks would need the setup code for that.")
     registration: bool = Field(description="Anyone may make an account.")
+    registration_enabled: bool = Field(description="The same.")
     authentication: bool = Field(description="False: everyone is the local user.")
 
 
@@ -159,10 +160,12 @@ async def me(request: Request, response: Response, credential: CurrentCredential
 @router.get("/api/v1/auth/setup-status", summary="Whether the first administrator is still to be made")
 async def setup_status(request: Request, accounts: CurrentAccounts, settings: CurrentSettings) -> SetupStatus:
     needs_setup = await accounts.needs_setup()
+    registration = settings.registration and settings.authentication
     return SetupStatus(
         needs_setup=needs_setup,
         code_required=needs_setup and accounts.setup_code_required(client_of(request)),
-        registration=settings.registration and settings.authentication,
+        registration=registration,
+        registration_enabled=registration,
         authentication=settings.authentication,
     )
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import quote_from_bytes
 
 from fastapi import APIRouter, Depends, Header, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from deerflow.errors import RequestError, TooLargeError
 from deerflow.files.artifacts import MAX_EDIT_BYTES, ArtifactService
 from deerflow.files.content import FileContent, media_type
 from deerflow.files.pages import PageService, Preview, PreviewService
-from deerflow.files.versions import RunChanges
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http.errors import described
 from deerflow_app.gateway.http.files import FILE_PATH, content_disposition, file_response, raw_path_after, with_charset
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings, RequestBody, raw_body
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings, RequestBody
 
 router = APIRouter(tags=["artifacts"])
 page_routes = APIRouter(tags=["pages"])
@@ -81,6 +82,12 @@ class EditedArtifact(BaseModel):
     size: int
     modified: datetime
     etag: str = Field(description="To send as `If-Match` with the next edit.")
+    sha256: str = Field(description="Of what it holds now, for `expected_sha256`.")
+
+
+class ArtifactEdit(BaseModel):
+    content: str
+    expected_sha256: str = Field(pattern="^[0-9a-fA-F]{64}$", description="Of the file as it was read.")
 
 
 class ArtifactVersion(BaseModel):
@@ -88,6 +95,17 @@ class ArtifactVersion(BaseModel):
     run_id: str | None = Field(description="The run that left the file like this; null: a person, or before all runs.")
     created_at: datetime
     size: int = Field(description="Bytes.")
+
+
+_EDIT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "text/plain": {"schema": {"type": "string", "maxLength": MAX_EDIT_BYTES}},
+            "application/json": {"schema": ArtifactEdit.model_json_schema()},
+        },
+    }
+}
 
 
 @router.get("/api/threads/{thread_id}/artifacts", summary="List what the agent delivered")
@@ -107,12 +125,6 @@ async def download_all(thread_id: str, principal: CurrentPrincipal, artifacts: C
     pieces = await artifacts.archive(principal, thread_id)
     headers = {**_HEADERS, "content-disposition": content_disposition("attachment", f"{thread_id}.zip")}
     return StreamingResponse(pieces, media_type="application/zip", headers=headers)
-
-
-@router.get("/api/threads/{thread_id}/changes", summary="What each run did to files")
-async def list_changes(thread_id: str, principal: CurrentPrincipal, artifacts: CurrentArtifacts) -> list[RunChanges]:
-    """Outputs and workspace, the newest run first; runs that changed nothing are left out."""
-    return await artifacts.changes(principal, thread_id)
 
 
 @router.get(
@@ -166,8 +178,15 @@ async def read_artifact(
 @router.put(
     _PATH,
     summary="Edit a text",
-    openapi_extra=raw_body("text/plain", {"type": "string", "maxLength": MAX_EDIT_BYTES}),
-    responses=described({412: "It was changed meanwhile.", 428: "`If-Match` is missing.", 507: "The disk is full."}),
+    openapi_extra=_EDIT,
+    responses=described(
+        {
+            409: "It was changed meanwhile, by `expected_sha256`.",
+            412: "It was changed meanwhile, by `If-Match`.",
+            428: "`If-Match` is missing.",
+            507: "The disk is full.",
+        }
+    ),
 )
 async def edit_artifact(
     thread_id: str,
@@ -178,16 +197,31 @@ async def edit_artifact(
     artifacts: CurrentArtifacts,
     if_match: Annotated[str | None, Header(description="The `ETag` of the text that was edited; `*` for any.")] = None,
 ) -> EditedArtifact:
-    """Replaces an existing file with the body, in one step."""
+    """Replaces an existing file with the body, in one step. Without `If-Match` the body is JSON: `{content, expected_sha256}`."""
+    data, etag, expected = await _text(request), (if_match or "*").strip(), None
     if not if_match:
-        raise PreconditionRequiredError("Send the ETag of the text you edited as If-Match.")
+        data, expected = _edit(data)
     path = raw_path_after(request, f"/threads/{thread_id}/artifacts/", path)
-    content = await artifacts.write(principal, thread_id, path, await _text(request), etag=if_match.strip())
+    content = await artifacts.write(principal, thread_id, path, data, etag=etag, sha256=expected)
     content.close()
     response.headers["etag"] = content.etag
     return EditedArtifact(
-        path="/" + shown_path(path).lstrip("/"), size=content.size, modified=_moment(content), etag=content.etag
+        path="/" + shown_path(path).lstrip("/"),
+        size=content.size,
+        modified=_moment(content),
+        etag=content.etag,
+        sha256=await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest()),
     )
+
+
+def _edit(body: bytes) -> tuple[bytes, str]:
+    try:
+        edit = ArtifactEdit.model_validate_json(body)
+    except ValidationError:
+        raise PreconditionRequiredError(
+            "Send the ETag of the text you edited as If-Match, or its SHA-256 as expected_sha256 beside content, in JSON."
+        ) from None
+    return edit.content.encode("utf-8", "surrogatepass"), edit.expected_sha256
 
 
 async def _text(request: Request) -> bytes:

@@ -57,6 +57,16 @@ class McpEntry(BaseModel):
     entry: dict[str, Any]
 
 
+class McpSwitch(BaseModel):
+    server_name: str
+    enabled: bool
+
+
+class McpReset(TypedDict):
+    success: bool
+    message: str
+
+
 class McpServers(TypedDict):
     servers: list[McpServerState]
 
@@ -93,6 +103,18 @@ async def put_config(given: McpConfig, principal: CurrentAdmin, runtime: Current
     """Servers whose entry stays the same go on as they are. A mark keeps its secret only while `url`, `command` and `args` stay;
     an entry may refer only to variables that `mcp.variables` in `config.yaml` lists."""
     return McpConfig.model_validate(await runtime.mcp.update(principal, given.mcp_servers))
+
+
+@router.patch("/config", summary="Switch an MCP server on or off")
+async def switch_server(given: McpSwitch, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpConfig:
+    return McpConfig.model_validate(await runtime.mcp.switch(principal, given.server_name, given.enabled))
+
+
+@router.post("/cache/reset", summary="Open new sessions with all MCP servers and read their tools again")
+async def reset_sessions(principal: CurrentAdmin, runtime: CurrentRuntime) -> McpReset:
+    """Answers when each is open or has failed; `/servers` says which."""
+    names = await runtime.mcp.reset(principal)
+    return {"success": True, "message": f"New sessions: {', '.join(names) or 'none, since no MCP server is on'}."}
 
 
 @router.get("/servers", summary="State, tools and your connection of MCP servers")

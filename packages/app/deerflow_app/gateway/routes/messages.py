@@ -47,6 +47,12 @@ class Entries(BaseModel):
     has_more: bool
 
 
+class EntriesPage(Entries):
+    next_before_seq: int | None = Field(
+        description="`before_seq` of the page before this one; null: this is the first."
+    )
+
+
 class Event(BaseModel):
     seq: int
     run_id: str
@@ -112,6 +118,19 @@ async def thread_messages(
     """The last page, in order; its last entry is the newest message."""
     found, _ = await runtime.threads.transcript.messages(principal, thread_id, **window.model_dump())
     return await json_answer(found)
+
+
+@router.get("/api/threads/{thread_id}/messages/page", summary="What was said, page by page", response_model=EntriesPage)
+async def thread_messages_page(
+    thread_id: ThreadId,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before_seq: Annotated[int | None, Query(ge=0)] = None,
+) -> Response:
+    """The newest page first, each in order; `before_seq` goes back."""
+    found, more = await runtime.threads.transcript.messages(principal, thread_id, limit=limit, before_seq=before_seq)
+    return await json_answer({"data": found, "has_more": more, "next_before_seq": found[0]["seq"] if more else None})
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/messages", summary="What was said in a run", response_model=Entries)

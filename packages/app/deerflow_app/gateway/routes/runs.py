@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
 from deerflow.agents.receipts import Check, Claim, Command, FileReceipt, RefusedCall
-from deerflow.errors import InvalidRequestError
+from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.otlp import otlp
@@ -377,6 +377,26 @@ async def join(
 @router.get("/api/threads/{thread_id}/runs/{run_id}/stream", summary="Follow a run", **STREAM)
 async def join_stream(run: CurrentRun, joined: Joined) -> Response:
     """During the run and after it, from its beginning or after `Last-Event-ID`; each event is sent once."""
+    return joined(run)
+
+
+@router.post("/api/threads/{thread_id}/runs/{run_id}/stream", summary="Stop a run and follow it to its end", **STREAM)
+async def stop_and_join_stream(
+    run: CurrentRun,
+    joined: Joined,
+    principal: CurrentPrincipal,
+    runtime: CurrentRuntime,
+    action: Annotated[Literal["interrupt", "rollback"] | None, Query(description="Default: only follow it.")] = None,
+    wait: Annotated[bool, Query(description="Answer 204 when it has been stopped, without the stream.")] = False,
+) -> Response:
+    """A run that has ended already is followed as `GET` does it."""
+    if action is not None and not run.ended:
+        try:
+            await runtime.runs.cancel(principal, run.run_id, thread_id=run.thread_id, action=action, wait=wait)
+        except NotFoundError:
+            return joined(run)  # it ended meanwhile
+        if wait:
+            return Response(status_code=204)
     return joined(run)
 
 

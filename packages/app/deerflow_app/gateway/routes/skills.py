@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -43,6 +43,12 @@ class Deleted(TypedDict):
     success: bool
 
 
+class Reloaded(TypedDict):
+    success: bool
+    scope: Literal["process"]
+    message: str
+
+
 class SkillChanges(BaseModel):
     enabled: bool
 
@@ -71,6 +77,14 @@ _ARCHIVE = raw_body("application/zip", {"type": "string", "format": "binary"})
 @router.get("", summary="All skills, by name")
 async def list_skills(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Skills:
     return {"skills": await runtime.skills.list(principal)}
+
+
+@router.post("/reload", summary="Read all skills again from their files")
+async def reload_skills(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Reloaded:
+    """Not needed after a change: it is seen by the times of the files. For drives on which these are not right."""
+    (await runtime.workshop.fresh()).skills.forget()
+    found = await runtime.skills.list(principal)
+    return {"success": True, "scope": "process", "message": f"{len(found)} skills were read."}
 
 
 @router.post("/install", summary="Install the archive that lies in a thread, or from a git address")

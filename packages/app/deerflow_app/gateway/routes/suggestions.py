@@ -11,6 +11,7 @@ from deerflow.features.ask import Said
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody
 
 router = APIRouter(tags=["suggestions"])
+MOST = 5
 
 
 class SaidMessage(BaseModel):
@@ -20,12 +21,23 @@ class SaidMessage(BaseModel):
 
 class SuggestionRequest(RequestBody):
     messages: Annotated[list[SaidMessage], Field(description="The newest last.")]
-    n: int = Field(default=3, ge=1, le=5)
+    n: int = Field(default=3, ge=1, le=MOST)
     model_name: str | None = Field(default=None, description="Default: the first model.")
 
 
 class Suggestions(BaseModel):
     suggestions: list[str] = Field(description="At most n. Empty if the model cannot be asked.")
+
+
+class SuggestionsConfig(BaseModel):
+    enabled: bool = Field(description="There is a model to ask.")
+    max_suggestions: int = Field(description="The largest `n`.")
+
+
+@router.get("/api/suggestions/config", summary="Whether there are suggestions, and how many")
+async def suggestions_config(principal: CurrentPrincipal, runtime: CurrentRuntime) -> SuggestionsConfig:
+    config = await runtime.config_source.acurrent()
+    return SuggestionsConfig(enabled=bool(config.models), max_suggestions=MOST)
 
 
 @router.post("/api/threads/{thread_id}/suggestions", summary="What the person might ask next")

@@ -40,7 +40,7 @@ _LINGER_BYTES, _LINGER_SECONDS = 64 << 20, 10.0
 class UploadedFile(BaseModel):
     filename: str = Field(examples=["report_1.pdf"])
     original_filename: str | None = Field(default=None, description="As it was sent, if that name was taken.")
-    size: str = Field(description="Bytes, as text.", examples=["48213"])
+    size: int = Field(description="Bytes.", examples=[48213])
     path: str = Field(description="As the agent sees it.", examples=["/mnt/user-data/uploads/report_1.pdf"])
     virtual_path: str
     artifact_url: str
@@ -66,6 +66,14 @@ class UploadAnswer(BaseModel):
 class UploadList(BaseModel):
     files: list[ListedFile]
     count: int
+
+
+class AllowedUpload(BaseModel):
+    """Of one request; sizes in bytes."""
+
+    max_files: int
+    max_file_size: int
+    max_total_size: int
 
 
 class Deleted(BaseModel):
@@ -124,6 +132,13 @@ async def list_uploads(
         for one in listed
     ]
     return UploadList(files=files, count=len(files))
+
+
+@router.get("/api/threads/{thread_id}/uploads/limits", summary="How much can be sent at once")
+async def upload_limits(thread_id: str, principal: CurrentPrincipal, uploads: CurrentUploads) -> AllowedUpload:
+    """Also of a thread that is not there yet: files may come before the first message."""
+    found = await uploads.limits_for(principal, thread_id)
+    return AllowedUpload(max_files=found.files, max_file_size=found.file_bytes, max_total_size=found.total_bytes)
 
 
 @router.delete("/api/threads/{thread_id}/uploads/{filename}", summary="Delete a file that was sent")

@@ -88,7 +88,7 @@ async def test_a_response_is_stopped_and_says_so(client: openai.AsyncOpenAI, scr
     assert failed.error.code == "server_error" and failed.error.message
 
 
-async def test_whoever_leaves_a_stream_in_the_background_does_not_stop_it(
+async def test_leaving_a_stream_in_the_background_does_not_stop_it(
     client: openai.AsyncOpenAI, scripted: ScriptedOpenAI
 ):
     scripted.script(Delay(0, Text("one two three four five six"), between=0.05))

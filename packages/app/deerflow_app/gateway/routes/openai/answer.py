@@ -1,4 +1,4 @@
-"""An answer to a client of OpenAI's API, whoever gives it."""
+"""An answer to a client of OpenAI's API, of an agent or of a model alone."""
 
 from __future__ import annotations
 

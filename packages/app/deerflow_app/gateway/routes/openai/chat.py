@@ -27,7 +27,7 @@ from deerflow_app.gateway.routes.openai.content import Content, Said, text_of
 from deerflow_app.gateway.routes.openai.model_alone import answered_alone, is_for_model_alone
 from deerflow_app.gateway.routes.openai.models import check_model
 from deerflow_app.gateway.routes.openai.parameters import check_parameters, schema_of
-from deerflow_app.gateway.routes.openai.turn import Question, Turn, begun
+from deerflow_app.gateway.routes.openai.turn import Question, Turn, start
 
 router = APIRouter(prefix=PREFIX, tags=["openai"])
 
@@ -83,7 +83,7 @@ async def chat_completions(
     instructions = [("system", content) for role, content in said if role in ("system", "developer")]
     said = conversation[-1:] if known else [*instructions, *conversation]
     question = Question(model=asked.model, said=said, thread_id=known, effort=asked.reasoning_effort, schema=schema)
-    turn = await begun(runtime, principal, request, question)
+    turn = await start(runtime, principal, request, question)
     headers["X-DeerFlow-Thread"] = turn.run.thread_id
     if asked.stream:
         content = _remembered(turn, conversation, _chunks(turn, asked))

@@ -1,4 +1,4 @@
-"""What clients of OpenAI's API say: texts, images and files, as messages of a run."""
+"""Texts, images and files of OpenAI's API, as messages of a run and back."""
 
 from __future__ import annotations
 
@@ -98,13 +98,14 @@ def _file(given: Mapping[str, Any]) -> _File:
 
 
 def text_of(content: Content) -> str:
+    """Return the texts of a content, a line each."""
     if isinstance(content, list):
         return "\n".join(str(part["text"]) for part in content if part.get("text"))
     return content or ""
 
 
 def json_wanted(schema: Mapping[str, Any]) -> str:
-    """Return how an agent is asked for JSON of a schema."""
+    """Return the request for JSON of a schema."""
     shown = json.dumps(schema, ensure_ascii=False)
     return f"Your final answer must be JSON alone, without other text or a code fence, valid for this JSON schema:\n{shown}"
 

@@ -29,6 +29,7 @@ def status_of(answer: Answer) -> str:
 
 
 def response_json(answer: Answer, status: str, *, output: bool = True) -> dict[str, Any]:
+    """Return a response. ``output``: with what was said and used."""
     record = answer.record
     return {
         "id": f"resp_{answer.id}",
@@ -81,7 +82,6 @@ async def response_events(answer: Answer, *, after: int = -1) -> AsyncGenerator[
         after: the number of the last one that the client has.
     """
     number = -1
-
     async with aclosing(_events(answer)) as events:
         async for kind, data in events:
             number += 1

@@ -23,7 +23,7 @@ from deerflow_app.gateway.routes.openai.model_alone import answered_alone, is_fo
 from deerflow_app.gateway.routes.openai.models import check_model
 from deerflow_app.gateway.routes.openai.parameters import ParameterError, check_parameters, schema_of
 from deerflow_app.gateway.routes.openai.response_shape import response_events, response_json, status_of
-from deerflow_app.gateway.routes.openai.turn import Question, Turn, begun
+from deerflow_app.gateway.routes.openai.turn import Question, Turn, start
 
 router = APIRouter(prefix=PREFIX, tags=["openai"])
 
@@ -93,7 +93,7 @@ async def responses(
     }
     effort = asked.reasoning.effort if asked.reasoning else None
     question = Question(model=asked.model, said=said, thread_id=known, effort=effort, schema=schema, record=record)
-    turn = await begun(runtime, principal, request, question)
+    turn = await start(runtime, principal, request, question)
     if asked.stream:
         on_disconnect = None if asked.background else turn.cancel
         return EventStreamResponse(response_events(turn), headers=headers, on_disconnect=on_disconnect)

@@ -68,6 +68,7 @@ class Turn(Answer):
 
     @classmethod
     def of(cls, runtime: Runtime, principal: Principal, request: Request, run: Run) -> Turn:
+        """Return the answer of any run of the principal's."""
         record = (run.kwargs["request"].get("context") or {}).get(RECORD) or {}
         return cls(
             id=run.run_id,
@@ -214,8 +215,8 @@ def _is_of_a_half(data: Any) -> bool:
     return notice.get("type") == LLM_RETRY and notice.get("reason") == ErrorKind.BROKEN_OFF
 
 
-async def begun(runtime: Runtime, principal: Principal, request: Request, question: Question) -> Turn:
-    """Return the run that answers. Raises NotFoundError, InvalidRequestError; ConflictError: the thread is at work."""
+async def start(runtime: Runtime, principal: Principal, request: Request, question: Question) -> Turn:
+    """Start the run that answers. Raises NotFoundError, InvalidRequestError; ConflictError: the thread is at work."""
     await check_model(runtime, principal, question.model)
     thread_id = question.thread_id or str(uuid4())
     messages: list[dict[str, Any]] = []

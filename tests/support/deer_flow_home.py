@@ -52,6 +52,10 @@ class Delta(TypedDict, total=False):
     title: str
 
 
+def _nothing(state: Any) -> dict[str, Any]:
+    return {}
+
+
 class DeerFlowHome:
     """Args:
     root: the checkout; the data directory is ``backend/.deer-flow`` in it.
@@ -104,7 +108,7 @@ class DeerFlowHome:
             },
         )
         with closing(sqlite3.connect(self.database, check_same_thread=False)) as connection:
-            graph = StateGraph(state).add_node("agent", lambda _: {}).set_entry_point("agent")
+            graph = StateGraph(state).add_node("agent", _nothing).set_entry_point("agent")
             compiled = graph.compile(checkpointer=SqliteSaver(connection))
             for turn in turns:
                 compiled.invoke({"messages": list(turn), **values}, {"configurable": {"thread_id": thread_id}})

@@ -1,4 +1,4 @@
-"""What an import has left behind."""
+"""Views of what an import has left behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Import = Callable[..., dict[str, Any]]
 
 
 def look(work: Callable[[Runtime], Any], *, base: Path | None = None) -> Any:
-    """What ``work`` finds here afterwards."""
+    """Return what ``work`` finds here afterwards."""
 
     runtime = Runtime(ConfigSource(), Paths(base), executes=False)
 

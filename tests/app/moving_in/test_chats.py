@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from deerflow.identity import LOCAL_PRINCIPAL
 from deerflow.storage.provenance import has_rows
 from deerflow_app.moving_in import json_objects
 from deerflow_app.moving_in.json_objects import objects
+from deerflow_app.moving_in.threads import without
 
 EPOCH = 1_750_000_000
 
@@ -172,6 +174,12 @@ def test_objects_are_found_wherever_pieces_end(monkeypatch: pytest.MonkeyPatch, 
     too_long = [{"a": 1}, {"b": "x" * 90}, {"c": 2}]
     found = [*objects(io.BytesIO(json.dumps(too_long).encode()), limit=50)]
     assert [each and json.loads(each) for each in found] == [{"a": 1}, None, {"c": 2}]
+
+
+def test_parts_are_taken_out_in_linear_time() -> None:
+    opening = re.compile("<a")
+    assert without("x<a 1>b</a>y<a", opening, "</a>") == "xy<a"
+    assert without("<a" * 500_000, opening, "</a>") == "<a" * 500_000
 
 
 def test_chats_become_those_of_the_person_who_is_named(take: Import, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.support.thread_world import ALICE, ThreadWorld
 from deerflow.agents.memory.facts import made
 from deerflow.errors import RequestError
 from deerflow.storage import transfer as module
+from deerflow.storage.checkpoints.transfer import write_thread
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow.storage.memory import Owner, RowShelf
@@ -109,7 +110,7 @@ async def test_a_transfer_that_was_cut_off_goes_on(
     await asyncio.to_thread(begin, *places)
     async with world(places[0], tmp_path) as source:
         await fill(source, turns=2)
-        put, written, calls = module._put, module.write_thread, iter(range(100))
+        put, calls = module._put, iter(range(100))
 
         def cut(*arguments: Any) -> None:
             put(*arguments)
@@ -119,7 +120,7 @@ async def test_a_transfer_that_was_cut_off_goes_on(
         async def lost(*arguments: Any) -> None:
             if next(calls) < 60:
                 raise RequestError("lost")
-            await written(*arguments)
+            await write_thread(*arguments)
 
         monkeypatch.setattr(module, "_put", cut)
         with pytest.raises(RequestError, match="cut"):

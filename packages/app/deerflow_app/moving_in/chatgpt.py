@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import Chat, ChatMessage, moment
+from deerflow_app.moving_in.threads import Chat, ChatMessage, moment, without
 
 ORIGIN = "chatgpt"
 _ROLES = {"user": "human", "assistant": "ai"}
 _TEXTS = ("text", "multimodal_text")
 """Kinds of content that people read, and not the thoughts and calls of models."""
-_MARKS = re.compile("\ue200[^\ue201]*\ue201")
-"""References to results of searches, which are not in the export."""
+_MARK, _END = re.compile("\ue200"), "\ue201"
+"""Around references to results of searches, which are not in the export."""
 
 
 def is_it(item: Mapping[str, Any]) -> bool:
@@ -49,7 +49,7 @@ def _message(node: Mapping[str, Any]) -> ChatMessage | None:
     hidden = metadata.get("is_visually_hidden_from_conversation") or message.get("recipient", "all") != "all"
     if role is None or hidden or content.get("content_type", "text") not in _TEXTS:
         return None
-    text = _MARKS.sub("", "\n\n".join(_parts(content)))
+    text = without("\n\n".join(_parts(content)), _MARK, _END)
     if not text.strip():
         return None
     return ChatMessage("human" if role == "human" else "ai", text, str(node["id"]), moment(message.get("create_time")))

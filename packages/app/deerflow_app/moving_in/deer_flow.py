@@ -54,8 +54,9 @@ async def import_deer_flow(home: DeerFlowHome, runtime: Runtime, report: Report,
         agents = await asyncio.to_thread(rows, database, "agents")
         await FileImport(home, runtime, report, dry_run=dry_run).all(people, agents)
         for table, why in LEFT.items():
-            if found := await asyncio.to_thread(rows, database, table):
-                report.add(table.replace("_", " "), "not", why=why, count=len(found))
+            counted = await asyncio.to_thread(rows, database, table, columns="count(*) AS count")
+            if counted and (count := counted[0]["count"]):
+                report.add(table.replace("_", " "), "not", why=why, count=count)
     finally:
         await asyncio.to_thread(opened.__exit__, None, None, None)
 
@@ -76,10 +77,10 @@ async def _accounts(
         try:
             address = check_email(email)
             if (known := await users.by_email(address)) is not None:
-                people[row["id"]] = Principal(known.id, role=known.role)
+                people[str(row["id"])] = Principal(known.id, role=known.role)
                 report.add(ACCOUNTS, "there")
             elif row is first:
-                people[row["id"]] = LOCAL_PRINCIPAL
+                people[str(row["id"])] = LOCAL_PRINCIPAL
                 report.add(
                     ACCOUNTS,
                     "there",
@@ -87,11 +88,11 @@ async def _accounts(
                     "is the first administrator here, who has what was done without an account.",
                 )
             elif dry_run:
-                people[row["id"]] = Principal(str(row["id"]))
+                people[str(row["id"])] = Principal(str(row["id"]))
                 report.add(ACCOUNTS, "came")
             else:
                 made = await users.create(address, await passwords.hash(secrets.token_urlsafe(24)), needs_setup=True)
-                people[row["id"]] = Principal(made.id)
+                people[str(row["id"])] = Principal(made.id)
                 why = f"sign-in needs a password first: `deerflow user reset-password {address}`."
                 report.add(ACCOUNTS, "came", email, why)
         except (RequestError, ValueError) as error:
@@ -150,7 +151,7 @@ class _Threads:
         """Return what is known of each thread, also of those that have checkpoints alone."""
         known = rows(self._database, "threads_meta", "ORDER BY updated_at, thread_id")
         ids, owners = {row["thread_id"] for row in known}, self._owners()
-        found = rows(self._database, "checkpoints", "WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY thread_id")
+        found = rows(self._database, "checkpoints", "WHERE checkpoint_ns = '' ORDER BY 1", columns="DISTINCT thread_id")
         others = [{"thread_id": each} for row in found if (each := row["thread_id"]) not in ids]
         return [{**row, "user_id": row.get("user_id") or owners.get(row["thread_id"])} for row in [*known, *others]]
 

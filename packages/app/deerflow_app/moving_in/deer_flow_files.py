@@ -1,4 +1,4 @@
-"""What deer-flow keeps in files: memory, agents, skills, what people wrote about themselves, MCP servers, conversations of channels."""
+"""Things that deer-flow keeps in files: memory, agents, skills, what people wrote about themselves, MCP servers, conversations of channels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from deerflow.config.agents import AGENT_FILE, SOUL_FILE
 from deerflow.config.document import ConfigError, parse_yaml, read_text
 from deerflow.errors import ConflictError, RequestError
-from deerflow.identity import LOCAL_PRINCIPAL, Principal
+from deerflow.identity import ID_PATTERN, LOCAL_PRINCIPAL, Principal
 from deerflow.runtime import Runtime
 from deerflow.skills.installer import pack
 from deerflow_app.moving_in.deer_flow_home import DEFAULT_USER, ORIGIN, DeerFlowHome, json_object, text_of
@@ -21,7 +21,7 @@ FACTS, AGENTS, SKILLS, SERVERS = "facts", "agents", "skills", "MCP servers"
 CONVERSATIONS = "channel conversations"
 _OF_AGENTS = ("description", "model", "tool_groups", "skills", "thinking_enabled", "reasoning_effort")
 _OF_SERVERS = ("type", "command", "args", "env", "url", "headers", "oauth", "description")
-"""What comes of an MCP server's entry: neither trust nor policies of its tools."""
+"""Keys of an MCP server's entry that come: neither trust nor policies of its tools."""
 
 
 class FileImport:
@@ -33,7 +33,7 @@ class FileImport:
 
     async def all(self, people: Mapping[str, Principal], agents: list[dict[str, Any]]) -> None:
         """Args: agents: rows of the table of agents, which later versions may keep them in."""
-        for user in await asyncio.to_thread(self._home.users):
+        for user in sorted({*await asyncio.to_thread(self._home.users), *filter(ID_PATTERN.fullmatch, people)}):
             if (owner := people.get(user)) is None:
                 self._report.add("directories of users", "not", user, "no account of that id comes.")
                 continue
@@ -120,8 +120,9 @@ class FileImport:
             notes.append(f"without its model {given.pop('model')!r}, which is not configured here.")
         groups = (await agents.choices())["tool_groups"]
         if isinstance(wanted := given.get("tool_groups"), list):
-            given["tool_groups"] = [group for group in wanted if group in groups]
-            if lost := [str(group) for group in wanted if group not in groups]:
+            named = [str(group) for group in wanted]
+            given["tool_groups"] = [group for group in named if group in groups]
+            if lost := [group for group in named if group not in groups]:
                 notes.append(f"without the groups of tools {', '.join(lost)}, which are not here.")
         if not self._dry_run:
             try:

@@ -1,4 +1,4 @@
-"""What deer-flow keeps, found and opened without a byte written: its data directory, database and configuration."""
+"""deer-flow's data directory, database and configuration, found and opened without a byte written."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ class DeerFlowHome:
 _ANY_THREAD: dict[str, Any] = {"check_same_thread": False}
 
 
-def rows(database: sqlite3.Connection, table: str, tail: str = "") -> list[dict[str, Any]]:
+def rows(database: sqlite3.Connection, table: str, tail: str = "", *, columns: str = "*") -> list[dict[str, Any]]:
     """Return the rows of a table, none if there is no such table."""
     there = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
-    return [dict(row) for row in database.execute(f"SELECT * FROM {table} {tail}")] if there else []
+    return [dict(row) for row in database.execute(f"SELECT {columns} FROM {table} {tail}")] if there else []
 
 
 def json_object(text: Any) -> dict[str, Any]:

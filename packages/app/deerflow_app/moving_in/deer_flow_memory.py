@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from deerflow.storage.sql import short_key
 from deerflow_app.moving_in.deer_flow_home import ORIGIN, DeerFlowHome, json_object, text_of
 
 NO_AGENT = "__default__"
@@ -18,7 +19,7 @@ _HELD = (None, "", "active")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What an agent remembers of a user. ``ended``: facts that hold no more; ``broken``: files that cannot be read."""
+    """Memory that an agent has of a user. ``ended``: facts that hold no more; ``broken``: files that cannot be read."""
 
     agent: str | None
     document: dict[str, Any]
@@ -32,14 +33,15 @@ def memories(home: DeerFlowHome, user: str) -> Iterator[Memory]:
     names = {path.name for place in places for path in (place / "agents").glob("*") if path.is_dir()} - {NO_AGENT}
     for agent in (None, *sorted(names)):
         folders = [place / "agents" / (agent or NO_AGENT) for place in places]
-        files = [folder / "memory.json" for folder in (folders if agent else places)]
+        files = [folder / "memory.json" for folder in ([] if agent else places) + folders]
         found = [document for file in files if (document := json_object(text_of(file)))]
         facts: dict[str, dict[str, Any]] = {}
         for document in reversed(found):
             listed = document.get("facts")
             for fact in listed if isinstance(listed, list) else ():
                 if isinstance(fact, dict):
-                    facts[str(fact.get("id") or f"{agent}/{len(facts)}")] = fact
+                    key = str(fact.get("id") or f"fact_{short_key(str(fact.get('content')))[:8]}")
+                    facts[key] = {**fact, "id": key}
         broken: list[str] = []
         for file in sorted(file for folder in folders for file in (folder / "facts").glob("*.md")):
             fact = _fact(file)

@@ -20,7 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from deerflow.config.paths import VIRTUAL_ROOT
 from deerflow.storage.sql import storable, storable_text
 from deerflow.threads.input import client_messages
-from deerflow_app.moving_in.threads import moment
+from deerflow_app.moving_in.threads import moment, without
 
 MESSAGES = "messages"
 _CLASSES = {
@@ -32,8 +32,8 @@ _CLASSES = {
 """Classes whose data is read. Texts of others (of the system, above all) do not come."""
 _REMOVE_ALL = "__remove_all__"
 _OF_FILES = ("filename", "size", "path", "status")
-_UPLOADS = re.compile(r"<uploaded_files>.*?</uploaded_files>\s*", re.DOTALL)
-"""What earlier versions put before the person's words."""
+_UPLOADS, _END = re.compile("<uploaded_files>"), "</uploaded_files>"
+"""Around a block that earlier versions put before the person's words."""
 _NEWEST = "SELECT * FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
 _ONE = "SELECT * FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
 _WRITES = """SELECT type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel = ?
@@ -42,7 +42,7 @@ _WRITES = """SELECT type, value FROM writes WHERE thread_id = ? AND checkpoint_n
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the newest checkpoint of a thread holds. ``left_out``: messages that do not come."""
+    """Contents of a thread's newest checkpoint. ``left_out``: messages that do not come."""
 
     messages: list[AnyMessage]
     title: str
@@ -120,7 +120,7 @@ def _message(given: Mapping[str, Any]) -> AnyMessage | None:
     try:
         match given.get("type"):
             case "human" | "HumanMessageChunk":
-                return HumanMessage(content=storable_text(_UPLOADS.sub("", text)), **base)
+                return HumanMessage(content=storable_text(without(text, _UPLOADS, _END)).strip("\n"), **base)
             case "ai" | "AIMessageChunk":
                 calls = [
                     {key: call.get(key) for key in ("name", "args", "id")} for call in given.get("tool_calls") or ()

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import Chat, ChatMessage, moment
+from deerflow_app.moving_in.threads import Chat, ChatMessage, moment, without
 
 ORIGIN = "open-webui"
-_DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?</details>', re.DOTALL)
-"""What a model thought, and its calls, in the middle of its answers."""
+_DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
+"""The beginning of thoughts and calls of a model in the middle of its answers."""
 
 
 def is_it(item: Mapping[str, Any]) -> bool:
@@ -58,7 +58,7 @@ def _way(chat: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _texts(message: Mapping[str, Any]) -> Iterator[str]:
     content = message.get("content") or ""
     if isinstance(content, str):
-        yield _DETAILS.sub("", content)
+        yield without(content, _DETAILS, "</details>")
     else:
         yield from (str(part["text"]) for part in content if part.get("type") == "text")
     for file in message.get("files") or ():

@@ -12,7 +12,7 @@ Outcome = Literal["came", "there", "not"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to know of one thing: the reason why it did not come, or what is different about it here."""
+    """A remark on one thing: the reason why it did not come, or what is different about it here."""
 
     kind: str
     name: str

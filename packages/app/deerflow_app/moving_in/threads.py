@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -100,6 +101,16 @@ def message_of(each: ChatMessage, thread_id: str) -> AnyMessage:
     stamp: dict[str, Any] = {} if each.at is None else {"timestamp": each.at.isoformat()}
     made = HumanMessage if each.role == "human" else AIMessage
     return made(content=storable_text(each.text).strip("\n"), id=message_id, additional_kwargs=stamp)
+
+
+def without(text: str, opening: re.Pattern[str], closing: str) -> str:
+    """Return ``text`` without the parts that begin with ``opening`` and end with ``closing``, in linear time."""
+    kept: list[str] = []
+    at = 0
+    while (found := opening.search(text, at)) is not None and (end := text.find(closing, found.end())) >= 0:
+        kept.append(text[at : found.start()])
+        at = end + len(closing)
+    return "".join((*kept, text[at:]))
 
 
 def titled(title: Any, messages: Sequence[AnyMessage]) -> str:

@@ -33,7 +33,7 @@ _COUNTED_ANEW = "number"
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What was copied and verified: rows by table, and threads with checkpoints."""
+    """Counts of what was copied and verified: rows by table, and threads with checkpoints."""
 
     rows: Mapping[str, int]
     threads: int

@@ -40,6 +40,8 @@ export interface components {
             thinking_enabled?: boolean | null;
             /** Reasoning Effort */
             reasoning_effort?: string | null;
+            /** @description How its model writes. A provider may refuse a temperature for a model that thinks. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** Tool Groups */
             tool_groups?: string[] | null;
             /**
@@ -83,6 +85,8 @@ export interface components {
             thinking_enabled?: boolean | null;
             /** Reasoning Effort */
             reasoning_effort?: string | null;
+            /** @description How its model writes. A provider may refuse a temperature for a model that thinks. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** Tool Groups */
             tool_groups?: string[] | null;
             /**
@@ -2670,6 +2674,18 @@ export interface components {
             /** @description Set while runs do not call it, but its fallbacks. */
             rest: components["schemas"]["Rest"] | null;
         };
+        /**
+         * ModelSettings
+         * @description How an agent's model writes; None leaves it to the model's entry.
+         */
+        ModelSettings: {
+            /** Temperature */
+            temperature?: number | null;
+            /** Top P */
+            top_p?: number | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+        };
         /** ModelTest */
         ModelTest: {
             /** Ok */
@@ -2745,6 +2761,8 @@ export interface components {
             thinking_enabled?: boolean | null;
             /** Reasoning Effort */
             reasoning_effort?: string | null;
+            /** @description How its model writes. A provider may refuse a temperature for a model that thinks. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** Tool Groups */
             tool_groups?: string[] | null;
             /**

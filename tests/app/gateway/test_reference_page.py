@@ -184,6 +184,23 @@ async def test_its_editor_saves_only_over_what_it_has_read_and_sees_what_runs_ch
     assert saved["sha256"] == hashlib.sha256("mine ü\n".encode()).hexdigest()
 
 
+async def test_its_agents_have_settings_of_their_model(with_runtime: WithRuntime, scripted: ScriptedOpenAI) -> None:
+    scripted.script(Text("one"), Text("two"))
+    settings = {"temperature": 0.5, "max_tokens": 77, "top_p": None}
+    async with with_runtime(agents_api={"enabled": True}) as gateway:
+        agent = {"name": "poet", "description": "d", "soul": "", "model_settings": settings}
+        made = await _ask(gateway.user, "POST", "/api/agents", 201, json=agent)
+        read = await _ask(gateway.user, "GET", "/api/agents/poet")
+        await _ask(gateway.user, "POST", "/api/agents", 422, json={**agent, "name": "b", "model_settings": {"heat": 1}})
+        for name in ("poet", None):
+            await _said(gateway.user, await _thread(gateway.user), "hi", context={"agent_name": name})
+
+    assert made["model_settings"] == read["model_settings"] == settings
+    own, default = (json.loads(raw) for raw in scripted.raw_requests)
+    assert own["temperature"] == 0.5 and 77 in (own.get("max_tokens"), own.get("max_completion_tokens"))
+    assert not {"temperature", "max_tokens", "max_completion_tokens"} & default.keys()
+
+
 async def test_its_settings_switch_one_mcp_server_and_reset_all(with_runtime: WithRuntime, tmp_path: Path) -> None:
     off = {"url": "http://127.0.0.1:9/mcp", "type": "http", "headers": {"Authorization": "Bearer kept"}}
     servers = {"mcpServers": {"other": off | {"enabled": False}, "one": off | {"disabled": True}}}

@@ -236,9 +236,15 @@ def make_lead_agent(config: RunnableConfig, app_config: AppConfig | None = None)
 
 def _model(harness: Harness, entry: ModelConfig, options: RunOptions) -> BaseChatModel:
     thinking = options.thinking_enabled and entry.supports_thinking
+    settings = options.agent.model_settings if options.agent is not None else None
     # Retries are the error handling middleware's; the provider's own would multiply them.
     return harness.models.get(
-        harness.config, entry.name, thinking, reasoning_effort=options.reasoning_effort, provider_retries=False
+        harness.config,
+        entry.name,
+        thinking,
+        reasoning_effort=options.reasoning_effort,
+        provider_retries=False,
+        settings=settings.chosen if settings is not None else (),
     )
 
 

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from deerflow.config.document import ConfigError, ConfigProblem, parse_yaml, read_text
 from deerflow.config.paths import Paths
@@ -20,6 +20,21 @@ MAX_SOUL_CHARS = 20_000
 logger = logging.getLogger(__name__)
 
 
+class ModelSettings(Section):
+    """How an agent's model writes; None leaves it to the model's entry."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Of one answer."""
+
+    @property
+    def chosen(self) -> tuple[tuple[str, float], ...]:
+        return tuple(self.model_dump(exclude_none=True).items())
+
+
 class AgentConfig(Section):
     """A custom agent. None leaves a setting to the caller or to the configuration."""
 
@@ -29,6 +44,7 @@ class AgentConfig(Section):
     model: str | None = None
     thinking_enabled: bool | None = None
     reasoning_effort: str | None = None
+    model_settings: ModelSettings | None = None
     tool_groups: tuple[str, ...] | None = None
     """Of configured tools; built-in ones are always there."""
     skills: tuple[str, ...] | None = None

@@ -185,10 +185,12 @@ class ModelCache:
         *,
         reasoning_effort: str | None = None,
         provider_retries: bool = True,
+        settings: tuple[tuple[str, Any], ...] = (),
     ) -> BaseChatModel:
-        """The same model for the same snapshot and choice. Arguments and errors as :func:`create_chat_model`."""
+        """The same model for the same snapshot and choice. Arguments and errors as :func:`create_chat_model`; ``settings`` are its
+        further ones."""
         model = find_model(app_config, name)
-        key = (app_config.id, _name(model), thinking_enabled, reasoning_effort, provider_retries)
+        key = (app_config.id, _name(model), thinking_enabled, reasoning_effort, provider_retries, settings)
         with self._lock:
             if (found := self._models.get(key)) is not None:
                 self._models.move_to_end(key)
@@ -200,6 +202,7 @@ class ModelCache:
             app_config=app_config,
             provider_retries=provider_retries,
             reasoning_effort=reasoning_effort,
+            **dict(settings),
         )
         with self._lock:
             kept = self._models.setdefault(key, made)

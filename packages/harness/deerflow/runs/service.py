@@ -111,8 +111,9 @@ class RunService:
         if options.model_name is not None:
             find_model(await self.config(), options.model_name)
         if isinstance(request.input, dict):
-            request = request.model_copy(update={"input": without_computed(request.input, principal.user_id)})
-            visible_input(request.input)
+            given = without_computed(request.input, principal.user_id)
+            visible_input(given)
+            request = request.model_copy(update={"input": given})
         if request.command is not None:
             visible_input(request.command.changes())
         messages = _messages(request)

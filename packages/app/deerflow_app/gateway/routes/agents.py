@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deerflow.config.agents import AgentConfig
+from deerflow.config.agents import AgentConfig, ModelSettings
 from deerflow.config.schema import SpendingLimit
 from deerflow.errors import ForbiddenError
 from deerflow.features.agents import AgentChoices, AgentVersion
@@ -32,6 +32,9 @@ class AgentSettings(BaseModel):
     model: str | None = None
     thinking_enabled: bool | None = None
     reasoning_effort: str | None = None
+    model_settings: ModelSettings | None = Field(
+        default=None, description="How its model writes. A provider may refuse a temperature for a model that thinks."
+    )
     tool_groups: list[str] | None = None
     skills: list[str] | None = Field(default=None, description="null: all that are on; empty: none.")
     subagents: list[str] | None = Field(default=None, description="Those that it may call; empty: none.")

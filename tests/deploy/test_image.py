@@ -136,3 +136,26 @@ def test_the_full_image_has_the_packages_of_sandboxes_inside() -> None:
         "import pandas, matplotlib, docx",
     )
     assert docker(*strict, *program) == ""
+
+
+def test_the_image_of_sandboxes_serves_commands_as_a_pod_runs_it():
+    flags = ("--publish", "127.0.0.1::8080", *STRICT, "--user", "10001:10001", "--tmpfs", "/tmp:mode=1777")
+    container = docker("run", "--detach", *flags, "--env", "SANDBOX_API_KEY=key", "deerflow-sandbox")
+    try:
+        address, deadline = f"http://{docker('port', container, '8080')}", time.monotonic() + PATIENCE
+        with httpx.Client(base_url=address, headers={"X-AIO-API-Key": "key"}, trust_env=False) as http:
+            while True:
+                try:
+                    assert http.get("/v1/sandbox").status_code == 200
+                    break
+                except httpx.TransportError:
+                    assert time.monotonic() < deadline, docker("logs", container)
+                    time.sleep(0.05)
+            answer = http.post("/v1/shell/exec", json={"command": "id -u; env; touch /x", "timeout": 20}).json()["data"]
+            assert answer["output"].startswith("10001\n") and "Read-only file system" in answer["output"]
+            assert "SANDBOX_API_KEY" not in answer["output"] and answer["exit_code"] == 1
+            assert http.get("/v1/sandbox", headers={"X-AIO-API-Key": "other"}).status_code == 401
+    finally:
+        docker("rm", "--force", container)
+    refused = subprocess.run(["docker", "run", "--rm", "deerflow-sandbox"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1 and "SANDBOX_API_KEY is not set" in refused.stderr

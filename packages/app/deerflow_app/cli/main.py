@@ -200,6 +200,7 @@ for function in (
     server.serve,
     server.stop,
     server.worker,
+    server.provisioner,
     server.prune,
     backup.backup,
     backup.restore,

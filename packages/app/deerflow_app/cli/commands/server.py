@@ -1,4 +1,4 @@
-"""`deerflow serve|stop|worker|prune`: running DeerFlow for a browser, and looking after what it keeps."""
+"""`deerflow serve|stop|worker|provisioner|prune`: running DeerFlow for a browser, and looking after what it keeps."""
 
 from __future__ import annotations
 
@@ -159,6 +159,13 @@ def worker(
         raise usage_failure(str(error)) from error
     except ServerError as error:
         raise Failure(str(error)) from error
+
+
+def provisioner(settings: Settings) -> None:
+    """Give each thread a pod of the Kubernetes cluster that this runs in (docs/kubernetes.md)."""
+    from deerflow_app.provisioner.__main__ import main
+
+    main()
 
 
 def prune(

@@ -9,9 +9,11 @@ from typing import Any
 import httpx
 
 from deerflow.sandbox.interface import SandboxRuntimeError
+from deerflow.sandbox.session import SessionDiedError
 
 READY_TIMEOUT = 60.0
 READY_INTERVAL = 1.0
+CONNECT_TIMEOUT = 10.0
 ANSWER_GRACE = 15.0
 """Seconds beyond a command's own that its answer may take."""
 
@@ -30,7 +32,10 @@ class HttpShell:
     """One sandbox at its address. To be used on one event loop."""
 
     def __init__(self, address: str, key: str) -> None:
-        self._http = httpx.AsyncClient(base_url=address, headers={"X-AIO-API-Key": key} if key else {}, timeout=30)
+        self.address, self.key = address, key
+        headers = {"X-AIO-API-Key": key} if key else {}
+        # Its address is one of the cluster's: no proxy of the environment's leads there.
+        self._http = httpx.AsyncClient(base_url=address, headers=headers, timeout=30, trust_env=False)
 
     async def ready(self) -> None:
         """Wait until it answers. Raises SandboxRuntimeError after a minute."""
@@ -42,11 +47,11 @@ class HttpShell:
             raise SandboxRuntimeError(f"The sandbox did not answer within {READY_TIMEOUT:.0f} s.") from None
 
     async def run(self, command: str, *, session: str, timeout: float) -> ShellAnswer:
-        """Run a command in a shell of the sandbox's. Raises SandboxRuntimeError."""
+        """Run a command in a shell of the sandbox's. Raises SandboxRuntimeError; SessionDiedError if it is gone."""
         body = {"command": command, "id": session, "async_mode": False, "timeout": timeout}
         try:
             data = await self._post("/v1/shell/exec", body, timeout + ANSWER_GRACE)
-        except httpx.TimeoutException:
+        except httpx.ReadTimeout:
             return ShellAnswer("", None, completed=False)
         code = data.get("exit_code")
         completed = data.get("status", "completed") == "completed" and type(code) is int
@@ -67,11 +72,15 @@ class HttpShell:
 
     async def _post(self, path: str, body: dict[str, Any], timeout: float) -> dict[str, Any]:
         try:
-            answer = await self._http.post(path, json=body, timeout=timeout)
+            answer = await self._http.post(path, json=body, timeout=httpx.Timeout(timeout, connect=CONNECT_TIMEOUT))
             answer.raise_for_status()
             data = answer.json()
-        except httpx.TimeoutException:
+        except httpx.ReadTimeout:
             raise
+        except httpx.TransportError as error:
+            raise SessionDiedError(
+                "The sandbox ended unexpectedly. The next command starts a new one; files are kept.", reason=str(error)
+            ) from error
         except (httpx.HTTPError, ValueError) as error:
             raise SandboxRuntimeError("The sandbox does not answer as it should.", reason=str(error)) from error
         if not isinstance(data, dict) or data.get("success") is False:

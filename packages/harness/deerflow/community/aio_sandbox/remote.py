@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import shlex
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import httpx
 
 from deerflow.community.aio_sandbox.http_shell import HttpShell, ShellAnswer
+from deerflow.config.paths import Paths
 from deerflow.sandbox import protocol
 from deerflow.sandbox.interface import (
     WORKSPACE,
@@ -30,10 +33,14 @@ from deerflow.sandbox.isolated import IsolatedSandbox
 from deerflow.sandbox.isolation.plan import Launcher, LaunchRequest
 from deerflow.sandbox.isolation.probe import shorten
 from deerflow.sandbox.provider import IsolatingProvider
-from deerflow.sandbox.session import Launch, Session
+from deerflow.sandbox.session import Launch, Session, SessionDiedError
+
+log = logging.getLogger(__name__)
 
 LONGEST_INLINE = 60_000
 """Characters of a command that are sent as an argument; Linux takes twice as many bytes."""
+CLAIM_INTERVAL = 30.0
+"""Seconds of use after which a pod is asked for again: another worker that has used it meanwhile must not remove it."""
 MARK = "\x1e"
 STATE = "/tmp/.deerflow"
 # A bash of its own for each command: one that exits or breaks its shell takes nothing with it. What it exports is kept.
@@ -51,6 +58,7 @@ class RemoteSandbox(IsolatedSandbox):
 
     _shell_of_pod: HttpShell | None = None
     _here = WORKSPACE
+    _claimed = 0.0
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -87,8 +95,11 @@ class RemoteSandbox(IsolatedSandbox):
 
     async def _pod(self) -> HttpShell:
         async with self._starting:
-            if self._shell_of_pod is None:
-                self._shell_of_pod = await self._pods.make(self)
+            if self._shell_of_pod is None or time.monotonic() - self._claimed > CLAIM_INTERVAL:
+                shell = await self._pods.make(self, self._shell_of_pod)
+                if shell is not self._shell_of_pod:
+                    self._commands.clear()
+                self._shell_of_pod, self._claimed = shell, time.monotonic()
             return self._shell_of_pod
 
     async def _exec_once(self, command: str, cwd: str | None, **options: Any) -> ExecResult:
@@ -142,12 +153,18 @@ class RemoteSandbox(IsolatedSandbox):
     async def _run(self, command: str, state: str, cwd: str, timeout: float) -> ShellAnswer:
         pod = await self._pod()
         name = f"deerflow-{secrets.token_hex(4)}"
-        if len(command) > LONGEST_INLINE:
-            await pod.write(f"/tmp/{name}", command)
-            command = f". /tmp/{name}"
-        return await pod.run(
-            shlex.join(["bash", "-c", SHELL, "bash", state, cwd, command]), session=name, timeout=timeout
-        )
+        try:
+            if len(command) > LONGEST_INLINE:
+                await pod.write(f"/tmp/{name}", command)
+                command = f". /tmp/{name}"
+            line = shlex.join(["bash", "-c", SHELL, "bash", state, cwd, command])
+            return await pod.run(line, session=name, timeout=timeout)
+        except SessionDiedError:
+            if self._shell_of_pod is pod:
+                self._shell_of_pod = None
+                self._commands.clear()
+            await pod.aclose()
+            raise
 
     async def _start_process(self, command: str, cwd: str | None) -> Process:
         self._process_count += 1
@@ -199,10 +216,12 @@ class RemoteProvider(IsolatingProvider):
     ) -> None:
         """
         Args:
-            data_dir, max_sessions, idle_timeout: see ``IsolatingProvider``.
+            data_dir, max_sessions, idle_timeout: see ``IsolatingProvider``. The data directory is the root of a volume that pods mount.
             url, token: the provisioner's.
         """
         super().__init__(data_dir, max_sessions=max_sessions, sleep_after=0, idle_timeout=idle_timeout)
+        self._paths = Paths(data_dir)
+        self._owner = secrets.token_hex(8)
         self._url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -210,24 +229,51 @@ class RemoteProvider(IsolatingProvider):
     def drops_root(self) -> bool:
         return False  # whom pods run as is the cluster's to say
 
-    async def make(self, sandbox: RemoteSandbox) -> HttpShell:
-        """The thread's pod, when it answers. Raises SandboxRuntimeError."""
+    async def make(self, sandbox: RemoteSandbox, known: HttpShell | None) -> HttpShell:
+        """Return the thread's pod when it answers: the ``known`` one, if it is still there. Raises SandboxRuntimeError."""
         if self._reaper is None or self._reaper.done():
             self._reaper = asyncio.create_task(self._reap())
-        async with self._room:
-            await self._make_room(sandbox)
-        _, _, thread = sandbox.id.partition(":")
-        made = await self._ask("POST", "/api/sandboxes", {"sandbox_id": pod_name(sandbox.id), "thread_id": thread})
+        if known is None:
+            async with self._room:
+                await self._make_room(sandbox)
+        user, _, thread = sandbox.id.partition(":")
+        # A pod mounts them by name: the cluster would make those that are missing, for its root alone.
+        await asyncio.to_thread(self._paths.ensure_thread_dirs, thread, user)
+        await asyncio.to_thread(self._paths.ensure_skills_dir, user)
+        wanted = {"sandbox_id": pod_name(sandbox.id), "thread_id": thread, "user_id": user, "owner": self._owner}
+        try:
+            made = await self._ask("POST", "/api/sandboxes", wanted)
+        except SandboxRuntimeError as error:
+            if known is None:
+                raise
+            log.warning("The pod of %s is used on although it could not be claimed: %s", sandbox.id, error)
+            return known
         shell = HttpShell(str(made["sandbox_url"]), str(made.get("api_key") or ""))
+        if known is not None:
+            if (shell.address, shell.key) == (known.address, known.key):
+                await shell.aclose()
+                return known
+            await known.aclose()
         try:
             await shell.ready()
-        except BaseException:
+        except BaseException as error:
             await shell.aclose()
-            raise
+            if not isinstance(error, SandboxRuntimeError):
+                raise
+            raise SandboxRuntimeError(str(error), reason=await self._give_up(sandbox.id)) from error
         return shell
 
     async def remove(self, sandbox_id: str) -> None:
-        await self._ask("DELETE", f"/api/sandboxes/{pod_name(sandbox_id)}", None)
+        await self._ask("DELETE", f"/api/sandboxes/{pod_name(sandbox_id)}?owner={self._owner}", None)
+
+    async def _give_up(self, sandbox_id: str) -> str:
+        """Remove a pod that does not answer, and return why it does not, if the provisioner knows."""
+        try:
+            found = await self._ask("GET", f"/api/sandboxes/{pod_name(sandbox_id)}", None)
+            await self.remove(sandbox_id)
+        except SandboxRuntimeError as error:
+            return str(error)
+        return f"Its pod is {found.get('status')}. {found.get('reason') or ''}".strip()
 
     async def _ask(self, method: str, path: str, body: dict[str, str] | None) -> dict[str, Any]:
         try:
@@ -235,7 +281,8 @@ class RemoteProvider(IsolatingProvider):
                 answer = await http.request(method, path, json=body)
                 if answer.status_code == 404 and method == "DELETE":
                     return {}
-                answer.raise_for_status()
+                if not answer.is_success:
+                    raise SandboxRuntimeError("The provisioner does not give a sandbox.", reason=_complaint(answer))
                 return answer.json()
         except (httpx.HTTPError, ValueError) as error:
             raise SandboxRuntimeError("The provisioner does not give a sandbox.", reason=shorten(str(error))) from error
@@ -268,6 +315,13 @@ class _Pod:
 def pod_name(sandbox_id: str) -> str:
     """The same for every gateway that asks for the thread's pod."""
     return hashlib.sha256(sandbox_id.encode()).hexdigest()[:16]
+
+
+def _complaint(answer: httpx.Response) -> str:
+    try:
+        return shorten(str(answer.json()["detail"]))
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.status_code} {answer.reason_phrase}"
 
 
 def _taken_apart(output: str) -> tuple[str, str]:

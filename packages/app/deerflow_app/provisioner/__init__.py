@@ -1,0 +1,1 @@
+"""The provisioner: a service that gives each thread a pod of a Kubernetes cluster. See ``docs/kubernetes.md``."""

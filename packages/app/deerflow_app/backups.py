@@ -60,10 +60,11 @@ def keep_making(config_now: Callable[[], AppConfig]) -> None:
 
 def newest(config: AppConfig) -> dict[str, float]:
     """Return when the newest archive of each place was made, in seconds since the epoch; 0 if none can be seen. Blocks."""
-    directory, backups = _directory(config), config.backups
-    found = {
-        name: 0.0 for name, place in (("directory", backups.directory), ("bucket", backups.bucket)) if place is not None
-    }
+    places = {"directory": config.backups.directory, "bucket": config.backups.bucket}
+    found = {name: 0.0 for name, place in places.items() if place is not None}
+    if not found:
+        return {}
+    directory = _directory(config)
     with suppress(OSError):
         if "bucket" in found:
             found["bucket"] = _made([_uploaded(directory)[1]])

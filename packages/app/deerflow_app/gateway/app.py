@@ -59,6 +59,7 @@ RUNTIME_ROUTERS = (
     "files",
     "files.page_routes",
     "files.preview_routes",
+    "forks",
     "crons",
     "events",
     "events.protocol_routes",
@@ -81,7 +82,6 @@ RUNTIME_ROUTERS = (
     "threads.state_routes",
     "uploads",
     "users",
-    "ways",
 )
 """Modules below ``routes``, and what there is in them besides ``router``."""
 

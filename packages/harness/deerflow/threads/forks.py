@@ -1,4 +1,4 @@
-"""Ways on from a message of a thread: another answer to it, another wording of it, or a thread of its own that goes on from there."""
+"""Forks of a thread at a message: another answer to it, another wording of it, or a thread of its own that goes on from there."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ThreadBranch:
 
 
 @dataclass(frozen=True)
-class Ways:
+class Forks:
     threads: ThreadService
 
     async def regeneration(self, principal: Principal, thread_id: str, message_id: str) -> Regeneration:

@@ -1,4 +1,4 @@
-"""Ways on from a message: prepare another answer or another wording, or branch into a thread of its own."""
+"""Forks at a message: prepare another answer or another wording, or branch into a thread of its own."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
-from deerflow.threads.ways import Ways
+from deerflow.threads.forks import Forks
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody, ThreadId
 
 router = APIRouter(tags=["runs"])
 
 
-async def _ways(runtime: CurrentRuntime) -> Ways:
-    return Ways(runtime.threads)
+async def _forks(runtime: CurrentRuntime) -> Forks:
+    return Forks(runtime.threads)
 
 
-CurrentWays = Annotated[Ways, Depends(_ways)]
+CurrentForks = Annotated[Forks, Depends(_forks)]
 
 
 class RegenerateRequest(RequestBody):
@@ -62,19 +62,19 @@ class Branch(BaseModel):
 
 @router.post("/api/threads/{thread_id}/runs/regenerate/prepare", summary="Prepare a run that answers again")
 async def prepare_regeneration(
-    thread_id: ThreadId, asked: RegenerateRequest, principal: CurrentPrincipal, ways: CurrentWays
+    thread_id: ThreadId, asked: RegenerateRequest, principal: CurrentPrincipal, forks: CurrentForks
 ) -> Prepared:
     """Changes nothing. 409 `no_way_back`: the states before the message were removed."""
-    found = await ways.regeneration(principal, thread_id, asked.message_id)
+    found = await forks.regeneration(principal, thread_id, asked.message_id)
     return Prepared.model_validate(found, from_attributes=True)
 
 
 @router.post("/api/threads/{thread_id}/runs/edit-regenerate/prepare", summary="Prepare a run with another wording")
 async def prepare_edit(
-    thread_id: ThreadId, asked: EditRequest, principal: CurrentPrincipal, ways: CurrentWays
+    thread_id: ThreadId, asked: EditRequest, principal: CurrentPrincipal, forks: CurrentForks
 ) -> PreparedEdit:
     """Changes nothing. Files and pictures of the message stay with it."""
-    found = await ways.edit(principal, thread_id, asked.human_message_id, asked.replacement_text)
+    found = await forks.edit(principal, thread_id, asked.human_message_id, asked.replacement_text)
     return PreparedEdit(
         input=found.input,
         checkpoint=found.checkpoint,
@@ -86,9 +86,9 @@ async def prepare_edit(
 
 
 @router.post("/api/threads/{thread_id}/branches", status_code=201, summary="Go on from a message in a new thread")
-async def branch(thread_id: ThreadId, asked: BranchRequest, principal: CurrentPrincipal, ways: CurrentWays) -> Branch:
+async def branch(thread_id: ThreadId, asked: BranchRequest, principal: CurrentPrincipal, forks: CurrentForks) -> Branch:
     """409 while a run is on its way."""
-    made = await ways.branch(principal, thread_id, [asked.message_id, *asked.message_ids], asked.title)
+    made = await forks.branch(principal, thread_id, [asked.message_id, *asked.message_ids], asked.title)
     return Branch(
         thread_id=made.thread_id,
         parent_thread_id=made.parent_thread_id,

@@ -165,6 +165,16 @@ async def test_a_pod_that_was_evicted_is_named_and_the_next_command_has_another(
     assert new["metadata"]["uid"] != pod["metadata"]["uid"]
 
 
+async def test_a_pod_that_is_gone_when_it_is_asked_for_again_is_replaced_before_the_command(
+    sandbox: Sandbox, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(remote, "CLAIM_INTERVAL", 0.0)
+    await sandbox.start_process("sleep 60")
+    cluster.kubelet.end(POD, "Evicted")
+    assert (await sandbox.exec("echo here")).output == "here\n"
+    assert await sandbox.list_processes() == [] and len(cluster.kubelet.started) == 2
+
+
 async def test_a_command_that_kills_all_that_it_can_reach_does_not_end_the_sandbox(sandbox: Sandbox):
     with pytest.raises(SandboxRuntimeError):
         await sandbox.exec("kill -9 -1")

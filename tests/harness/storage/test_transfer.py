@@ -68,7 +68,7 @@ async def fill(source: ThreadWorld, turns: int = 20) -> None:
 
 
 async def move(source: Database, target: str) -> Any:
-    database = Database(target)
+    database = Database(target, filling=True)
     try:
         return await transfer(source, database, lambda _: None)
     finally:
@@ -76,13 +76,13 @@ async def move(source: Database, target: str) -> Any:
 
 
 async def test_everything_is_there_afterwards_and_goes_on(places: tuple[str, str], tmp_path: Path) -> None:
-    await asyncio.to_thread(begin, *places)
+    filled = await asyncio.to_thread(begin, *places)
     async with world(places[0], tmp_path) as source:
         await fill(source)
         before = [await source.threads.get(ALICE, name) for name in ("long", "asks")]
         history = await source.threads.states.history(ALICE, "long", limit=500)
-        copied = await move(source.database, places[1])
-    await asyncio.to_thread(finish, places[1])
+        copied = await move(source.database, filled)
+    await asyncio.to_thread(finish, places[1], filled)
     assert copied.threads == 2 and copied.rows["store_items"] == 250 and copied.rows.keys() == {t.name for t in TABLES}
     async with world(places[1], tmp_path) as target:
         assert [await target.threads.get(ALICE, name) for name in ("long", "asks")] == before
@@ -107,7 +107,7 @@ async def test_everything_is_there_afterwards_and_goes_on(places: tuple[str, str
 async def test_a_transfer_that_was_cut_off_goes_on(
     places: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await asyncio.to_thread(begin, *places)
+    filled = await asyncio.to_thread(begin, *places)
     async with world(places[0], tmp_path) as source:
         await fill(source, turns=2)
         put, calls = module._put, iter(range(100))
@@ -124,28 +124,34 @@ async def test_a_transfer_that_was_cut_off_goes_on(
 
         monkeypatch.setattr(module, "_put", cut)
         with pytest.raises(RequestError, match="cut"):
-            await move(source.database, places[1])
+            await move(source.database, filled)
+        if "://" in filled:
+            half = Database(filled)
+            with pytest.raises(DatabaseError, match="unfinished copy of another one"):
+                await half.migrate()
+            await half.aclose()
+        else:
+            assert not await asyncio.to_thread(Path(places[1]).exists)
         monkeypatch.setattr(module, "write_thread", lost)
         with pytest.raises(RequestError, match="lost"):
-            await move(source.database, places[1])
+            await move(source.database, filled)
         monkeypatch.undo()
-        assert (await move(source.database, places[1])).threads == 2
+        assert (await move(source.database, filled)).threads == 2
         await source.turn("long", "meanwhile")
-        assert (await move(source.database, places[1])).rows["runs"] == 4
+        assert (await move(source.database, filled)).rows["runs"] == 4
         await source.database.write(lambda c: c.execute(delete(store_items).where(store_items.c.key == "7")) and None)
         with pytest.raises(DatabaseError, match="differs after it was copied"):
-            await move(source.database, places[1])
+            await move(source.database, filled)
 
 
 def test_a_target_that_is_used_or_not_empty_is_left_alone(tmp_path: Path, postgres_url: str) -> None:
     file = str(tmp_path / "deerflow.db")
-    begin(file, postgres_url)
-    begin(file, postgres_url)
+    assert begin(file, postgres_url) == begin(file, postgres_url) == postgres_url
     with pytest.raises(DatabaseError, match="is not empty"):
         begin(str(tmp_path / "other.db"), postgres_url)
     with psycopg.connect(postgres_url), pytest.raises(DatabaseError, match="in use, by 1 other"):
         begin(file, postgres_url)
-    finish(postgres_url)
+    finish(postgres_url, postgres_url)
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TABLE mine (a int)")
     with pytest.raises(DatabaseError, match="is not empty"):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple
 
@@ -50,12 +51,16 @@ class Database:
     location: the path of a SQLite file, ``:memory:``, or a URL ``postgresql://…``.
     pool_size: connections to PostgreSQL.
     users_dir: where the files of its threads are. If there are some, an empty SQLite file is refused.
+    filling: a transfer into it goes on; nothing else may use it.
 
     Every method raises DatabaseError for what a person must put right: a damaged file, a full disk, no right to write.
     """
 
-    def __init__(self, location: Path | str, *, pool_size: int = 5, users_dir: Path | None = None) -> None:
+    def __init__(
+        self, location: Path | str, *, pool_size: int = 5, users_dir: Path | None = None, filling: bool = False
+    ) -> None:
         self.location = str(location)
+        self._is_current = partial(is_current, filling=filling)
         self.is_postgres = self.location.startswith(("postgresql://", "postgres://", "postgresql+"))
         if self.is_postgres:  # SQLAlchemy's names of drivers are not for psycopg
             self.location = "postgresql://" + self.location.split("://", 1)[1]
@@ -103,7 +108,7 @@ class Database:
         if self._migrated:
             return
         with explained(self.location):
-            if not await asyncio.wrap_future(self._connections.submit(is_current, "read")):
+            if not await asyncio.wrap_future(self._connections.submit(self._is_current, "read")):
                 await asyncio.wrap_future(self._connections.upgrade())
         self._migrated = True
 

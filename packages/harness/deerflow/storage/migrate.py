@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.pool import NullPool
 
-from deerflow.storage.errors import ForeignDatabaseError, NewerDatabaseError, check_encoding, explained
+from deerflow.storage.errors import DatabaseError, ForeignDatabaseError, NewerDatabaseError, check_encoding, explained
 from deerflow.storage.sqlite_thread import check_file, unchanged
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,9 @@ HEAD = "0019"
 READABLE_FROM = "0018"
 """The oldest program, by its HEAD, that can work with the tables of HEAD. A migration that only adds what older programs
 ignore (a table, a column that may be empty) leaves it; any other raises it to its own number."""
+
+UNFINISHED = "database_transfer"
+"""A table of a PostgreSQL database into which a transfer goes on, see ``transfer.py``."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 SCHEMA = MIGRATIONS / "sqlite.sql"
@@ -40,8 +43,21 @@ _PATIENCE = 600_000
 """Milliseconds to wait for another process that upgrades the same file, which copies it first."""
 
 
-def is_current(connection: Connection) -> bool:
-    """Whether the tables are what this program needs. Raises NewerDatabaseError if they are of a newer one."""
+def is_current(connection: Connection, *, filling: bool = False) -> bool:
+    """Whether the tables are what this program needs.
+
+    Args:
+        filling: a transfer into the database goes on, which alone may use it.
+
+    Raises:
+        NewerDatabaseError: they are of a newer program.
+        DatabaseError: a transfer into the database has not been finished.
+    """
+    if not filling and connection.dialect.name == "postgresql" and inspect(connection).has_table(UNFINISHED):
+        raise DatabaseError(
+            "The PostgreSQL database is an unfinished copy of another one. Repeat `deerflow migrate-database`, or let `database` name "
+            "the former one."
+        )
     return _version(connection) == HEAD
 
 

@@ -19,12 +19,11 @@ from deerflow.storage.checkpoints.transfer import digest_of, read_thread, thread
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError, explained
 from deerflow.storage.memory import Fact, Owner, RowShelf
+from deerflow.storage.migrate import UNFINISHED
 from deerflow.storage.search import message_search, put_row
 from deerflow.storage.tables import Json, memory_facts, metadata
 
 TABLES = (*metadata.sorted_tables, message_search)
-MARK = "database_transfer"
-"""A table of a target in PostgreSQL, a file beside one of SQLite, until the transfer has been verified. It names the source."""
 BATCH = 100
 """Rows. Some hold the events of a whole run."""
 _COUNTED_ANEW = "number"
@@ -40,7 +39,7 @@ class Copied:
 
 
 async def transfer(source: Database, target: Database, show: Callable[[str], None]) -> Copied:
-    """Copy all of ``source`` to ``target``, for which :func:`begin` was called, and compare both. Nothing may use them meanwhile.
+    """Copy all of ``source`` to ``target``, whose place :func:`begin` has named, and compare both. Nothing may use them meanwhile.
 
     Args:
         show: gets what is done right now.
@@ -77,8 +76,8 @@ async def transfer(source: Database, target: Database, show: Callable[[str], Non
     return Copied(counts, len(threads))
 
 
-def begin(source: str, target: str) -> None:
-    """Mark an empty database as the target of a transfer from ``source``. Blocks.
+def begin(source: str, target: str) -> str:
+    """Prepare an empty database as the target of a transfer from ``source``, and return where it is until :func:`finish`. Blocks.
 
     Raises:
         DatabaseError: a program uses one of the two, both are of one kind, or the target holds something that is not of such a transfer.
@@ -90,45 +89,31 @@ def begin(source: str, target: str) -> None:
     key = sql.short_key(source)
     if "://" in source:
         _check_unused(source)
-        marks = _mark_file(target)
-        if not marks.exists() and Path(target).exists() and Path(target).stat().st_size:
+        if Path(target).exists() and Path(target).stat().st_size:
             raise _not_empty(target)
-        marks.parent.mkdir(0o700, parents=True, exist_ok=True)
-        marked = marks.read_text() if marks.exists() else key
-        marks.write_text(marked)
-    else:
-        _check_unused(target)
-        marked = _marked_postgres(target, key)
-    if marked != key:
-        raise _not_empty(target)
-
-
-def finish(target: str) -> None:
-    """Take the mark away. Blocks."""
-    if "://" not in target:
-        return _mark_file(target).unlink()
-    import psycopg
-
-    with explained(target), psycopg.connect(target) as connection:
-        connection.execute(f"DROP TABLE {MARK}")
-
-
-def _mark_file(target: str) -> Path:
-    return Path(f"{target}.{MARK}")
-
-
-def _marked_postgres(target: str, key: str) -> str:
-    """Return the source that the database is marked with; an empty one gets ``key``."""
+        return f"{target}.{key[:8]}.part"
+    _check_unused(target)
     import psycopg
 
     with explained(target), psycopg.connect(target) as connection:
         names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
         if not names:
-            connection.execute(f"CREATE TABLE {MARK} (source TEXT NOT NULL)")
-            connection.execute(f"INSERT INTO {MARK} VALUES (%s)", (key,))
-            return key
-        row = connection.execute(f"SELECT source FROM {MARK}").fetchone() if (MARK,) in names else None
-        return row[0] if row else ""
+            connection.execute(f"CREATE TABLE {UNFINISHED} (source TEXT NOT NULL)")
+            connection.execute(f"INSERT INTO {UNFINISHED} VALUES (%s)", (key,))
+        elif (UNFINISHED,) not in names or connection.execute(f"SELECT source FROM {UNFINISHED}").fetchone() != (key,):
+            raise _not_empty(target)
+    return target
+
+
+def finish(target: str, filled: str) -> None:
+    """Let others use a verified copy, which is closed. Blocks."""
+    if target != filled:
+        Path(filled).rename(target)
+        return
+    import psycopg
+
+    with explained(target), psycopg.connect(target) as connection:
+        connection.execute(f"DROP TABLE {UNFINISHED}")
 
 
 def _check_unused(url: str) -> None:

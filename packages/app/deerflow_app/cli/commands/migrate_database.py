@@ -43,10 +43,10 @@ def migrate_database(
         )
     console = make_console(stderr=True)
     with alone(paths.ensure_base_dir()):
-        begin(location, target)
+        filled = begin(location, target)
         with console.status("") as status:
-            copied = asyncio.run(_copy(location, target, lambda step: status.update(f"  {step}")))
-        finish(target)
+            copied = asyncio.run(_copy(location, filled, lambda step: status.update(f"  {step}")))
+        finish(target, filled)
     rows = sum(copied.rows.values())
     typer.echo(
         f"Copied and compared {rows} rows of {len(copied.rows)} tables, and the history of {copied.threads} threads."
@@ -65,7 +65,7 @@ async def _copy(location: str, target: str, show: Callable[[str], None]) -> Copi
     from deerflow.storage.database import Database
     from deerflow.storage.transfer import transfer
 
-    source, copy = Database(location), Database(target)
+    source, copy = Database(location), Database(target, filling=True)
     try:
         return await transfer(source, copy, show)
     finally:

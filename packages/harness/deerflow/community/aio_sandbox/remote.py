@@ -96,10 +96,12 @@ class RemoteSandbox(IsolatedSandbox):
     async def _pod(self) -> HttpShell:
         async with self._starting:
             if self._shell_of_pod is None or time.monotonic() - self._claimed > CLAIM_INTERVAL:
-                shell = await self._pods.make(self, self._shell_of_pod)
-                if shell is not self._shell_of_pod:
-                    self._commands.clear()
+                known = self._shell_of_pod
+                shell = await self._pods.make(self, known)
                 self._shell_of_pod, self._claimed = shell, time.monotonic()
+                if known is not None and known is not shell:
+                    self._commands.clear()
+                    await known.aclose()
             return self._shell_of_pod
 
     async def _exec_once(self, command: str, cwd: str | None, **options: Any) -> ExecResult:
@@ -233,13 +235,13 @@ class RemoteProvider(IsolatingProvider):
         """Return the thread's pod when it answers: the ``known`` one, if it is still there. Raises SandboxRuntimeError."""
         if self._reaper is None or self._reaper.done():
             self._reaper = asyncio.create_task(self._reap())
+        user, _, thread = sandbox.id.partition(":")
         if known is None:
             async with self._room:
                 await self._make_room(sandbox)
-        user, _, thread = sandbox.id.partition(":")
-        # A pod mounts them by name: the cluster would make those that are missing, for its root alone.
-        await asyncio.to_thread(self._paths.ensure_thread_dirs, thread, user)
-        await asyncio.to_thread(self._paths.ensure_skills_dir, user)
+            # A pod mounts them by name: the cluster would make those that are missing, for its root alone.
+            await asyncio.to_thread(self._paths.ensure_thread_dirs, thread, user)
+            await asyncio.to_thread(self._paths.ensure_skills_dir, user)
         wanted = {"sandbox_id": pod_name(sandbox.id), "thread_id": thread, "user_id": user, "owner": self._owner}
         try:
             made = await self._ask("POST", "/api/sandboxes", wanted)
@@ -249,11 +251,9 @@ class RemoteProvider(IsolatingProvider):
             log.warning("The pod of %s is used on although it could not be claimed: %s", sandbox.id, error)
             return known
         shell = HttpShell(str(made["sandbox_url"]), str(made.get("api_key") or ""))
-        if known is not None:
-            if (shell.address, shell.key) == (known.address, known.key):
-                await shell.aclose()
-                return known
-            await known.aclose()
+        if known is not None and (shell.address, shell.key) == (known.address, known.key):
+            await shell.aclose()
+            return known
         try:
             await shell.ready()
         except BaseException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+FORKED = (
+    "This DeerFlowClient was made before the process forked, and neither its threads nor its connections are here. "
+    "Make one in each process."
+)
 WAIT = 10.0
 """Seconds to wait for another turn of the thread: one that is just being stopped needs a moment to clean up."""
 POLL = 0.05
@@ -157,7 +162,8 @@ class DeerFlowClient:
         location = snapshot.database.location(paths.data_dir, snapshot.origin.project_root)
         self._database = Database(location if checkpointer is None else ":memory:", users_dir=paths.users_dir)
         harness = Harness.build(snapshot, paths, checkpointer=checkpointer or checkpointer_for(self._database))
-        self._workshop = Workshop(
+        self._process, self._is_closed = os.getpid(), False
+        self._own_workshop = Workshop(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()
         )
         self._options = RunOptions(
@@ -174,6 +180,14 @@ class DeerFlowClient:
         self._runs = RunStore(self._database)
         self._loop = _LoopThread()
         self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()
+
+    @property
+    def _workshop(self) -> Workshop:
+        if self._process != os.getpid():
+            raise RuntimeError(FORKED)
+        if self._is_closed:
+            raise RuntimeError("This DeerFlowClient is closed. Make another one.")
+        return self._own_workshop
 
     @property
     def harness(self) -> Harness:
@@ -682,17 +696,23 @@ class DeerFlowClient:
     # life -----------------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
-        """End sandboxes and close the database. Idempotent."""
-        runtime = self._runtime
+        """End sandboxes and close the database. Idempotent; whatever is asked of the client afterwards raises RuntimeError."""
+        loop = asyncio.get_running_loop()
+        if self._is_closed and loop not in self._runtimes:
+            return
+        runtime = self._runtimes.get(loop) or self._runtime
+        self._is_closed = True
         for run_id in runtime.executor.active:
             with suppress(NotFoundError):
                 await runtime.runs.cancel(LOCAL_PRINCIPAL, run_id, wait=True)
         await runtime.aclose()
-        del self._runtimes[asyncio.get_running_loop()]
+        self._runtimes.pop(loop, None)
 
     def close(self) -> None:
-        self._loop.run(self.aclose())
-        self._loop.close()
+        """As :meth:`aclose`. In a process that was forked there is nothing to close."""
+        if self._process == os.getpid():
+            self._loop.run(self.aclose())
+            self._loop.close()
 
     async def __aenter__(self) -> DeerFlowClient:
         return self
@@ -779,13 +799,19 @@ class _LoopThread:
     """An event loop on a thread of its own, for synchronous callers. Started at the first use; thread-safe."""
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._runner: asyncio.Runner | None = None
         self._thread: threading.Thread | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run to the end and return the result. KeyboardInterrupt in the caller cancels the coroutine."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        try:
+            loop = self._running()
+        except RuntimeError:
+            coroutine.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
         try:
             return future.result()
         except BaseException:
@@ -822,6 +848,8 @@ class _LoopThread:
             thread.join()
 
     def _running(self) -> asyncio.AbstractEventLoop:
+        if self._process != os.getpid():  # its thread is not here, and the lock may never be free
+            raise RuntimeError(FORKED)
         with self._lock:
             if self._runner is None:
                 self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)

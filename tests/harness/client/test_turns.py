@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import sys
 from contextlib import aclosing
 from itertools import pairwise
@@ -135,6 +136,32 @@ def test_one_client_serves_one_event_loop_after_another(endpoint: ScriptedOpenAI
     answers = [asyncio.run(client.achat("go", thread_id="t")) for _ in range(3)]
     asyncio.run(client.aclose())
     assert answers == ["answer 0", "answer 1", "answer 2"]
+
+
+def test_a_client_that_is_closed_or_was_made_before_a_fork_says_so(endpoint: ScriptedOpenAI):
+    client = DeerFlowClient()
+    endpoint.script(Text("here"))
+    assert client.chat("go", thread_id="t") == "here"
+    context = multiprocessing.get_context("fork")
+    heard: multiprocessing.Queue[str] = context.Queue()
+    child = context.Process(target=_use, args=(client, heard))
+    child.start()
+    assert "before the process forked" in heard.get(timeout=60)
+    child.join()
+    client.close()
+    client.close()
+    with pytest.raises(RuntimeError, match="is closed"):
+        client.chat("again", thread_id="t")
+    with pytest.raises(RuntimeError, match="is closed"):
+        asyncio.run(client.achat("again", thread_id="t"))
+
+
+def _use(client: DeerFlowClient, heard: multiprocessing.Queue[str]) -> None:
+    try:
+        client.chat("again", thread_id="t")
+    except RuntimeError as error:
+        heard.put(str(error))
+    client.close()
 
 
 # files ---------------------------------------------------------------------------------------------------------------

@@ -535,14 +535,14 @@ class DeerFlowClient:
         """Switch a skill on or off. Raises NotFoundError."""
         return {**await self._runtime.skills.set_enabled(LOCAL_PRINCIPAL, name, enabled)}
 
-    async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
+    async def ainstall_skill(self, skill_path: str | Path) -> dict[str, Any]:
         """``{success, skill_name, message, findings, review}``, from an archive, a folder or a git address.
 
         Raises:
             FileNotFoundError: there is no such file.
             RequestError: it holds no skill, or there is one of that name; says why.
         """
-        return {**await self._runtime.skills.install(LOCAL_PRINCIPAL, await skill_source(source))}
+        return {**await self._runtime.skills.install(LOCAL_PRINCIPAL, await skill_source(skill_path))}
 
     async def askill_suggestions(self) -> dict[str, Any]:
         """``{suggestions: [{id, action, name, file_path, diff, findings, review, …}]}``: what agents would change in your skills."""
@@ -665,9 +665,9 @@ class DeerFlowClient:
         """``{"mcp_servers": {name: entry}}`` as in ``extensions_config.json``, with marks for secrets."""
         return await self._runtime.mcp.config(LOCAL_PRINCIPAL)
 
-    async def aupdate_mcp_config(self, servers: Mapping[str, Any]) -> dict[str, Any]:
+    async def aupdate_mcp_config(self, mcp_servers: Mapping[str, Any]) -> dict[str, Any]:
         """Replace all entries; a mark keeps its secret. Raises InvalidRequestError, ForbiddenError, UnavailableError."""
-        return await self._runtime.mcp.update(LOCAL_PRINCIPAL, servers)
+        return await self._runtime.mcp.update(LOCAL_PRINCIPAL, mcp_servers)
 
     async def alist_mcp_servers(self) -> list[dict[str, Any]]:
         """``{name, type, description, state, since, error, tools}`` of each."""

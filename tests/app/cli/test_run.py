@@ -194,8 +194,9 @@ async def _no_wait(_seconds: float, result: object = None) -> object:
     return result
 
 
-def test_sigint_stops_the_run_and_tells_how_to_go_on(
-    endpoint: ScriptedOpenAI, folder: Path, without_tool_image: None
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_the_run_and_its_object_tells_how_to_go_on(
+    endpoint: ScriptedOpenAI, folder: Path, without_tool_image: None, number: signal.Signals
 ) -> None:
     endpoint.script(ToolCalls(("bash", {"description": "First", "command": "echo one"})), Delay(1000, Text("never")))
     command = [sys.executable, "-c", "from deerflow_app.cli.main import main; main()", "run", "work", "--json"]
@@ -203,11 +204,30 @@ def test_sigint_stops_the_run_and_tells_how_to_go_on(
     assert process.stderr is not None
     while "● Run First" not in process.stderr.readline():
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=120)
     told = json.loads(out)
     assert (process.returncode, told["exit_code"], told["error"]["kind"]) == (1, 1, "stopped")
     assert f"deerflow --thread {told['thread_id']}" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_task_has_begun_leaves_one_object_too(
+    endpoint: ScriptedOpenAI, folder: Path, number: signal.Signals
+) -> None:
+    program = """
+import os, signal
+from deerflow_app.cli.commands import run
+def stopped(settings):
+    os.kill(os.getpid(), signal.Signals(%d))
+    signal.pause()
+run.open_backend = stopped
+from deerflow_app.cli.main import main; main()
+"""
+    command = [sys.executable, "-c", program % number, "run", "work", "--json", "--thread", "t"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["thread_id"], told["error"]["kind"]) == (1, "t", "stopped")
 
 
 @pytest.mark.parametrize(("words", "source"), [("caf\udce9", "The task"), ("-", "Standard input")])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sqlite3
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -150,3 +153,10 @@ def test_an_unexpected_error_asks_for_a_report() -> None:
 
 def test_a_turn_that_failed_without_words_still_says_so() -> None:
     assert turn_failure({}).message == "The agent failed."
+
+
+def test_the_shell_completes_commands() -> None:
+    asked = {"_DEERFLOW_COMPLETE": "complete_bash", "COMP_WORDS": "deerflow memo", "COMP_CWORD": "1"}
+    command = [sys.executable, "-c", "from deerflow_app.cli.main import main; main()"]
+    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["memory"]

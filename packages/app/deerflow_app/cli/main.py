@@ -40,7 +40,6 @@ from deerflow_app.cli.failures import explain, usage_failure
 
 app = typer.Typer(
     name="deerflow",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 if TYPE_CHECKING:
@@ -89,16 +90,23 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-async def until_interrupted(work: Coroutine[Any, Any, T]) -> T | None:
-    """Run ``work``; the first SIGINT cancels it and the answer is None. A second one ends the program."""
-    loop = asyncio.get_running_loop()
+async def until_interrupted(work: Coroutine[Any, Any, T], *more: signal.Signals) -> T | None:
+    """Run ``work``; the first SIGINT, or one of ``more`` signals, cancels it and the answer is None. A second one ends the program."""
+    loop, former = asyncio.get_running_loop(), {each: signal.getsignal(each) for each in not_ignored(*more)}
     task = asyncio.ensure_future(work)
 
-    def stop() -> None:
+    def release() -> None:
         loop.remove_signal_handler(signal.SIGINT)
+        for each, handler in former.items():
+            loop.remove_signal_handler(each)
+            signal.signal(each, handler)
+
+    def stop() -> None:
+        release()
         task.cancel()
 
-    loop.add_signal_handler(signal.SIGINT, stop)
+    for each in (signal.SIGINT, *former):
+        loop.add_signal_handler(each, stop)
     try:
         return await task
     except asyncio.CancelledError:
@@ -107,4 +115,20 @@ async def until_interrupted(work: Coroutine[Any, Any, T]) -> T | None:
             raise
         return None
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        release()
+
+
+@contextmanager
+def raising_interrupts(*signals: signal.Signals) -> Iterator[None]:
+    """Let signals raise KeyboardInterrupt, as SIGINT does."""
+    former = {each: signal.signal(each, signal.default_int_handler) for each in not_ignored(*signals)}
+    try:
+        yield
+    finally:
+        for each, handler in former.items():
+            signal.signal(each, handler)
+
+
+def not_ignored(*signals: signal.Signals) -> list[signal.Signals]:
+    """Return those that are not ignored since the program began, as `nohup` does with SIGHUP."""
+    return [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]

@@ -238,11 +238,11 @@ class RemoteClient:
         path = f"/api/skills/{quote(name, safe='')}/secrets/confirm"
         return await self._connection.ask("POST", path, json={"digest": digest})
 
-    async def ainstall_skill(self, source: str | Path) -> dict[str, Any]:
+    async def ainstall_skill(self, skill_path: str | Path) -> dict[str, Any]:
         """See ``DeerFlowClient.ainstall_skill``."""
         from deerflow.skills.service import skill_source
 
-        given = await skill_source(source)
+        given = await skill_source(skill_path)
         if isinstance(given, str):
             return await self._connection.post("/api/skills/install", json={"url": given})
 
@@ -331,8 +331,8 @@ class RemoteClient:
     async def aget_mcp_config(self) -> dict[str, Any]:
         return await self._connection.get("/api/mcp/config")
 
-    async def aupdate_mcp_config(self, servers: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._connection.ask("PUT", "/api/mcp/config", json={"mcp_servers": servers})
+    async def aupdate_mcp_config(self, mcp_servers: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._connection.ask("PUT", "/api/mcp/config", json={"mcp_servers": mcp_servers})
 
     async def alist_mcp_servers(self) -> list[dict[str, Any]]:
         return (await self._connection.get("/api/mcp/servers"))["servers"]

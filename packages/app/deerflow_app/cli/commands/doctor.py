@@ -219,30 +219,32 @@ def database(config: AppConfig, paths: Paths) -> Iterator[Finding]:
     """Whether a server would open the database, and whether the threads can be read."""
     from deerflow.storage.errors import DatabaseError
     from deerflow.storage.migrate import check_usable
-    from deerflow.storage.sqlite_thread import unchanged
 
     location = str(config.database.location(paths.data_dir, config.origin.project_root))
-    is_new = config.database.backend == "sqlite" and not Path(location).exists()
-    if config.database.backend == "memory" or (is_new and not next(paths.users_dir.glob("*/threads/*"), None)):
+    file, is_postgres = Path(location), config.database.backend == "postgres"
+    is_new = not is_postgres and not file.exists() and not next(paths.users_dir.glob("*/threads/*"), None)
+    if config.database.backend == "memory" or is_new:
         return
     try:
+        if not is_postgres and file.exists():
+            _check_pages(file)
         version = check_usable(location, paths.users_dir)
-    except DatabaseError as error:
-        yield "database", "bad", str(error)
-        return
-    if config.database.backend == "postgres":
-        yield "database", "ok", f"PostgreSQL, tables of version {version}"
-        return
-    file = Path(location)
-    try:
-        with contextlib.closing(sqlite3.connect(unchanged(file), uri=True)) as connection:
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise sqlite3.DatabaseError(f"malformed: {found}")
     except sqlite3.Error as error:
         yield "database", "bad", f"{file}: {error}", database_failure(error).remedy
+    except DatabaseError as error:
+        yield "database", "bad", str(error)
     else:
-        yield "database", "ok", str(file)
+        yield "database", "ok", f"PostgreSQL, tables of version {version}" if is_postgres else location
+
+
+def _check_pages(file: Path) -> None:
+    """Raise sqlite3.Error if the file is damaged."""
+    from deerflow.storage.sqlite_thread import unchanged
+
+    with contextlib.closing(sqlite3.connect(unchanged(file), uri=True)) as connection:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"malformed: {found}")
 
 
 NAME_WIDTH = 16

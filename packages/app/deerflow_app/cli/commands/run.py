@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import sys
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -25,7 +26,7 @@ from deerflow_app.cli.chat.transcript import Transcript, banner, connected, usag
 from deerflow_app.cli.chat.turn import Outcome, Turn
 from deerflow_app.cli.chat.view import PlainView
 from deerflow_app.cli.failures import FAILED, Failure, explain, turn_failure, usage_failure
-from deerflow_app.cli.terminal import clean, make_console, until_interrupted
+from deerflow_app.cli.terminal import clean, make_console, raising_interrupts, until_interrupted
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+ENDS = signal.SIGTERM, signal.SIGHUP
+"""Signals that stop a run as SIGINT does."""
 CONTRADICTED = 3
 """Exit code: the work ended, and what the answer rests on is not so."""
 WORDS = {
@@ -113,7 +116,7 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
         events = client.astream(task.text, thread_id=thread_id, files=task.files, checks=checks)
         approvals = Approvals(progress, task.approve)
         while events is not None:
-            turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
+            turn.outcome.stopped = await until_interrupted(turn.play(events), *ENDS) is None
             events = await _decided(client, thread_id, turn.outcome, approvals)
     except Exception as error:
         logger.error("%s", error, exc_info=error)
@@ -213,9 +216,14 @@ def run_once(settings: Settings, task: Task, *, as_json: bool) -> int:
     try:
         task = replace(task, text=read_task(task.text))
         check_files(task.files)
-        with progress.status("Starting"):
-            backend = open_backend(settings)
-        result = asyncio.run(_run(backend, task, progress, settings.model))
+        with raising_interrupts(*ENDS):
+            with progress.status("Starting"):
+                backend = open_backend(settings)
+            result = asyncio.run(_run(backend, task, progress, settings.model))
+    except KeyboardInterrupt:
+        if not as_json:
+            raise
+        result = Result(task.thread_id, failure=Failure("Stopped."), kind="stopped")
     except Exception as error:
         if not as_json or settings.debug:
             raise

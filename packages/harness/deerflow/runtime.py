@@ -75,6 +75,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+JOBS = "jobs"
+"""Channel to other processes: there are jobs."""
 SWEEP_SECONDS = 10.0
 HOUSEKEEPING = timedelta(hours=24)
 LEAD_AGENT_MODULE = "deerflow.agents.lead_agent"
@@ -194,9 +196,7 @@ class Runtime(RunObserver):
             observer=self,
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
-        self.documents = DocumentService(
-            self.database, config_source.acurrent, self._context_of, lambda: self.jobs.ring()
-        )
+        self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._ring_jobs)
         own = {
             TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
             EXTRACTION: self.memory.extract,
@@ -212,14 +212,15 @@ class Runtime(RunObserver):
         }
         self._job_grace = 1.0 if embedded else 10.0
         self.jobs = JobWorker(self.database, own if embedded else own | others)
-        self._scheduler = Scheduler(self.database, self._start_cron_run, self.jobs.ring)
-        self.crons = CronService(self.database, self.assistants, self.jobs.ring, webhooks=webhooks)
+        self._scheduler = Scheduler(self.database, self._start_cron_run, self._ring_jobs)
+        self.crons = CronService(self.database, self.assistants, self._ring_jobs, webhooks=webhooks)
         self.retention = Retention(self.database, self.threads, paths)
         self.run_ends = RunEnds()
         self._run_store = run_store
         self._limits = config.runs
         self._warming_up: asyncio.Task[object] | None = None
         self._background: list[asyncio.Task[object]] = []
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Bring the database up to date, go on with what was left unfinished, and begin to execute."""
@@ -241,6 +242,8 @@ class Runtime(RunObserver):
             self._begin(self._sweep(), "forgotten runs")
         self._begin(self._look_at_crons(), "crons")
         self.jobs.start()
+        if self.notifier is not None:
+            self.notifier.listen(JOBS, lambda _: self.jobs.ring())
 
     def _begin(self, work: Coroutine[Any, Any, object], name: str) -> None:
         self._background.append(asyncio.create_task(work, name=name))
@@ -259,6 +262,7 @@ class Runtime(RunObserver):
         await self.jobs.aclose(grace=self._job_grace)
         await self.hub.aclose()
         await self.event_log.aclose()
+        await asyncio.gather(*self._sending)
         if self.notifier is not None:
             await self.notifier.aclose()
         await self._lock.aclose()
@@ -335,6 +339,21 @@ class Runtime(RunObserver):
         notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
         self.hub.publish(run.user_id, notice)
         self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
+
+    def _ring_jobs(self) -> None:
+        """Let jobs that are due begin: here, or in the processes that execute what this one only takes in."""
+        if self.executes or self.notifier is None:
+            self.jobs.ring()
+        else:
+            sending = asyncio.create_task(self._ring_others(self.notifier), name="jobs for others")
+            self._sending.add(sending)
+            sending.add_done_callback(self._sending.discard)
+
+    async def _ring_others(self, notifier: Notifier) -> None:
+        try:
+            await notifier.send(JOBS, [""])
+        except Exception as error:
+            logger.warning("No worker could be notified of a job, one will find it: %r", error)
 
     def tasks_enqueued(self, due: datetime) -> None:
         self.jobs.start()

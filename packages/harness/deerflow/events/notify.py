@@ -42,7 +42,7 @@ class Notifier:
         self._database = database
         self._sender = uuid4().hex
         self._by_channel: dict[str, Receive] = {}
-        self._connected = False
+        self.is_connected = False
         self._task: asyncio.Task[None] | None = None
 
     def listen(self, channel: str, receive: Receive) -> None:
@@ -51,7 +51,7 @@ class Notifier:
         None instead of messages: the connection is (again) there, and what was sent before may have been missed.
         """
         self._by_channel[channel] = receive
-        if self._connected:
+        if self.is_connected:
             receive(None)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._listen())
@@ -105,7 +105,7 @@ class Notifier:
             try:
                 async with await psycopg.AsyncConnection.connect(address, autocommit=True, **options) as connection:
                     await connection.execute(f"LISTEN {POSTGRES_CHANNEL}")
-                    self._connected = True
+                    self.is_connected = True
                     for receive in list(self._by_channel.values()):
                         receive(None)
                     async for notice in connection.notifies():
@@ -113,7 +113,7 @@ class Notifier:
             except Exception as error:
                 logger.warning("The connection that listens to PostgreSQL is lost, connecting again: %s", error)
             finally:
-                self._connected = False
+                self.is_connected = False
             await asyncio.sleep(RETRY_SECONDS)
 
 

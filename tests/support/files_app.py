@@ -24,7 +24,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.errors import Failures
-from deerflow_app.gateway.routes import current_principal, current_runtime, current_settings, files, uploads
+from deerflow_app.gateway.routes import changes, current_principal, current_runtime, current_settings, files, uploads
 
 SECRET = "s" * 40
 ANNA = Principal("anna", source="session")
@@ -80,7 +80,7 @@ async def files_app(base: Path, database: Path, config: dict[str, Any] | None = 
     app = FastAPI(redirect_slashes=False)
     app.add_middleware(Failures)
     errors.install(app)
-    for router in (files.router, files.page_routes, files.preview_routes, uploads.router):
+    for router in (changes.router, files.router, files.page_routes, files.preview_routes, uploads.router):
         app.include_router(router)
 
     async def principal(request: Request) -> Principal:

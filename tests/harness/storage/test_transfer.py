@@ -21,6 +21,7 @@ from deerflow.storage.checkpoints.transfer import write_thread
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow.storage.memory import Owner, RowShelf
+from deerflow.storage.migrate import check_usable
 from deerflow.storage.search import index
 from deerflow.storage.tables import store_items, users, utc_now
 from deerflow.storage.transfer import TABLES, begin, finish, transfer
@@ -29,7 +30,7 @@ from deerflow.threads.checkpoint import config_of
 
 @pytest.fixture(params=["to postgres", "to sqlite"])
 def places(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> tuple[str, str]:
-    """Where the source is, and where the target shall be."""
+    """The places of the source and of the target to be."""
     file = str(tmp_path / "deerflow.db")
     return (file, postgres_url) if request.param == "to postgres" else (postgres_url, file)
 
@@ -130,6 +131,10 @@ async def test_a_transfer_that_was_cut_off_goes_on(
             with pytest.raises(DatabaseError, match="unfinished copy of another one"):
                 await half.migrate()
             await half.aclose()
+            with pytest.raises(
+                DatabaseError, match="unfinished copy of another one"
+            ):  # doctor says what a server would
+                await asyncio.to_thread(check_usable, filled, Path(places[0]).parent)
         else:
             assert not await asyncio.to_thread(Path(places[1]).exists)
         monkeypatch.setattr(module, "write_thread", lost)

@@ -44,7 +44,7 @@ _PATIENCE = 600_000
 
 
 def is_current(connection: Connection, *, filling: bool = False) -> bool:
-    """Whether the tables are what this program needs.
+    """Return whether the tables are what this program needs.
 
     Args:
         filling: a transfer into the database goes on, which alone may use it.
@@ -53,12 +53,17 @@ def is_current(connection: Connection, *, filling: bool = False) -> bool:
         NewerDatabaseError: they are of a newer program.
         DatabaseError: a transfer into the database has not been finished.
     """
-    if not filling and connection.dialect.name == "postgresql" and inspect(connection).has_table(UNFINISHED):
+    if not filling:
+        _check_finished(connection)
+    return _version(connection) == HEAD
+
+
+def _check_finished(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql" and inspect(connection).has_table(UNFINISHED):
         raise DatabaseError(
             "The PostgreSQL database is an unfinished copy of another one. Repeat `deerflow migrate-database`, or let `database` name "
             "the former one."
         )
-    return _version(connection) == HEAD
 
 
 def upgrade(connection: Connection) -> None:
@@ -131,10 +136,14 @@ def exclusive(connection: sqlite3.Connection) -> Iterator[None]:
 
 def _version(connection: Connection) -> str:
     """Return the version of the tables, HEAD if they are newer and this program can use them, or raise NewerDatabaseError."""
-    version, readable_from = _versions(connection)
+    return min(_readable(*_versions(connection)), HEAD)
+
+
+def _readable(version: str, readable_from: str) -> str:
+    """Return ``version``, or raise NewerDatabaseError if this program cannot use tables that only later ones can."""
     if readable_from > HEAD:
         raise NewerDatabaseError(version, HEAD)
-    return min(version, HEAD)
+    return version
 
 
 def versions_of(location: str) -> tuple[str, str]:
@@ -150,6 +159,7 @@ def versions_of(location: str) -> tuple[str, str]:
             if connection.dialect.name == "postgresql":
                 raw: Any = connection.connection.driver_connection
                 check_encoding(raw.info.parameter_status("server_encoding"))
+            _check_finished(connection)
             return _versions(connection)
     finally:
         engine.dispose()
@@ -159,10 +169,7 @@ def check_usable(location: str, users_dir: Path) -> str:
     """Return the version of a database's tables, or raise the DatabaseError that a server would. Writes nothing. Blocks."""
     if "://" not in location:
         check_file(Path(location), users_dir)
-    version, readable_from = versions_of(location)
-    if readable_from > HEAD:
-        raise NewerDatabaseError(version, HEAD)
-    return version
+    return _readable(*versions_of(location))
 
 
 def _versions(connection: Connection) -> tuple[str, str]:

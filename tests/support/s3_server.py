@@ -30,7 +30,7 @@ class Refused(Exception):
 
 @dataclass
 class S3Server:
-    """What the storage holds and how it misbehaves. ``fails``: so many further requests end with 503; ``cuts``: with nothing."""
+    """Contents of the storage, and its faults. ``fails``: so many further requests end with 503; ``cuts``: with nothing."""
 
     directory: Path
     url: str = ""

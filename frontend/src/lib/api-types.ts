@@ -846,7 +846,7 @@ export interface components {
         };
         /**
          * ChatRequest
-         * @description What else OpenAI's API knows is refused if it would be missed, else named in the answer's headers.
+         * @description Other parameters of OpenAI's API are refused if they would be missed, else named in the answer's headers.
          */
         ChatRequest: {
             /**
@@ -2676,7 +2676,7 @@ export interface components {
         };
         /**
          * ModelSettings
-         * @description How an agent's model writes; None leaves it to the model's entry.
+         * @description Settings of an agent's model; None leaves one to the model's entry.
          */
         ModelSettings: {
             /** Temperature */
@@ -3202,7 +3202,7 @@ export interface components {
         };
         /**
          * ResponsesRequest
-         * @description What else OpenAI's API knows is refused if it would be missed, else named in the answer's headers.
+         * @description Other parameters of OpenAI's API are refused if they would be missed, else named in the answer's headers.
          */
         ResponsesRequest: {
             /**

@@ -1,4 +1,4 @@
-"""What a process and its installation do, as text for Prometheus.
+"""Figures of a process and its installation, as text for Prometheus.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format. The client library would take 150 ms and 12 MB at
 each start, for what is mostly read from elsewhere when it is asked for.

@@ -50,7 +50,7 @@ class ModelCalls:
 
 @dataclass(frozen=True, slots=True)
 class RunEnds:
-    """How long runs took from their first claim to their end, by the status they ended with."""
+    """Durations of runs from their first claim to their end, by the status they ended with."""
 
     seconds: defaultdict[str, Distribution] = field(
         default_factory=partial(defaultdict[str, Distribution], partial(Distribution, RUN_SECONDS))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 READY_THREADS = 100
 SHIPPED_TOOLS = Path(sys.prefix, "share/deerflow/tools")
-"""Where the container image ``deerflow:full`` has the tool image."""
+"""Place of the tool image in the container image ``deerflow:full``."""
 NO_ACCOUNT = "agent@localhost"
 """Mail address in the commits of a person without an account."""
 

@@ -1,4 +1,4 @@
-"""What deer-flow keeps comes over, once, through the ordinary doors, and is not touched."""
+"""Data of deer-flow comes over, once, through the ordinary doors, and is not touched."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
@@ -113,29 +113,22 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
             await (database if app.state.runtime is None else app.state.runtime).aclose()
 
     authenticator = Authenticator(database, settings)
-    app = FastAPI(
+    app = _app(
+        database,
+        settings,
+        authenticator,
         title="DeerFlow API Gateway",
         version=version("deerflow"),
         description=_DESCRIPTION,
         lifespan=lifespan,
-        middleware=_middleware(settings, authenticator),
         dependencies=[Depends(check_scopes)],
         responses=errors.RESPONSES,
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
     )
-    app.state.start_error = None
-    app.state.runtime = None
-    app.state.database = database
     app.state.settings = settings
-    app.state.metrics = Metrics(database)
-    app.state.authenticator = authenticator
     app.state.accounts = Accounts(database, authenticator, settings)
     app.state.model_tests = Throttle(window=60)
-    errors.install(app)
     _include(app, *SERVED_AT_ONCE)
     app.router.routes.append(_Pending())
     if settings.serve_ui:
@@ -145,22 +138,24 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
 
 def create_status_app(runtime: Runtime, settings: GatewaySettings) -> FastAPI:
     """The application of a worker whose runtime is started: health and figures."""
-    authenticator = Authenticator(runtime.database, settings)
-    app = FastAPI(
-        middleware=_middleware(settings, authenticator),
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-    )
+    app = _app(runtime.database, settings, Authenticator(runtime.database, settings))
     app.state.opening = asyncio.get_running_loop().create_future()
     app.state.opening.set_result(None)
-    app.state.start_error = None
     app.state.runtime = runtime
-    app.state.database = runtime.database
-    app.state.metrics = Metrics(runtime.database)
+    _include(app, "health", "metrics")
+    return app
+
+
+def _app(database: Database, settings: GatewaySettings, authenticator: Authenticator, **more: Any) -> FastAPI:
+    """Return an application without routes, and without a runtime yet."""
+    middleware = _middleware(settings, authenticator)
+    app = FastAPI(middleware=middleware, docs_url=None, redoc_url=None, openapi_url=None, **more)
+    app.state.start_error = None
+    app.state.runtime = None
+    app.state.database = database
+    app.state.metrics = Metrics(database)
     app.state.authenticator = authenticator
     errors.install(app)
-    _include(app, "health", "metrics")
     return app
 
 

@@ -86,15 +86,7 @@ def serve(
         address = RunningServer(
             _url(settings.host, listener), os.getpid(), token, str(config_file) if config_file else None
         )
-        config = uvicorn.Config(
-            _without_traceback(app),
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,  # http/requests.py believes only those that were named
-            server_header=False,
-            timeout_graceful_shutdown=_STOP_SECONDS,
-            http=partial(BoundedHttp, limits=ConnectionLimits.of_process(settings.trusted_proxies)),  # type: ignore[arg-type]
-        )
+        config = _config(_without_traceback(app), settings, timeout_graceful_shutdown=_STOP_SECONDS)
         server = _Server(config, settings.data_dir, address, began)
         logging.getLogger("uvicorn.error").addFilter(_is_fault)
         code = 0
@@ -121,19 +113,25 @@ async def serve_status(runtime: Runtime, settings: GatewaySettings) -> AsyncIter
         ServerError: the port is taken, or the address is not ours.
     """
     with contextlib.closing(_listen(settings.host, settings.port)) as listener:
-        app = create_status_app(runtime, settings)
-        limits = ConnectionLimits.of_process(settings.trusted_proxies)
-        http: Any = partial(BoundedHttp, limits=limits)
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, proxy_headers=False, server_header=False, lifespan="off", http=http
-        )
-        server = _StatusServer(config)
+        server = _StatusServer(_config(create_status_app(runtime, settings), settings, lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listener]), name="health")
         try:
             yield _url(settings.host, listener)
         finally:
             server.should_exit = True
             await serving
+
+
+def _config(app: Any, settings: GatewaySettings, **more: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # http/requests.py believes only those that were named
+        server_header=False,
+        http=partial(BoundedHttp, limits=ConnectionLimits.of_process(settings.trusted_proxies)),  # type: ignore[arg-type]
+        **more,
+    )
 
 
 class _StatusServer(uvicorn.Server):

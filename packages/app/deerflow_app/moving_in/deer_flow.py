@@ -7,6 +7,7 @@ import asyncio
 import secrets
 import sqlite3
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,9 @@ async def import_deer_flow(home: DeerFlowHome, runtime: Runtime, report: Report,
     if home.database is None:
         report.add(KIND, "not", why=home.problem)
         return await FileImport(home, runtime, report, dry_run=dry_run).all({DEFAULT_USER: LOCAL_PRINCIPAL}, [])
-    opened = home.opened()
-    database = await asyncio.to_thread(opened.__enter__)
+    stack = ExitStack()
     try:
+        database = await asyncio.to_thread(stack.enter_context, home.opened())
         people = await _accounts(await asyncio.to_thread(rows, database, "users"), runtime, report, dry_run=dry_run)
         await _Threads(home, database, ThreadImport(runtime.threads, report, dry_run=dry_run), report).all(people)
         agents = await asyncio.to_thread(rows, database, "agents")
@@ -58,7 +59,7 @@ async def import_deer_flow(home: DeerFlowHome, runtime: Runtime, report: Report,
             if counted and (count := counted[0]["count"]):
                 report.add(table.replace("_", " "), "not", why=why, count=count)
     finally:
-        await asyncio.to_thread(opened.__exit__, None, None, None)
+        await asyncio.to_thread(stack.close)
 
 
 async def _accounts(
@@ -156,7 +157,7 @@ class _Threads:
         return [{**row, "user_id": row.get("user_id") or owners.get(row["thread_id"])} for row in [*known, *others]]
 
     def _owners(self) -> dict[str, str]:
-        """Whose directory has the files of a thread, of which no row says it."""
+        """Return the owners of threads by the directories that hold their files, for threads of which no row says it."""
         return {path.name: user for user in self._home.users() for path in self._places(user, "*")}
 
     def _directories(self, row: Mapping[str, Any]) -> dict[str, Path]:

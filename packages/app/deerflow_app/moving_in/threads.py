@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from deerflow.errors import NotFoundError, RequestError
 from deerflow.identity import Principal
 from deerflow.storage.sql import storable_text
-from deerflow.storage.threads import MAX_TITLE
+from deerflow.storage.threads import shortened
 from deerflow.threads.adoption import UNFINISHED, Conversation, adopt
 from deerflow.threads.checkpoint import provisional_title
 from deerflow.threads.service import ThreadService
@@ -121,7 +121,7 @@ def titled(title: Any, messages: Sequence[AnyMessage]) -> str:
 
 def one_line(text: Any) -> str:
     """Return a name on one line."""
-    return " ".join(storable_text(str(text or "")).split())[:MAX_TITLE]
+    return shortened(str(text or ""))
 
 
 def moment(given: Any) -> datetime | None:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class ModelSettings(Section):
-    """How an agent's model writes; None leaves it to the model's entry."""
+    """Settings of an agent's model; None leaves one to the model's entry."""
 
     model_config = ConfigDict(extra="forbid")
 

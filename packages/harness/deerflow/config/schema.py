@@ -586,7 +586,7 @@ class BucketConfig(Section):
     """Of the storage, without the bucket."""
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
     prefix: str = ""
-    """How the names of archives there begin, such as `deerflow/`."""
+    """Beginning of the names of archives there, such as `deerflow/`."""
     region: SomeText = "us-east-1"
 
 

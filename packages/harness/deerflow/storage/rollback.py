@@ -15,7 +15,7 @@ from deerflow.storage.errors import DatabaseError, NewerDatabaseError
 from deerflow.storage.migrate import HEAD, copies_before_upgrades, copy_database, versions_of
 
 ASIDE = "before-rollback-"
-"""What names of directories begin with that hold a newer database."""
+"""Beginning of the names of directories that hold a newer database."""
 
 
 @dataclass(frozen=True, slots=True)

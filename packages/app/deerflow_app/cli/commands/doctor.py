@@ -216,7 +216,7 @@ def storage(paths: Paths) -> Iterator[Finding]:
 
 
 def database(config: AppConfig, paths: Paths) -> Iterator[Finding]:
-    """Whether a server would open the database, and whether the threads can be read."""
+    """Try to open the database as a server would, and to read the threads."""
     from deerflow.storage.errors import DatabaseError
     from deerflow.storage.migrate import check_usable
 

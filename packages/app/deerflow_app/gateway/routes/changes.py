@@ -1,4 +1,4 @@
-"""What runs did to the files of a thread."""
+"""Changes that runs made to the files of a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of the API this server has, for clients that show more or less accordingly."""
+"""Parts of the API that this server has, for clients that show more or less accordingly."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class StreamOptions(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """What else OpenAI's API knows is refused if it would be missed, else named in the answer's headers."""
+    """Other parameters of OpenAI's API are refused if they would be missed, else named in the answer's headers."""
 
     model_config = ConfigDict(extra="allow")
 

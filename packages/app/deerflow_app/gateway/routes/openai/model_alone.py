@@ -26,7 +26,7 @@ from deerflow_app.gateway.routes.openai.parameters import ParameterError
 
 PURPOSE = "text_agent"
 ROUNDS = 3
-"""How often a model is asked for JSON of a schema."""
+"""Attempts to get JSON of a schema."""
 
 _SPACES = re.compile(r"\s+")
 HEADS = (
@@ -54,7 +54,7 @@ HEADS = (
     # Chatbox
     "based on the chat history, give this conversation a name",
 )
-"""How the prompts begin with which chat interfaces ask for titles, tags and the like; in lower case, with single spaces."""
+"""Beginnings of the prompts with which chat interfaces ask for titles, tags and the like; in lower case, with single spaces."""
 
 
 def is_for_model_alone(model: str, said: Sequence[Said]) -> bool:

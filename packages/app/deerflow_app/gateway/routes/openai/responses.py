@@ -28,7 +28,7 @@ from deerflow_app.gateway.routes.openai.turn import Question, Turn, start
 router = APIRouter(prefix=PREFIX, tags=["openai"])
 
 STOP_SECONDS = 10.0
-"""How long a request waits for the end of a run that it stops."""
+"""Seconds for which a request waits for the end of a run that it stops."""
 
 
 class Reasoning(BaseModel):
@@ -44,7 +44,7 @@ class TextSettings(BaseModel):
 
 
 class ResponsesRequest(BaseModel):
-    """What else OpenAI's API knows is refused if it would be missed, else named in the answer's headers."""
+    """Other parameters of OpenAI's API are refused if they would be missed, else named in the answer's headers."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -30,7 +30,7 @@ from deerflow_app.gateway.routes.openai.models import check_model
 
 BROKE_OFF = "\n\n[The answer broke off here. The model was asked again:]"
 RECORD = "openai"
-"""Where a run's context holds what the client asked besides."""
+"""Key of a run's context for what the client asked besides."""
 _DISCONNECT_SECONDS = 2.0
 
 

@@ -89,6 +89,7 @@ async def test_no_id_reaches_a_name_or_a_path_that_might_be_more_than_an_id(http
 async def test_it_asks_the_cluster_for_what_its_role_allows_and_for_all_of_that(
     http: httpx.AsyncClient, cluster: Cluster
 ):
+    cluster.kubelet.delay = 0.5  # so that it has to watch
     await made(http)
     await http.get("/api/sandboxes")
     await http.delete("/api/sandboxes/abc")

@@ -273,7 +273,8 @@ async def test_what_an_agent_suggests_counts_after_review(endpoint: ScriptedOpen
         suggested, refused = results(endpoint)
         assert suggested.startswith("Suggested.") and refused.startswith("Error: Custom skill 'weather' not found")
         assert await client.aget_skill("notes") is None
-    await asyncio.to_thread(_review, OwnSkills(client.harness.paths, "default"), text)
+        paths = client.harness.paths
+    await asyncio.to_thread(_review, OwnSkills(paths, "default"), text)
 
 
 def _review(own: OwnSkills, text: str) -> None:

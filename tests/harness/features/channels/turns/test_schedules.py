@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-from bench.scripted_openai import ScriptedOpenAI, Text
+from bench.scripted_openai import Delay, ScriptedOpenAI, Text
 from tests.harness.features.channels.turns.chat_house import GROUP, PRIVATE, House
 from tests.harness.features.channels.turns.test_turns import slow
 
@@ -32,7 +32,7 @@ async def test_a_scheduled_run_is_shown_where_its_chat_is_and_in_the_next_proces
 ) -> None:
     house: House = await open_house()
     await house.bind()
-    endpoint.script(Text("Hello."), slow("Green"), Text("Again."))
+    endpoint.script(Text("Hello."), Delay(1, slow("Green")), Text("Again."))
     await house.say("hi", place=GROUP)
     await house.shows("Hello.")
     await house.quiet()

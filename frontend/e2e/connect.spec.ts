@@ -57,7 +57,7 @@ test("someone who has never seen it watches the demo, and has a real model and a
     await page.getByLabel("Address").fill(url);
     await page.getByLabel(/^API key/).fill(KEY);
     await page.getByRole("button", { name: "Show models" }).click();
-    await page.getByRole("button", { name: "Use it" }).click();
+    await page.getByRole("button", { name: "Connect", exact: true }).click();
     await expect(page.getByRole("heading", { name: "big" })).toBeVisible();
 
     const group = page.getByRole("region", { name: "Web search" });
@@ -68,7 +68,7 @@ test("someone who has never seen it watches the demo, and has a real model and a
     await group.getByLabel("Address").fill(search.url);
     await group.getByRole("button", { name: "Test", exact: true }).click();
     await expect(group.getByText("“Deer of the wood”")).toBeVisible();
-    await group.getByRole("button", { name: "Use it" }).click();
+    await group.getByRole("button", { name: "Connect", exact: true }).click();
     await expect(group.getByText(search.url)).toBeVisible();
     expect(search.asked.at(-1)).toContain("/search?q=");
 
@@ -114,13 +114,15 @@ test("from a new server to an answer of a real model, without a terminal", async
     await page.getByRole("checkbox", { name: "small" }).check();
     await page.getByRole("button", { name: "Test", exact: true }).first().click();
     await expect(page.getByText(/^Working\./)).toBeVisible();
-    await page.getByRole("button", { name: "Use it" }).click();
+    await page.getByRole("button", { name: "Connect", exact: true }).click();
     await expect(page.getByRole("heading", { name: "big" })).toBeVisible();
     await expect(page.getByRole("heading", { name: "small" })).toBeVisible();
     await expect(page.getByText("Encrypted", { exact: true })).toBeVisible();
     expect(await page.content()).not.toContain(KEY);
 
-    await page.goto(`${gateway.url}/chats`);
+    await expect(page.getByText("Connected · 2 models")).toBeVisible();
+    await expect(page.getByRole("link", { name: "Start a chat" })).toBeFocused();
+    await page.keyboard.press("Enter");
     const field = page.getByRole("textbox", { name: "Message", exact: true });
     await field.fill("Hello");
     await field.press("Enter");

@@ -2661,11 +2661,8 @@ export interface components {
             context_window: number | null;
             /** Is Default */
             is_default: boolean;
-            /**
-             * Discovered From
-             * @description Why a model that no file names is here.
-             */
-            discovered_from: string | null;
+            /** @description Why a model that no file names is there. */
+            discovered_from: components["schemas"]["ModelOrigin"] | null;
             /**
              * Problem
              * @description Why it cannot be used now, e.g. a missing environment variable.
@@ -2673,6 +2670,24 @@ export interface components {
             problem: string | null;
             /** @description Set while runs do not call it, but its fallbacks. */
             rest: components["schemas"]["Rest"] | null;
+        };
+        /**
+         * ModelOrigin
+         * @description ``str`` gives a sentence in English; a page words it itself by ``kind``.
+         */
+        ModelOrigin: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "connected" | "environment" | "local" | "demo";
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /** Address */
+            address?: string | null;
         };
         /**
          * ModelSettings

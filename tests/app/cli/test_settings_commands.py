@@ -19,7 +19,7 @@ def config(folder: Path, text: str) -> None:
 def test_models_names_what_was_found_and_where(cli: Cli, endpoint: ScriptedOpenAI) -> None:
     told = json.loads(cli("models", "--json").out)["models"]
     assert [(model["model"], model["is_default"]) for model in told] == [("scripted-model", True)]
-    assert "OPENAI_API_KEY" in told[0]["discovered_from"]
+    assert told[0]["discovered_from"]["name"] == "OPENAI_API_KEY"
     assert "scripted-model" in cli("models").out
 
 

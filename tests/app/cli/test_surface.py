@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.theme import Theme
 
 from deerflow.config import ConfigError, ConfigProblem, ModelConfig
+from deerflow.config.model_origin import ModelOrigin
 from deerflow.sandbox.interface import Isolation, ProbeReport, Problem, SandboxUnavailableError
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow_app.cli.chat.transcript import Transcript, banner
@@ -22,7 +23,9 @@ from deerflow_app.cli.failures import explain, turn_failure, usage_failure
 from deerflow_app.cli.terminal import THEME
 
 ISOLATED = ProbeReport("bwrap", True, Isolation("namespaces", True, "none", True))
-REAL = ModelConfig(name="m", use="a:b", model="gpt-x", discovered_from="OPENAI_API_KEY in the environment")
+REAL = ModelConfig(
+    name="m", use="a:b", model="gpt-x", discovered_from=ModelOrigin(kind="environment", name="OPENAI_API_KEY")
+)
 DEMO = ModelConfig(
     name="demo", display_name="Demo (no real model)", use="deerflow.models.demo:DemoChatModel", model="demo"
 )
@@ -37,7 +40,7 @@ def shown(body: Any, width: int = 100) -> str:
 def test_the_banner_tells_model_and_isolation() -> None:
     text = shown(banner("1.2.3", REAL, sandbox=ISOLATED))
     assert "DeerFlow 1.2.3" in text
-    assert "m (gpt-x) · OPENAI_API_KEY in the environment" in text
+    assert "m (gpt-x) · OPENAI_API_KEY is set" in text
     assert "isolated with Linux namespaces · network off" in text
     assert "Demo" not in text
 

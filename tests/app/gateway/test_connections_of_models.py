@@ -222,7 +222,7 @@ async def test_an_address_is_found_by_trying_and_a_key_typed_here_is_not_of_the_
         made = (await gateway.admin.put(OTHER, json=given(provider, base_url=host, models=["big"]))).json()
         assert made["base_url"] == provider.base_url
         (model,) = (await gateway.user.get("/api/models")).json()["models"]
-        assert model["discovered_from"] == "connected on the page"
+        assert model["discovered_from"]["kind"] == "connected"
         again = await gateway.admin.post(f"{OTHER}/models", json={"base_url": host})
         assert again.json() == {"models": ["big", "small"]}, "the kept key, at the address that was found"
         wrong = await gateway.admin.post(f"{OTHER}/models", json={"base_url": host, "key": "sk-wrong-key-77"})

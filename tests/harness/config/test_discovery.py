@@ -76,7 +76,7 @@ def test_each_provider_is_found_by_each_of_its_keys_and_asks_nobody(provider) ->
             assert model.settings()["api_key"] == "key"
             assert model.settings().get("base_url") == provider.base_url
             assert model.use == provider.use
-            assert model.discovered_from == f"{variable} is set"
+            assert str(model.discovered_from) == f"{variable} is set"
 
 
 @pytest.mark.parametrize("provider", ASKED, ids=[provider.title for provider in ASKED])
@@ -118,7 +118,7 @@ def test_an_address_that_is_not_whole_stands_for_those_that_may_be_meant(text: s
 def test_a_key_typed_on_the_page_is_not_of_the_environment() -> None:
     environ = {"DEEPSEEK_API_KEY": "k", "MISTRAL_API_KEY": "k"}
     models = discover_models(environ, never, {"MISTRAL_API_KEY"})
-    assert list(dict.fromkeys(model.discovered_from for model in models)) == [
+    assert list(dict.fromkeys(str(model.discovered_from) for model in models)) == [
         "DEEPSEEK_API_KEY is set",
         "connected on the page",
     ]
@@ -135,8 +135,8 @@ def test_providers_come_in_their_order_and_the_first_is_the_default() -> None:
         },
         never,
     )
-    reasons = list(dict.fromkeys(model.discovered_from for model in models))
-    assert [str(reason).split("_")[0] for reason in reasons] == [
+    reasons = list(dict.fromkeys(str(model.discovered_from) for model in models))
+    assert [reason.split("_")[0] for reason in reasons] == [
         "ANTHROPIC",
         "OPENAI",
         "DEEPSEEK",
@@ -310,7 +310,7 @@ def test_local_servers_are_asked_at_their_usual_ports_without_any_key() -> None:
 
     models = discover_models({"JINA_API_KEY": "k"}, probe)
     assert sorted(asked) == sorted((f"http://127.0.0.1:{port}/v1", None, 0.3) for port in (11434, 8000, 1234))
-    assert [(model.name, model.discovered_from) for model in models] == [
+    assert [(model.name, str(model.discovered_from)) for model in models] == [
         ("qwen3:8b", "Ollama at http://127.0.0.1:11434/v1")
     ]
 

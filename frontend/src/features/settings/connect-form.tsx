@@ -31,8 +31,14 @@ const fieldsOf = (provider: Connection) => {
 /** What the server says no with, in the person's language; anything else is told in the server's words. */
 const PROBLEMS = { key_refused: "refused", no_server: "noServer" } as const;
 
+interface ConnectFormProps {
+  connections: Connection[];
+  /** Called once models can be used, with their number. */
+  onConnected?: (models: number) => void;
+}
+
 /** Connects a provider: its key or address, the models that the key reaches, a test, and where the key is kept. */
-export function ConnectForm({ connections }: { connections: Connection[] }) {
+export function ConnectForm({ connections, onConnected }: ConnectFormProps) {
   const t = useT("settings.models.connect");
   // Who searches is a choice among all; a model of the environment is there already.
   const free = connections.filter((one) => one.kind === "search" || one.place !== "environment");
@@ -58,12 +64,16 @@ export function ConnectForm({ connections }: { connections: Connection[] }) {
           </Select>
         )}
       </Field>
-      {provider && <ProviderForm key={provider.id} provider={provider} />}
+      {provider && <ProviderForm key={provider.id} provider={provider} onConnected={onConnected} />}
     </div>
   );
 }
 
-function ProviderForm({ provider }: { provider: Connection }) {
+interface ProviderFormProps extends Pick<ConnectFormProps, "onConnected"> {
+  provider: Connection;
+}
+
+function ProviderForm({ provider, onConnected }: ProviderFormProps) {
   const t = useT("settings.models.connect");
   const queries = useQueryClient();
   const [key, setKey] = useState("");
@@ -116,12 +126,13 @@ function ProviderForm({ provider }: { provider: Connection }) {
   };
   const use = async () => {
     await connect(provider.id, trial, store);
-    toast.success(t(fields.models ? "done" : "searches", { provider: provider.title }));
+    if (!fields.models) toast.success(t("searches", { provider: provider.title }));
     setKey("");
     changed();
     await Promise.all(
       [keys.models, keys.connections].map((queryKey) => queries.invalidateQueries({ queryKey })),
     );
+    if (fields.models) onConnected?.(trial.models.length);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();

@@ -30,10 +30,11 @@ interface ConnectModelProps {
   onlyDemo?: boolean;
   /** What an administrator may connect here; null: it is said where that is done. */
   connections: Connection[] | null;
+  onConnected: (models: number) => void;
 }
 
 /** How a real model comes here. In full view where there is none. */
-export function ConnectModel({ onlyDemo, connections }: ConnectModelProps) {
+export function ConnectModel({ onlyDemo, connections, onConnected }: ConnectModelProps) {
   const t = useT("settings.models");
   if (onlyDemo)
     return (
@@ -49,7 +50,7 @@ export function ConnectModel({ onlyDemo, connections }: ConnectModelProps) {
         </div>
         {connections ? (
           <div className="rounded-lg border bg-card p-4">
-            <ConnectForm connections={connections} />
+            <ConnectForm connections={connections} onConnected={onConnected} />
           </div>
         ) : (
           <Ways />
@@ -67,7 +68,7 @@ export function ConnectModel({ onlyDemo, connections }: ConnectModelProps) {
       </CollapsibleTrigger>
       <CollapsibleContent>
         <div className="px-4 pb-4 sm:px-5">
-          {connections ? <ConnectForm connections={connections} /> : <Ways />}
+          {connections ? <ConnectForm connections={connections} onConnected={onConnected} /> : <Ways />}
         </div>
       </CollapsibleContent>
     </Collapsible>

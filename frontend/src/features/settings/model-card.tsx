@@ -60,10 +60,8 @@ export function ModelCard({ model }: { model: Model }) {
   );
 }
 
-/** In the server's words, but for what was connected on this page. */
-function origin({ discovered_from: reason }: Model, t: ReturnType<typeof useT<"settings.models">>) {
-  if (!reason) return t("fromFile");
-  return reason === "connected on the page" ? t("fromPage") : t("from", { reason });
+function origin({ discovered_from: from }: Model, t: ReturnType<typeof useT<"settings.models">>) {
+  return t(`origin.${from?.kind ?? "file"}`, { name: from?.name ?? "", address: from?.address ?? "" });
 }
 
 function Abilities({ model }: { model: Model }) {

@@ -1,6 +1,7 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
 import { Bot } from "lucide-react";
+import { useState } from "react";
 import { useAccount } from "@/features/auth";
 import { useT } from "@/i18n";
 import { keys } from "@/lib/keys";
@@ -8,6 +9,7 @@ import { isOnlyDemo, useModels } from "@/lib/models";
 import { EmptyState } from "@/ui/empty-state";
 import { connections } from "./api";
 import { ConnectModel } from "./connect-model";
+import { Connected } from "./connected";
 import { ConnectionList } from "./connections";
 import { ModelCard } from "./model-card";
 import { Group, Panel, Waiting } from "./parts";
@@ -18,6 +20,7 @@ export default function ModelsSection() {
   const isAdmin = useAccount().data?.system_role === "admin";
   const { data, error, refetch } = useModels();
   const connected = useQuery({ queryKey: keys.connections, queryFn: connections, enabled: isAdmin });
+  const [connectedModels, setConnectedModels] = useState<number | null>(null);
   if (!data || (isAdmin && connected.isLoading)) return <Waiting error={error} retry={refetch} />;
   const all = data.models;
   const onlyDemo = isOnlyDemo(all);
@@ -27,7 +30,8 @@ export default function ModelsSection() {
   const searches = every.filter((one) => one.kind === "search");
   return (
     <>
-      {onlyDemo && <ConnectModel onlyDemo connections={own} />}
+      {connectedModels !== null && !onlyDemo && <Connected models={connectedModels} />}
+      {onlyDemo && <ConnectModel onlyDemo connections={own} onConnected={setConnectedModels} />}
       <Group>
         {all.length === 0 ? (
           <Panel>
@@ -41,7 +45,7 @@ export default function ModelsSection() {
           </Panel>
         )}
       </Group>
-      {!onlyDemo && <ConnectModel connections={own} />}
+      {!onlyDemo && <ConnectModel connections={own} onConnected={setConnectedModels} />}
       {connected.data && <WebSearch connections={tools_in_file ? null : searches} />}
       {connected.data && (
         <ConnectionList connections={[...(own ?? []), ...(tools_in_file ? [] : searches)]} />

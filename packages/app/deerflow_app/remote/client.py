@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
+from deerflow.config.model_origin import ModelOrigin
 from deerflow.identity import check_id
 from deerflow_app.remote import Connection, RefusedError, get_once
 
@@ -33,7 +34,7 @@ class RemoteModel(BaseModel):
     model: str
     display_name: str | None = None
     description: str | None = None
-    discovered_from: str | None = None
+    discovered_from: ModelOrigin | None = None
 
 
 class RemoteClient:

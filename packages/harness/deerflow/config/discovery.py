@@ -22,6 +22,7 @@ import yaml
 
 from deerflow.config.document import ConfigError, ConfigProblem
 from deerflow.config.env import MissingEnv, first_set
+from deerflow.config.model_origin import ModelOrigin
 from deerflow.config.schema import DEFAULT_TOOLS, ModelConfig, ToolConfig
 from deerflow.errors import InvalidRequestError
 
@@ -32,7 +33,6 @@ LOCAL_TIMEOUT, REMOTE_TIMEOUT = 0.3, 10.0
 LOCAL_SILENCE = 300
 """Seconds: a server on this machine may load a model before it answers."""
 Needs = Literal["key", "address", "nothing"]
-CONNECTED = "connected on the page"
 MAX_LISTED, MAX_ANSWER = 20, 1 << 20
 DEMO_MODEL = "demo"
 
@@ -261,7 +261,7 @@ def models_of(
     is_other = provider.title == "OpenAI" and base_url and urlsplit(base_url).hostname != "api.openai.com"
     is_connected = connected and any(name in connected for name in provider.names)
     if provider.presets and not is_other:
-        reason = CONNECTED if is_connected else f"{variable} is set"
+        reason = ModelOrigin(kind="connected") if is_connected else ModelOrigin(kind="environment", name=variable or "")
         for preset in _presets(provider, model) if key else ():
             yield _model(preset, provider.use, str(key), base_url or provider.base_url, reason, provider.settings)
         return
@@ -271,7 +271,8 @@ def models_of(
         names = _names(model)
         base_url, listed = _reached(base_url, key, probe, bool(names))
         shown = _without_password(base_url)
-        reason = CONNECTED if is_connected else f"{variable or provider.prefix + 'BASE_URL'} is set, server {shown}"
+        set_ = ModelOrigin(kind="environment", name=variable or f"{provider.prefix}BASE_URL", address=shown)
+        reason = ModelOrigin(kind="connected") if is_connected else set_
         use = PATCHED_OPENAI if is_other else provider.use
         for name in names or listed or [_Unlisted("unnamed", (f"{provider.prefix}MODEL",), shown)]:
             # Some model names would make LangChain ask the Responses API, which few but OpenAI have.
@@ -326,10 +327,14 @@ def _of_local_servers(probe: Probe) -> list[ModelConfig]:
     with ThreadPoolExecutor(len(servers)) as pool:
         answers = list(pool.map(lambda server: probe(str(server.base_url), None, LOCAL_TIMEOUT), servers))
     return [
-        _model(_plain(name), server.use, "none", server.base_url, f"{server.title} at {server.base_url}", slow)
+        _model(_plain(name), server.use, "none", server.base_url, _local(server), slow)
         for server, listed in zip(servers, answers, strict=True)
         for name in for_chat(listed)[:MAX_LISTED]
     ]
+
+
+def _local(server: Provider) -> ModelOrigin:
+    return ModelOrigin(kind="local", name=server.title, address=server.base_url)
 
 
 def _presets(provider: Provider, model: str | None) -> tuple[Preset, ...]:
@@ -347,7 +352,7 @@ def _plain(model: str) -> Preset:
 
 
 def _model(
-    preset: Preset, use: str, key: str, base_url: str | None, reason: str, settings: Mapping[str, Any]
+    preset: Preset, use: str, key: str, base_url: str | None, reason: ModelOrigin, settings: Mapping[str, Any]
 ) -> ModelConfig:
     entry = {
         "name": str.__str__(preset.model),
@@ -372,7 +377,7 @@ def _demo() -> ModelConfig:
         description="Plays a scripted example in the real sandbox. Set a provider's key, e.g. OPENAI_API_KEY, to work with a real model.",
         use="deerflow.models.demo:DemoChatModel",
         model=DEMO_MODEL,
-        discovered_from="no model in config.yaml, no provider key in the environment, no local model server",
+        discovered_from=ModelOrigin(kind="demo"),
     )
 
 

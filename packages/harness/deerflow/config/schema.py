@@ -16,6 +16,7 @@ from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, PrivateAtt
 from deerflow.config.confinement import EtcPath, Host, Limit, PlainPath, Port, Range, Switch, Variables
 from deerflow.config.document import ConfigError, ConfigProblem
 from deerflow.config.env import MissingEnv
+from deerflow.config.model_origin import ModelOrigin
 from deerflow.config.section import (
     EMPTY,
     EnvText,
@@ -113,8 +114,8 @@ class ModelConfig(OpenSection):
     """Meanings of further reasons for the end of an answer, by the provider's names."""
     fallbacks: tuple[str, ...] = ()
     """Names of models to try, in order, when this one fails."""
-    discovered_from: str | None = None
-    """Why a model that no file names is here, e.g. ``OPENAI_API_KEY in the environment``."""
+    discovered_from: ModelOrigin | None = None
+    """Why a model that no file names is there."""
 
     slips: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("api_base", "endpoint", "host", "server_url", "url"), "base_url"),

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from deerflow.config import AppConfig, ConfigError, ConfigProblem, ModelConfig, missing_in, require
 from deerflow.config.discovery import addresses
+from deerflow.config.model_origin import ModelOrigin
 from deerflow.counts import ModelCalls
 from deerflow.errors import InvalidRequestError
 from deerflow.models.pricing import ENTRY
@@ -152,7 +153,7 @@ class ModelInfo:
     supports_vision: bool
     context_window: int | None
     is_default: bool
-    discovered_from: str | None
+    discovered_from: ModelOrigin | None
     """Set for a model that no file names."""
     problem: str | None
     """Why it cannot be used now, e.g. a missing environment variable."""

@@ -70,7 +70,7 @@ export const composer = {
     flash: "Answers right away, for quick questions",
     thinking: "Thinks first, then answers",
     pro: "Thinks and plans, for bigger tasks",
-    ultra: "Like Pro, with the most thinking",
+    ultra: "Like Pro, and splits big tasks among subagents",
   },
   effort: "Thinking effort",
   efforts: {

@@ -72,7 +72,7 @@ export const composer: typeof en.composer = {
     flash: "立即回答，适合简单问题",
     thinking: "先思考，再回答",
     pro: "边思考边列计划，适合正式任务",
-    ultra: "在专业模式之上，思考得最久",
+    ultra: "在专业模式基础上，可将任务拆分给子智能体",
   },
   effort: "思考强度",
   efforts: {

@@ -210,7 +210,7 @@ def _fact(label: str, value: str, style: str = "none") -> Text:
 def _model(model: Model) -> Text:
     line = _fact("model", model_label(model))
     if model.discovered_from and not is_demo(model):
-        line.append(f" · {clean(model.discovered_from)}", style="faint")
+        line.append(f" · {clean(str(model.discovered_from))}", style="faint")
     return line
 
 

@@ -39,7 +39,7 @@ def models(settings: Settings, as_json: AsJson = False) -> None:
             Text(clean(model.model)),
             Text(", ".join(ability for ability, has in abilities if has) or "–", style="faint"),
             Text(
-                clean(model.problem or model.discovered_from or "config.yaml"),
+                clean(model.problem or str(model.discovered_from or "config.yaml")),
                 style="bad" if model.problem else "faint",
             ),
         )

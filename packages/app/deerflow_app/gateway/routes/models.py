@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig
 from deerflow.config.env import Store
+from deerflow.config.model_origin import ModelOrigin
 from deerflow.errors import NotFoundError
 from deerflow.features.ask import Check
 from deerflow.features.connections import Connection, Connections, Trial
@@ -44,7 +45,7 @@ class Model(BaseModel):
     supports_vision: bool
     context_window: int | None = Field(description="Tokens.")
     is_default: bool
-    discovered_from: str | None = Field(description="Why a model that no file names is here.")
+    discovered_from: ModelOrigin | None = Field(description="Why a model that no file names is there.")
     problem: str | None = Field(description="Why it cannot be used now, e.g. a missing environment variable.")
     rest: Rest | None = Field(description="Set while runs do not call it, but its fallbacks.")
 

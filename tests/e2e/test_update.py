@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.support.gateway_process import GUARD, until
 
-from deerflow.storage.migrate import HEAD
+from deerflow.storage.migrate import HEAD, READABLE_FROM
 from deerflow_app.cli.installation import Installation, Wheels
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def _build(checkout: Path, version: str, migrations: Sequence[str], readable_fro
         schema.write_text(schema.read_text() + f"CREATE TABLE of_{number} (\n\tname VARCHAR\n);\n")
         before = number
     _edit(storage / "migrate.py", (f'HEAD = "{HEAD}"', f'HEAD = "{before}"'))
-    _edit(storage / "migrate.py", (f'READABLE_FROM = "{HEAD}"', f'READABLE_FROM = "{readable_from}"'))
+    _edit(storage / "migrate.py", (f'READABLE_FROM = "{READABLE_FROM}"', f'READABLE_FROM = "{readable_from}"'))
     for name in ("harness", "app"):
         project = checkout / "packages" / name
         _edit(project / "pyproject.toml", ('version = "0.1.0"', f'version = "{version}"'))
